@@ -1,0 +1,104 @@
+"""What can go wrong, as a tree.
+
+    RewooBenchError
+    ├── UsageError          the command or its input is wrong: one line, exit code 2
+    │   ├── SpecError       architecture.toml or dataset.toml, or the code they name
+    │   ├── DataError       a data file, a corpus, a hub that can't be reached
+    │   ├── ModelNotFound   no such model, or it can't be fetched
+    │   └── MissingKey      a provider needs an API key that isn't set
+    ├── PlanError           a plan that can't be read or run; holds every fault found
+    ├── ActionError         a ReAct turn that names no usable action
+    ├── ToolError           a tool couldn't do its work; its text becomes the observation
+    ├── ModelError          a provider failed for good; holds what the attempts cost
+    └── LimitReached        a limit of the question was reached; holds which
+
+`UsageError` ends a run before it starts. The others are data: they become a row's
+`stop_reason` and `error`, or the text of an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rewoo_bench.types import Receipt
+
+
+class RewooBenchError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class UsageError(RewooBenchError):
+    """The command or its input is wrong; the message says what was expected."""
+
+
+class SpecError(UsageError):
+    """An architecture or data set description that can't be used."""
+
+
+class DataError(UsageError):
+    """A data file or corpus that is missing, empty, damaged or of another format."""
+
+
+class ModelNotFound(UsageError):
+    """No such model, or its file can't be had."""
+
+
+class MissingKey(UsageError):
+    """A provider wants an API key; the message names the variable."""
+
+
+class PlanError(RewooBenchError):
+    """A plan that can't be read or run.
+
+    `faults` has one sentence for each fault, fit to be shown to the planner.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = tuple(faults)
+
+
+class ActionError(RewooBenchError):
+    """A ReAct turn without a usable action; the message is fit to be shown to the model."""
+
+
+class ToolError(RewooBenchError):
+    """A tool couldn't do its work; the message becomes evidence or observation."""
+
+
+class ModelError(RewooBenchError):
+    """A provider failed for good.
+
+    `status` is the HTTP status where there was one; `receipt` is what the attempts cost.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retryable: bool = False, receipt: Receipt | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.receipt = receipt
+
+
+class LimitReached(RewooBenchError):
+    """A limit of the question was reached. `stop_reason` is the value for the row."""
+
+    def __init__(self, stop_reason: str, message: str) -> None:
+        super().__init__(message)
+        self.stop_reason = stop_reason
+
+
+def unknown(what: str, name: str, available: Iterable[str]) -> str:
+    """A message for a name that doesn't exist: the nearest right one, and all there are.
+
+    >>> unknown("architecture", "rewo", ["react", "rewoo"])
+    "unknown architecture 'rewo', did you mean 'rewoo'? available: react, rewoo"
+    """
+    names = sorted(available)
+    near = get_close_matches(name, names, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    return f"unknown {what} {name!r}{hint} available: {', '.join(names)}"

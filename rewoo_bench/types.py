@@ -1,0 +1,219 @@
+"""The data and the protocols that every other module speaks. Imports nothing of ours.
+
+From a question to a row:
+
+    Example --question--> Runner --messages--> Model --> Completion
+                             |  --arguments--> Tool  --> str
+                             +--> Trajectory --prediction--> scoring --> row
+
+A `Runner` gets the question's text, a metered model and metered tools, and nothing else:
+no gold answer, no counters, no limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page that the search tool can find: its title and its text (one or more paragraphs)."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A step of a question's gold evidence chain: the page looked up and the value found on it.
+
+    `needs` holds the positions (from 0) of the earlier hops whose value names this page.
+    Runners never see it; the oracle model and the data set's own tests do.
+    """
+
+    title: str
+    value: str
+    ask: str = ""
+    needs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its gold answers and the documents that come with it."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    kind: str = ""
+    chain: tuple[Hop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for in its provider's own form; `arguments` is parsed JSON."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a conversation. Content is plain text that also reads well as a transcript."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more model calls.
+
+    `cached_input_tokens` is a part of `input_tokens` and `reasoning_tokens` of `output_tokens`.
+    """
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.cached_input_tokens + other.cached_input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What it took to get a completion, besides what the architecture asked for.
+
+    `billed` is what was paid now, failed attempts included; it is zero for a replay.
+    `waiting` holds (start, end) of every queueing and back-off interval, in seconds of the
+    monotonic clock. `cost_usd` is None where the price isn't known.
+    """
+
+    attempts: int = 1
+    waiting: tuple[tuple[float, float], ...] = ()
+    billed: Usage = Usage()
+    cost_usd: float | None = None
+    usage_source: Literal["provider", "estimated"] = "provider"
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's answer to a list of messages."""
+
+    text: str
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+    tool_calls: tuple[ToolCall, ...] = ()
+    receipt: Receipt = Receipt()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tool call of a trajectory: why, what, and what came back.
+
+    `id` is `E1`, `E2`, … in ReWOO and the turn's number in ReAct; `tool` is None for a turn
+    without a usable action. `argument` is the text sent, placeholders already filled in.
+    """
+
+    id: str
+    thought: str = ""
+    tool: str | None = None
+    argument: str = ""
+    observation: str = ""
+    failed: bool = False
+
+
+StopReason = Literal[
+    "answered",
+    "empty_answer",
+    "length_limit",
+    "step_limit",
+    "invalid_plan",
+    "unparsable",
+    "token_limit",
+    "time_limit",
+    "cost_limit",
+    "error",
+    "cancelled",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What a runner did with a question.
+
+    `answer` is None where none was reached. `plan` is the plan as run (JSON-ready) and
+    `evidence` the map from slot to text that the solver saw; both are None outside ReWOO.
+    """
+
+    answer: str | None
+    stop_reason: StopReason
+    steps: tuple[Step, ...] = ()
+    plan: Sequence[Mapping[str, Any]] | None = None
+    evidence: Mapping[str, str] | None = None
+    replans: int = 0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A language model.
+
+    `role` says which part of an architecture asks: planner, solver, agent, tool or judge.
+    `grammar` (GBNF) and `schema` (JSON Schema) describe the only outputs that can be read; a
+    model that can constrain its decoding does, another ignores them.
+
+    Raises `ModelError` where the provider failed for good.
+    """
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+    ) -> Completion: ...
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """Something an agent can call. Made anew for every question, since tools may hold state.
+
+    `arguments` is a pydantic model; in text notations (`Search[…]`) the text is its first field.
+    Raises `ToolError` where it can't do its work.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+
+    async def __call__(self, arguments: Any) -> str: ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """An agent architecture: the loop between a question and an answer."""
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory: ...
