@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rewoo_bench.types import Receipt
+    from rewoo_bench.types import Receipt, StopReason
 
 
 class RewooBenchError(Exception):
@@ -87,7 +87,7 @@ class ModelError(RewooBenchError):
 class LimitReached(RewooBenchError):
     """A limit of the question was reached. `stop_reason` is the value for the row."""
 
-    def __init__(self, stop_reason: str, message: str) -> None:
+    def __init__(self, stop_reason: StopReason, message: str) -> None:
         super().__init__(message)
         self.stop_reason = stop_reason
 

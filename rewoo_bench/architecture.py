@@ -1,0 +1,87 @@
+"""An architecture, ready to run: its description, its texts and its loop.
+
+load_architecture("rewoo", style="multihop")
+load_architecture("./somewhere/mine", style="trivia", max_steps=5)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewoo_bench.errors import SpecError
+from rewoo_bench.runners.prompts import Prompts, read_prompts
+from rewoo_bench.specs import ArchitectureSpec, architecture_folder, import_object, read_spec, validated
+from rewoo_bench.types import Runner
+
+DESCRIPTION = "architecture.toml"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A runner with the spec and prompts that it was made from. Runners keep no state: one serves all questions."""
+
+    spec: ArchitectureSpec
+    prompts: Prompts
+    tool_prompts: dict[str, str]
+    settings: BaseModel | None
+    runner: Runner
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What a run's manifest says of it: settings as they were, tools, and hashes of all texts."""
+        return {
+            "name": self.name,
+            "runner": self.spec.runner,
+            "settings": self.settings.model_dump() if self.settings else self.spec.settings,
+            "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
+            "exemplars": len(self.prompts.exemplars),
+            "prompts_sha256": self.prompts.digest,
+            "tool_prompts_sha256": {
+                name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
+            },
+        }
+
+
+def load_architecture(name: str, *, style: str, **overrides: Any) -> Architecture:
+    """A bundled architecture by name, or one in a folder, for one style of question.
+
+    `overrides` replace settings where the runner has them and the value is not None. Raises
+    `SpecError`.
+    """
+    folder = architecture_folder(name)
+    where = str(folder / DESCRIPTION)
+    spec = read_spec(folder / DESCRIPTION, ArchitectureSpec)
+    if spec.exemplars and style not in spec.exemplars:
+        raise SpecError(
+            f"{where}: no exemplars for {style!r} questions; there are: {', '.join(sorted(spec.exemplars))}"
+        )
+    prompts = read_prompts(folder, spec.prompts, spec.exemplars.get(style), spec.max_exemplars)
+    tool_prompts = {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
+    kind = import_object(spec.runner, where)
+    settings = _settings(kind, spec, overrides, where)
+    runner = kind(prompts, settings) if settings else kind(prompts)
+    return Architecture(spec, prompts, tool_prompts, settings, runner)
+
+
+def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], where: str) -> BaseModel | None:
+    model: type[BaseModel] | None = getattr(kind, "Settings", None)
+    if model is None:
+        if spec.settings:
+            raise SpecError(f"{where}: [settings] given, but {spec.runner} has no Settings")
+        return None
+    wanted = {key: value for key, value in overrides.items() if value is not None and key in model.model_fields}
+    return validated(model, {**spec.settings, **wanted}, f"{where}: [settings]")
+
+
+def _read_tool_prompt(folder: Path, file: str) -> str:
+    return read_prompts(folder, {"tool": file}).texts["tool"].strip()

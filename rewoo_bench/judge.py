@@ -1,0 +1,32 @@
+"""An optional judge: a model that says whether a prediction means the same as the gold answer.
+
+The ReWOO paper's headline accuracy is such a judge's (GPT-4). Called once a question; its
+tokens are kept apart from the architecture's (role `judge`).
+"""
+
+from __future__ import annotations
+
+from rewoo_bench.place import at
+from rewoo_bench.types import Example, Message, Model
+
+INSTRUCTIONS = (
+    "Decide whether the prediction answers the question as one of the gold answers does. "
+    "Other wording, spelling or precision is fine where the meaning is the same. Reply with one word: yes or no."
+)
+GRAMMAR = 'root ::= "yes" | "no"'
+
+
+class ModelJudge:
+    """A judge that asks the model of the role `judge`."""
+
+    async def judge(self, example: Example, prediction: str, model: Model) -> bool | None:
+        """True or False, or None where the reply was neither. Raises `ModelError`."""
+        gold = "; ".join(example.answers)
+        messages = [
+            Message("system", INSTRUCTIONS),
+            Message("user", f"Question: {example.question}\nGold answers: {gold}\nPrediction: {prediction}\nSame?"),
+        ]
+        with at("judge"):
+            completion = await model.complete(messages, role="judge", max_tokens=8, grammar=GRAMMAR)
+        word = completion.text.strip().strip('."*').casefold()
+        return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")

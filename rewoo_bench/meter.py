@@ -1,0 +1,199 @@
+"""Counts everything that one question does, from outside the architecture.
+
+    runner -> meter -> (retry -> provider | tool)
+
+No runner counts anything: it gets `meter` as its model and `meter.wrap(tools)` as its tools,
+and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`; a row
+of questions.parquet is a sum over them, so the books balance by construction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.place import Place, current_place
+from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one question may use; None is no limit. `cost_usd` needs a known price."""
+
+    tokens: int | None = None
+    time_s: float | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model or tool call. `start` and `end` are seconds of the monotonic clock.
+
+    `usage` is logical (what the architecture needed); `receipt.billed` is what was paid.
+    """
+
+    index: int
+    kind: str
+    name: str
+    role: str
+    place: Place
+    status: str
+    start: float
+    end: float
+    started_at: datetime
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str | None = None
+    receipt: Receipt = field(default_factory=Receipt)
+
+    @property
+    def waiting_s(self) -> float:
+        """Seconds spent queueing and backing off."""
+        return sum(end - start for start, end in self.receipt.waiting)
+
+
+class Meter:
+    """The model and the tools of one question, metered. `calls` is in the order of their ends.
+
+    `models` maps a role to its model; the key `""` stands for every other role.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.models = models
+        self.limits = limits or Limits()
+        self.clock = clock
+        self.calls: list[Call] = []
+        self.start = clock()
+        self._begun = 0
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+    ) -> Completion:
+        """The completion of the role's model, counted. Raises `LimitReached` before a call too many."""
+        self._check_limits()
+        model = self.models.get(role) or self.models[""]
+        call = self._begin("model", getattr(model, "name", type(model).__name__), role)
+        try:
+            completion = await model.complete(
+                messages, role=role, stop=stop, max_tokens=max_tokens, tools=tools, schema=schema, grammar=grammar
+            )
+            call = replace(
+                call,
+                status="ok",
+                usage=completion.usage,
+                finish_reason=completion.finish_reason,
+                receipt=completion.receipt,
+            )
+        except ModelError as error:
+            call = replace(call, status="error", receipt=error.receipt or Receipt())
+            raise
+        finally:
+            self._end(call)
+        return completion
+
+    def wrap(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        """The tools, counted."""
+        return {name: _MeteredTool(tool, self) for name, tool in tools.items()}
+
+    async def call_tool(self, tool: Tool, arguments: BaseModel) -> str:
+        """The tool's answer, counted. Raises what the tool raises, and `LimitReached`."""
+        self._check_limits()
+        call = self._begin("tool", tool.name, "tool")
+        try:
+            text = await tool(arguments)
+            call = replace(call, status="ok" if text.strip() else "empty")
+        except ToolError:
+            call = replace(call, status="error")
+            raise
+        finally:
+            self._end(call)
+        return text
+
+    @property
+    def usage(self) -> Usage:
+        """Logical tokens so far."""
+        return sum((call.usage for call in self.calls), Usage())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Dollars so far; None where the price of any call isn't known."""
+        total = 0.0
+        for call in self.calls:
+            if call.kind == "model" and call.status == "ok":
+                if call.receipt.cost_usd is None:
+                    return None
+                total += call.receipt.cost_usd
+        return total
+
+    def _check_limits(self) -> None:
+        limits = self.limits
+        if limits.tokens is not None and (used := self.usage.total_tokens) >= limits.tokens:
+            raise LimitReached("token_limit", f"used {used} of {limits.tokens} tokens")
+        if limits.time_s is not None and (spent := self.clock() - self.start) >= limits.time_s:
+            raise LimitReached("time_limit", f"took {spent:.1f} of {limits.time_s} s")
+        if limits.cost_usd is not None and (cost := self.cost_usd or 0.0) >= limits.cost_usd:
+            raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
+
+    def _begin(self, kind: str, name: str, role: str) -> Call:
+        """A call that stays in the books as cancelled if nothing more is heard of it."""
+        now = self.clock()
+        call = Call(self._begun, kind, name, role, current_place(), "cancelled", now, now, datetime.now(UTC))
+        self._begun += 1
+        return call
+
+    def _end(self, call: Call) -> None:
+        self.calls.append(replace(call, end=self.clock()))
+
+
+class _MeteredTool:
+    """A tool whose calls the meter counts."""
+
+    def __init__(self, tool: Tool, meter: Meter) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.arguments = tool.arguments
+        self._tool = tool
+        self._meter = meter
+
+    async def __call__(self, arguments: BaseModel) -> str:
+        return await self._meter.call_tool(self._tool, arguments)
+
+
+def idle_seconds(calls: Sequence[Call]) -> float:
+    """Seconds in which at least one call was waiting and none was working.
+
+    Calls may overlap, so it is the length of the union of all waiting intervals, less the time
+    in which some other call worked. What is left of the latency is `working_s`.
+    """
+    events: list[tuple[float, int, int]] = []
+    inside_tools = {call.place for call in calls if call.kind == "model" and call.role == "tool"}
+    for call in calls:
+        if call.kind == "tool" and call.place in inside_tools:
+            continue  # an LLM tool's work is that of the model call inside it
+        events += [(call.start, 1, 0), (call.end, -1, 0)]
+        for start, end in call.receipt.waiting:
+            events += [(start, 0, 1), (end, 0, -1)]
+    idle, active, waiting, before = 0.0, 0, 0, 0.0
+    for moment, more_active, more_waiting in sorted(events):
+        if waiting and waiting >= active:
+            idle += moment - before
+        active, waiting, before = active + more_active, waiting + more_waiting, moment
+    return idle

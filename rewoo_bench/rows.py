@@ -1,0 +1,209 @@
+"""The columns of questions.parquet and calls.parquet, and a result as rows of them.
+
+These names are what users, scripts and CI rely on; changing one is a breaking change.
+Tokens are logical (what the architecture needed) but for `billed_tokens` (what was paid now,
+failed attempts included). A judge's calls are in calls.parquet only, under the role `judge`:
+
+    sum of calls where role != "judge"  ==  the row of the question
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rewoo_bench.evaluator import Result
+from rewoo_bench.meter import Call
+from rewoo_bench.types import Usage
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+
+QUESTIONS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("architecture", pa.string()),
+        ("dataset", pa.string()),
+        ("model", pa.string()),
+        ("planner_model", pa.string()),
+        ("solver_model", pa.string()),
+        ("example_id", pa.string()),
+        ("question_type", pa.string()),
+        ("trial", pa.int32()),
+        ("question", pa.string()),
+        ("answers", pa.list_(pa.string())),
+        ("prediction", pa.string()),
+        ("exact_match", pa.bool_()),
+        ("f1", pa.float64()),
+        ("judged_correct", pa.bool_()),
+        ("stop_reason", pa.string()),
+        ("error", pa.string()),
+        ("llm_calls", pa.int32()),
+        ("tool_calls", pa.int32()),
+        ("steps", pa.int32()),
+        ("replans", pa.int32()),
+        ("input_tokens", pa.int64()),
+        ("cached_input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("reasoning_tokens", pa.int64()),
+        ("total_tokens", pa.int64()),
+        ("planner_tokens", pa.int64()),
+        ("solver_tokens", pa.int64()),
+        ("tool_llm_tokens", pa.int64()),
+        ("billed_tokens", pa.int64()),
+        ("cost_usd", pa.float64()),
+        ("usage_source", pa.string()),
+        ("latency_s", pa.float64()),
+        ("working_s", pa.float64()),
+        ("retries", pa.int32()),
+        ("started_at", _MOMENT),
+    ]
+)
+
+CALLS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("architecture", pa.string()),
+        ("example_id", pa.string()),
+        ("trial", pa.int32()),
+        ("call_index", pa.int32()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("role", pa.string()),
+        ("place", pa.string()),
+        ("level", pa.int32()),
+        ("status", pa.string()),
+        ("attempts", pa.int32()),
+        ("input_tokens", pa.int64()),
+        ("cached_input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("reasoning_tokens", pa.int64()),
+        ("billed_tokens", pa.int64()),
+        ("usage_source", pa.string()),
+        ("finish_reason", pa.string()),
+        ("latency_s", pa.float64()),
+        ("waiting_s", pa.float64()),
+        ("replayed", pa.bool_()),
+        ("started_at", _MOMENT),
+    ]
+)
+
+
+def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
+    """The row of a result. `run` has the columns that are the same for the whole run."""
+    example, trajectory = result.task.example, result.trajectory
+    model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
+    usage = sum((call.usage for call in model_calls), Usage())
+    return {
+        **run,
+        "architecture": result.task.architecture.name,
+        "example_id": example.id,
+        "question_type": example.kind,
+        "trial": result.task.trial,
+        "question": example.question,
+        "answers": list(example.answers),
+        "prediction": trajectory.answer,
+        "exact_match": result.score.exact_match if result.score else None,
+        "f1": result.score.f1 if result.score else None,
+        "judged_correct": result.judged_correct,
+        "stop_reason": trajectory.stop_reason,
+        "error": result.error,
+        "llm_calls": len(model_calls),
+        "tool_calls": sum(call.kind == "tool" for call in result.calls),
+        "steps": len(trajectory.steps),
+        "replans": trajectory.replans,
+        **_tokens(usage),
+        "total_tokens": usage.total_tokens,
+        "planner_tokens": _role_tokens(model_calls, "planner"),
+        "solver_tokens": _role_tokens(model_calls, "solver"),
+        "tool_llm_tokens": _role_tokens(model_calls, "tool"),
+        "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
+        "cost_usd": result.cost_usd,
+        "usage_source": _usage_source(model_calls),
+        "latency_s": result.latency_s,
+        "working_s": result.working_s,
+        "retries": sum(call.receipt.attempts - 1 for call in model_calls),
+        "started_at": result.started_at,
+    }
+
+
+def call_rows(result: Result, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a result's calls, in the order in which they began."""
+    key = {
+        "run_id": run_id,
+        "architecture": result.task.architecture.name,
+        "example_id": result.task.example.id,
+        "trial": result.task.trial,
+    }
+    calls = sorted(result.calls, key=lambda call: call.start)
+    return [{**key, "call_index": index, **_call_row(call)} for index, call in enumerate(calls)]
+
+
+def trace(result: Result, run_id: str) -> dict[str, Any]:
+    """What was planned, found and answered: a line of traces.jsonl."""
+    trajectory = result.trajectory
+    return {
+        "run_id": run_id,
+        "architecture": result.task.architecture.name,
+        "example_id": result.task.example.id,
+        "trial": result.task.trial,
+        "question": result.task.example.question,
+        "answer": trajectory.answer,
+        "stop_reason": trajectory.stop_reason,
+        "error": result.error,
+        "plan": trajectory.plan,
+        "evidence": trajectory.evidence,
+        "steps": [
+            {
+                "id": step.id,
+                "thought": step.thought,
+                "tool": step.tool,
+                "argument": step.argument,
+                "observation": step.observation,
+                "failed": step.failed,
+            }
+            for step in trajectory.steps
+        ],
+        "notes": trajectory.notes,
+    }
+
+
+def _call_row(call: Call) -> dict[str, Any]:
+    is_model = call.kind == "model"
+    return {
+        "kind": call.kind,
+        "name": call.name,
+        "role": call.role,
+        "place": call.place.name,
+        "level": call.place.level,
+        "status": call.status,
+        "attempts": call.receipt.attempts,
+        **_tokens(call.usage),
+        "billed_tokens": call.receipt.billed.total_tokens,
+        "usage_source": call.receipt.usage_source if is_model and call.status == "ok" else None,
+        "finish_reason": call.finish_reason,
+        "latency_s": call.end - call.start,
+        "waiting_s": call.waiting_s,
+        "replayed": call.receipt.replayed,
+        "started_at": call.started_at,
+    }
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def _role_tokens(calls: Sequence[Call], role: str) -> int:
+    return sum(call.usage.total_tokens for call in calls if call.role == role)
+
+
+def _usage_source(calls: Sequence[Call]) -> str | None:
+    """`provider`, `estimated`, or `mixed`; None where no call was answered."""
+    sources = {call.receipt.usage_source for call in calls if call.status == "ok"}
+    return "mixed" if len(sources) > 1 else next(iter(sources), None)
