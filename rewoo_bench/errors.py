@@ -72,16 +72,24 @@ class ToolError(RewooBenchError):
 class ModelError(RewooBenchError):
     """A provider failed for good.
 
-    `status` is the HTTP status where there was one; `receipt` is what the attempts cost.
+    `status` is the HTTP status where there was one; `receipt` is what the attempts cost;
+    `retry_after` is how long the provider asks to wait, in seconds.
     """
 
     def __init__(
-        self, message: str, *, status: int | None = None, retryable: bool = False, receipt: Receipt | None = None
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        receipt: Receipt | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retryable = retryable
         self.receipt = receipt
+        self.retry_after = retry_after
 
 
 class LimitReached(RewooBenchError):

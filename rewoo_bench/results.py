@@ -37,7 +37,7 @@ class RunWriter:
     """Writes a run folder. A context manager: whatever ends the run, what was added is kept.
 
     `run` has the columns that are the same for all rows. Parquet files appear under their names
-    when they are whole.
+    when they are whole. `rows` counts the questions written.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, str]) -> None:
@@ -46,6 +46,7 @@ class RunWriter:
         self._run = run
         self._waiting: dict[int, Result] = {}
         self._next = 0
+        self.rows = 0
 
     def __enter__(self) -> RunWriter:
         self._questions = _Table(self.folder / QUESTIONS_FILE, QUESTIONS)
@@ -73,6 +74,7 @@ class RunWriter:
         self._calls.add(call_rows(result, run_id))
         self._traces.write(json.dumps(trace(result, run_id), ensure_ascii=False) + "\n")
         self._traces.flush()
+        self.rows += 1
 
 
 class _Table:
@@ -138,4 +140,5 @@ def load(*runs: str | Path) -> pd.DataFrame:
             raise DataError(f"{str(run)!r} is no run: there is no {path.name}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
-    return pa.concat_tables(tables, promote_options="default").to_pandas(types_mapper=pd.ArrowDtype)
+    rows: pd.DataFrame = pa.concat_tables(tables, promote_options="default").to_pandas(types_mapper=pd.ArrowDtype)
+    return rows

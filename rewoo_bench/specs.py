@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewoo_bench.bundled import bundled_folder, bundled_names
 from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.scoring import Scoring
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -85,7 +86,7 @@ class DatasetSpec(BaseModel):
     """The shape of its rows."""
     style: Literal["multihop", "trivia"]
     """Which exemplars fit its questions."""
-    scoring: Literal["hotpotqa", "triviaqa"]
+    scoring: Scoring
     """Whose official exact match and F1."""
     hub: HubSource | None = None
     default_split: str = "validation"
@@ -135,22 +136,14 @@ def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str
 
 def architecture_folder(name: str) -> Path:
     """The folder of a bundled architecture, or `name` itself where it is a folder."""
-    return _folder("architectures", "architecture", name)
-
-
-def dataset_folder(name: str) -> Path:
-    """The folder of a bundled data set, or `name` itself where it is a folder."""
-    return _folder("datasets", "data set", name)
-
-
-def _folder(kind: Literal["architectures", "datasets"], word: str, name: str) -> Path:
-    description = f"{word.replace(' ', '')}.toml"
-    bundled = bundled_folder(kind) / name
-    if (bundled / description).is_file():
-        return bundled
+    names = bundled_names("architectures", "architecture.toml")
+    if name in names:
+        return bundled_folder("architectures") / name
     if Path(name).is_dir():
         return Path(name)
-    raise SpecError(unknown(word, name, bundled_names(kind, description)))
+    raise SpecError(f"{unknown('architecture', name, names)}; or the path of a folder")
+
+
 
 
 def import_object(path: str, where: str) -> Any:

@@ -5,8 +5,7 @@ runner -> guard (the architecture's limits) -> meter -> tool
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from pydantic import BaseModel
@@ -15,19 +14,34 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError, ToolError, unknown
 from rewoo_bench.meter import Meter
 from rewoo_bench.specs import ToolSettings, import_object
-from rewoo_bench.tools import Calculator, DocumentPages, Pages, Wikipedia, document_tools
+from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.llm import LLM
-from rewoo_bench.types import Document, Model, Tool
+from rewoo_bench.types import Document, Tool
+
+if TYPE_CHECKING:
+    import httpx
 
 BUILT_IN = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 
 
 class Toolbox:
-    """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents."""
+    """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents.
 
-    def __init__(self, pages: Pages | None = None, wikipedia: Callable[[], Wikipedia] = Wikipedia) -> None:
+    A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
+    """
+
+    def __init__(self, pages: Pages | None = None) -> None:
         self._pages = pages
-        self._wikipedia = wikipedia
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Toolbox:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
 
     def check(self, architecture: Architecture) -> None:
         """Raises `SpecError` for a tool that can't be made."""
@@ -42,23 +56,33 @@ class Toolbox:
 
     def tools(self, architecture: Architecture, documents: tuple[Document, ...], meter: Meter) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
-        wanted = architecture.spec.tools
+        pages = DocumentPages(documents) if self._pages is None else self._pages
+        state = PageState()
         made: dict[str, Tool] = {}
-        if wanted.keys() & {"Search", "Lookup"}:
-            made.update(document_tools(self._pages or DocumentPages(documents)))
-        for name, settings in wanted.items():
-            if name not in made or settings.factory:
-                made[name] = self._make(name, settings, architecture.tool_prompts, meter)
-        metered = meter.wrap({name: made[name] for name in wanted})
-        return {name: Guard(tool, wanted[name]) for name, tool in metered.items()}
+        for name, settings in architecture.spec.tools.items():
+            if settings.factory:
+                made[name] = import_object(settings.factory, f"[tools.{name}]")()
+            elif name == "LLM":
+                made[name] = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
+            else:
+                made[name] = self._built_in(name, pages, state)
+        return {name: Guard(tool, architecture.spec.tools[name]) for name, tool in meter.wrap(made).items()}
 
-    def _make(self, name: str, settings: ToolSettings, prompts: Mapping[str, str], model: Model) -> Tool:
-        if settings.factory:
-            tool: Tool = import_object(settings.factory, f"[tools.{name}]")()
-            return tool
-        if name == "LLM":
-            return LLM(model, prompts[name], settings.max_tokens)
-        return Calculator() if name == "Calculator" else self._wikipedia()
+    def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
+        if name == "Search":
+            return Search(pages, state)
+        if name == "Lookup":
+            return Lookup(state)
+        if name == "Calculator":
+            return Calculator()
+        return Wikipedia(self._shared_client(), state=state)
+
+    def _shared_client(self) -> httpx.AsyncClient:
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.AsyncClient()
+        return self._client
 
 
 class Guard:

@@ -1,0 +1,69 @@
+"""The evaluator for Python: from names or objects to a list of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+
+from rewoo_bench.architecture import Architecture, load_architecture
+from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.meter import Limits
+from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.scoring import Scoring
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.tools import Corpus
+from rewoo_bench.types import Example, Model
+
+
+async def evaluate(
+    dataset: str | Sequence[Example],
+    architectures: Sequence[str | Architecture],
+    *,
+    model: str | Model = "local/smollm2-135m",
+    settings: ModelSettings = ModelSettings(),  # noqa: B008 - frozen
+    limit: int | None = None,
+    seed: int = 0,
+    trials: int = 1,
+    corpus: str | Path | None = None,
+    style: str = "multihop",
+    scoring: Scoring = "hotpotqa",
+    limits: Limits | None = None,
+    concurrency: int | None = None,
+    max_retries: int = 5,
+    on_result: Callable[[Result], None] | None = None,
+) -> list[Result]:
+    """Puts questions to architectures and returns the results in the order of the questions.
+
+    `dataset` is what `--dataset` takes, or examples of your own; for those `style` picks the
+    exemplars and `scoring` the metric. `model` is what `--model` takes, or a model of your own.
+    `on_result` gets each result as it ends. Writes nothing. Raises `UsageError`.
+    """
+    async with AsyncExitStack() as stack:
+        if isinstance(dataset, str):
+            data = load_dataset_examples(dataset, limit=limit, seed=seed)
+            examples, style, scoring, corpus = data.examples, data.style, data.scoring, corpus or data.corpus
+        else:
+            examples = dataset[:limit]
+        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in architectures]
+        places = concurrency or 8
+        if isinstance(model, str):
+            opened = await stack.enter_async_context(open_model(model, settings))
+            places = concurrency or opened.concurrency
+            limiter = anyio.CapacityLimiter(opened.concurrency)
+            model = RetryingModel(opened.model, name=model, max_retries=max_retries, limiter=limiter)
+        toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))
+        evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places)
+        results: list[Result] = []
+
+        def keep(result: Result) -> None:
+            results.append(result)
+            if on_result:
+                on_result(result)
+
+        await evaluator.run(examples, loaded, trials=trials, on_result=keep)
+    return sorted(results, key=lambda result: result.task.index)

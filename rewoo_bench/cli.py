@@ -1,0 +1,148 @@
+"""The commands: `rewoo-bench run`, `rewoo-bench list`.
+
+Exit codes: 0 done, 2 the command is wrong, 3 incomplete (a cap, too many errors, interrupted).
+What does the work is imported when a command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rewoo_bench.errors import RewooBenchError, UsageError
+
+DONE, WRONG, INCOMPLETE = 0, 2, 3
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
+
+
+def _count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """A count (`5`) or a fraction below 1 (`0.1`)."""
+    if value is not None and (value <= 0 or (value > 1 and value != int(value))):
+        raise click.BadParameter(f"{value!r} is neither a count (1, 2, …) nor a fraction between 0 and 1")
+    return value
+
+
+@click.group(context_settings=_SETTINGS)
+@click.version_option(package_name="rewoo-bench")
+def group() -> None:
+    """Measure what an agent architecture costs and what it buys."""
+
+
+@group.command(context_settings=_SETTINGS)
+@click.option("--arch", "architectures", multiple=True, required=True, metavar="NAME|FOLDER",
+              help="Architecture(s) to run: repeat it, or separate with commas. See `rewoo-bench list`.")
+@click.option("--dataset", default="sample", metavar="NAME|FILE", help="A bundled data set, or a file of questions.")
+@click.option("--split", help="Split of a hub data set.  [default: validation]")
+@click.option("-n", "--limit", type=click.IntRange(min=1),
+              help="So many questions.  [default: all of the sample or a file, 100 of a hub set]")
+@click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
+@click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
+@click.option("--model", default="local/smollm2-135m",
+              help="Any litellm name, local/NAME or local/FILE.gguf.")
+@click.option("--planner-model", help="Another model for the planner.")
+@click.option("--solver-model", help="Another model for the solver.")
+@click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")
+@click.option("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.")
+@click.option("--temperature", type=click.FloatRange(min=0), default=0.0, help="Sampling temperature.")
+@click.option("--max-output-tokens", type=click.IntRange(min=1), default=512, help="Output limit of a model call.")
+@click.option("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
+              help="Prompts as turns, or as one transcript to go on with.")
+@click.option("--constrain", type=click.Choice(["auto", "grammar", "schema", "none"]), default="auto",
+              help="What the model's decoding is held to, where it can be.")
+@click.option("--corpus", type=click.Path(path_type=Path), metavar="FILE",
+              help="Passages for the search tool instead of the questions' own documents.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Steps of a plan, turns of ReAct.")
+@click.option("--token-limit", type=click.IntRange(min=1), help="Tokens of one question.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), help="Seconds of one question.")
+@click.option("--cost-limit", type=click.FloatRange(min=0, min_open=True), help="Dollars of one question.")
+@click.option("--max-total-tokens", type=click.IntRange(min=1), help="Tokens of the whole run, as billed.")
+@click.option("--max-total-cost", type=click.FloatRange(min=0, min_open=True), help="Dollars of the whole run.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Questions at once.  [default: what the model can do]")
+@click.option("--max-connections", type=click.IntRange(min=1),
+              help="Model calls at once.  [default: what the model can do]")
+@click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
+@click.option("--fail-on-error", type=float, callback=_count_or_fraction, metavar="COUNT|FRACTION",
+              help="Failed questions that end the run, a count or a fraction.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Where it goes.  [default: results/local/<time>-<arch>]")
+@click.option("--no-progress", "progress", flag_value=False, default=True, show_default=False,
+              help="No progress on standard error.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def run(architectures: tuple[str, ...], as_json: bool, **options: Any) -> int:  # fmt: skip
+    """Put questions to architectures and record every call, token, second and answer."""
+    import anyio
+
+    from rewoo_bench import run as running
+
+    names = tuple(name.strip() for value in architectures for name in value.split(",") if name.strip())
+    if not names:
+        raise UsageError("--arch: no architecture given")
+    outcome = anyio.run(running.run, running.RunOptions(architectures=names, **options))
+    _report(outcome, as_json)
+    return DONE if outcome.status == "done" else INCOMPLETE
+
+
+@group.command(name="list", context_settings=_SETTINGS)
+def list_names() -> int:
+    """Name the bundled architectures, data sets and local models."""
+    from rewoo_bench.bundled import bundled_folder, bundled_names
+    from rewoo_bench.models.catalogue import catalogue
+    from rewoo_bench.specs import ArchitectureSpec, DatasetSpec, read_spec
+
+    click.echo("architectures (--arch)")
+    for name in bundled_names("architectures", "architecture.toml"):
+        spec = read_spec(bundled_folder("architectures") / name / "architecture.toml", ArchitectureSpec)
+        click.echo(f"  {name:14} {spec.description}")
+    click.echo("data sets (--dataset)")
+    for name in bundled_names("datasets", "dataset.toml"):
+        data = read_spec(bundled_folder("datasets") / name / "dataset.toml", DatasetSpec)
+        click.echo(f"  {name:14} {data.description}")
+    click.echo("local models (--model)")
+    for name, entry in catalogue().items():
+        click.echo(f"  local/{name:18} {entry.note}")
+    return DONE
+
+
+def _report(outcome: Any, as_json: bool) -> None:
+    from rewoo_bench.results import load
+    from rewoo_bench.summary import summarise, table
+
+    summaries = summarise(load(outcome.folder))
+    if as_json:
+        shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
+        click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
+        return
+    if summaries:
+        click.echo(f"\n{table(summaries)}\n")
+    click.echo(str(outcome.folder))
+    if outcome.reason:
+        click.echo(f"incomplete: {outcome.reason}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command and exits with its code; an error of ours is one line."""
+    try:
+        code = group.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _fail("interrupted; what was finished is kept", INCOMPLETE)
+    except click.ClickException as error:
+        error.show()
+        code = WRONG
+    except UsageError as error:
+        code = _fail(str(error), WRONG)
+    except RewooBenchError as error:
+        code = _fail(str(error), INCOMPLETE)
+    except KeyboardInterrupt:
+        code = _fail("interrupted; what was finished is kept", INCOMPLETE)
+    sys.exit(code)
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"rewoo-bench: {message}", err=True)
+    return code

@@ -1,0 +1,63 @@
+"""Takes single fields out of a raw row, whichever way its source spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+
+HIDDEN = "test splits hide their answers, so take another split"
+
+
+class RowError(ValueError):
+    """What is wrong with one row; becomes a `DataError` that names the file and the row."""
+
+
+def text(row: Row, key: str) -> str:
+    """The text under `key`, without outer white space. Raises `RowError` where there is none."""
+    if key not in row:
+        raise RowError(f"no {key!r}; it has {', '.join(sorted(map(str, row)))}")
+    value = row[key]
+    if not isinstance(value, str) or not value.strip():
+        raise RowError(f"{key!r} is {value!r}, expected text")
+    return value.strip()
+
+
+def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
+    """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
+    found = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))
+    if not found:
+        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+    return found
+
+
+def pairs(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
+    """Pairs of two sub-fields, from any of the forms that the same table is published in.
+
+        [["Ann", 0]]                               official files
+        {"title": ["Ann"], "sent_id": [0]}         Hugging Face rows
+        [{"title": "Ann", "sent_id": 0}]           newer parquet exports
+
+    A pair whose right side is missing is left out. Raises `RowError` for any other form.
+    """
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        lefts, rights = list(value.get(left) or ()), list(value.get(right) or ())
+        if rights and len(lefts) != len(rights):
+            raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
+        found = list(zip(lefts, rights, strict=False))
+    elif isinstance(value, list):
+        found = [_pair(item, left, right) for item in value]
+    else:
+        raise RowError(f"expected a list of {left} and {right}, got {value!r:.80}")
+    return [(first, second) for first, second in found if second is not None]
+
+
+def _pair(item: object, left: str, right: str) -> tuple[Any, Any]:
+    if isinstance(item, Mapping):
+        return item.get(left), item.get(right)
+    if isinstance(item, list) and len(item) == 2:
+        return item[0], item[1]
+    raise RowError(f"expected {left} and {right}, got {item!r:.80}")

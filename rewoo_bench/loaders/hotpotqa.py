@@ -1,0 +1,52 @@
+"""Rows of HotpotQA (Yang et al., 2018, arXiv:1809.09600) as examples.
+
+    {"_id": "5a8b", "question": "…", "answer": "Delhi", "type": "bridge", "level": "hard",
+     "supporting_facts": [["Page A", 0], ["Page B", 2]],
+     "context": [["Page A", ["First sentence.", " Second sentence."]], …]}
+
+Official files and Hugging Face rows (`id`, columns as `{"title": […], "sentences": […]}`) are
+read by the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, pairs, text
+from rewoo_bench.types import Document, Example, Hop
+
+
+def hotpotqa_example(row: Row) -> Example:
+    """A row as an example with its paragraphs, kind (`bridge`, `comparison`) and gold chain.
+
+    In the fullwiki setting the paragraphs are what a retriever found, the gold pages often not
+    among them. Raises `RowError`.
+    """
+    identifier, question = text(row, "_id" if "_id" in row else "id"), text(row, "question")
+    if row.get("answer", "") is None or "answer" not in row:
+        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+    answer, kind = text(row, "answer"), str(row.get("type") or "")
+    documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
+    titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
+    chain = _chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
+    return Example(identifier, question, (answer,), documents, kind, chain)
+
+
+def _document(title: object, sentences: object) -> Document:
+    """A paragraph; every sentence after the first brings its own leading space."""
+    if not isinstance(title, str) or not isinstance(sentences, Sequence) or isinstance(sentences, str):
+        raise RowError(f"a paragraph of 'context' is ({title!r}, {sentences!r:.80}), expected a title and sentences")
+    return Document(title, "".join(map(str, sentences)))
+
+
+def _chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
+    """The supporting pages as hops; a bridge ends on a page whose text holds the answer.
+
+    The data set says which pages are needed, but not what is found on the way: only the last
+    hop has a value, the answer, and that only where its page holds it. No hop has `needs`.
+    """
+    if kind == "bridge":
+        titles = sorted(titles, key=lambda title: answer in pages.get(title, ""))
+    return tuple(
+        Hop(title, answer if title == titles[-1] and answer in pages.get(title, "") else "") for title in titles
+    )

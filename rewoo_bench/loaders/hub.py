@@ -1,0 +1,103 @@
+"""Reads the rows of a data set on the Hugging Face hub.
+
+A stream reads only the files of one split and keeps nothing; otherwise every split of the
+configuration is fetched once and stays in the cache, from which HF_HUB_OFFLINE=1 reads it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rewoo_bench.errors import DataError, unknown
+from rewoo_bench.loaders.fields import Row
+from rewoo_bench.specs import HubSource
+
+REACH_TIMEOUT_S = 10.0
+INSTEAD = (
+    "without a network use --dataset sample, a file (--dataset path/to/hotpot_dev_distractor_v1.json), "
+    "or HF_HUB_OFFLINE=1 with a copy in the cache"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubRows:
+    """Rows of one split, and the commit of the hub repository that they come from."""
+
+    rows: Iterable[Row]
+    revision: str | None = None
+
+
+class LoadRows(Protocol):
+    """The seam between the hub and the loaders: tests hand in rows of their own."""
+
+    def __call__(self, source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows: ...
+
+
+def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows:
+    """The rows of `split` of `config`. Raises `DataError`, for a fault while reading too.
+
+    Without a network this ends at once, or after two timeouts of `REACH_TIMEOUT_S` where a
+    firewall swallows the packets.
+    """
+    import datasets
+
+    _quiet_unless_terminal()
+    where = f"{source.path} ({config})"
+    try:
+        _reach(source)
+        builder = datasets.load_dataset_builder(source.path, config, revision=source.revision)
+        splits = list(builder.info.splits or builder.config.data_files or ())
+    except _hub_faults() as error:
+        raise _fault(where, error) from None
+    if splits and split not in splits:
+        raise DataError(f"{where}: {unknown('split', split, splits)}")
+    try:
+        if streaming:
+            rows = builder.as_streaming_dataset(split=split)
+        else:
+            builder.download_and_prepare()
+            rows = builder.as_dataset(split=split)
+    except _hub_faults() as error:
+        raise _fault(where, error) from None
+    return HubRows(_guarded(rows, where), builder.hash)
+
+
+def _reach(source: HubSource) -> None:
+    """Asks for the repository once: `datasets` itself retries for half a minute first."""
+    import datasets
+    import huggingface_hub
+
+    if not datasets.config.HF_HUB_OFFLINE:
+        huggingface_hub.HfApi().dataset_info(source.path, revision=source.revision, timeout=REACH_TIMEOUT_S)
+
+
+def _guarded(rows: Iterable[Any], where: str) -> Iterator[Row]:
+    try:
+        yield from rows
+    except _hub_faults() as error:
+        raise _fault(where, error) from None
+
+
+def _fault(where: str, error: Exception) -> DataError:
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {INSTEAD}")
+
+
+def _hub_faults() -> tuple[type[Exception], ...]:
+    """What `datasets` and its HTTP clients raise for a hub, a configuration or a file that fails."""
+    import httpx
+    from datasets.exceptions import DatasetsError
+
+    return (OSError, ValueError, RuntimeError, httpx.HTTPError, DatasetsError)
+
+
+def _quiet_unless_terminal() -> None:
+    import datasets
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+        disable_progress_bars()

@@ -1,0 +1,84 @@
+"""Which questions a run takes: a seeded sample that depends on nothing but the ids.
+
+The rows are ordered by sha256 of `"{seed}:{id}"` and the first `limit` of them are taken. So
+
+- the same seed and limit give the same questions, in whatever order the rows arrive, from a
+  file, from a cache or streamed, on every machine;
+- a smaller limit gives a prefix of a larger one: a run of 50 can be extended to 100;
+- another seed gives another, independent sample.
+
+The price is that every row has to be seen once. Only the rows in the sample are kept, so memory
+doesn't grow with the split. A shuffle buffer over a stream would read fewer rows, but its sample
+changes with the buffer's size, the library's version and the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from heapq import heappop, heappush
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.types import Example
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The examples taken, how many rows were read, and how many of those repeated a question."""
+
+    examples: tuple[Example, ...]
+    rows: int
+    repeats: int
+
+
+def ids_hash(ids: Iterable[str]) -> str:
+    """sha256 of the ids, one a line, in their order: equal for runs over the same questions."""
+    return sha256("\n".join(ids).encode()).hexdigest()
+
+
+def select(
+    examples: Iterable[Example], *, limit: int | None, seed: int, repeats: bool = False, where: str = "rows"
+) -> Selection:
+    """`limit` of the examples in the order of the seed; all of them, in file order, for None.
+
+    With `repeats` a question that comes again under its id adds its answers and documents to
+    the first one. Without, and where the same id stands for another question, `DataError`.
+    """
+    first_rows: dict[str, int] = {}
+    chosen: dict[str, Example] = {}
+    largest_first: list[tuple[int, str]] = []
+    number = 0
+    for number, example in enumerate(examples, start=1):
+        first = first_rows.setdefault(example.id, number)
+        if first != number:
+            if not repeats:
+                raise DataError(f"{where}, row {number}: the id {example.id!r} is already that of row {first}")
+            if example.id in chosen:
+                chosen[example.id] = _merged(chosen[example.id], example, f"{where}, row {number}")
+            continue
+        chosen[example.id] = example
+        if limit is not None:
+            heappush(largest_first, (-_rank(example.id, seed), example.id))
+            if len(largest_first) > limit:
+                del chosen[heappop(largest_first)[1]]
+    taken = list(chosen.values())
+    if limit is not None:
+        taken.sort(key=lambda example: _rank(example.id, seed))
+    return Selection(tuple(taken), number, number - len(first_rows))
+
+
+def _rank(identifier: str, seed: int) -> int:
+    return int.from_bytes(sha256(f"{seed}:{identifier}".encode()).digest())
+
+
+def _merged(first: Example, again: Example, where: str) -> Example:
+    if first.question.casefold().split() != again.question.casefold().split():
+        raise DataError(
+            f"{where}: the id {again.id!r} stands for {again.question!r} here and for {first.question!r} before"
+        )
+    return replace(
+        first,
+        answers=tuple(dict.fromkeys(first.answers + again.answers)),
+        documents=tuple(dict.fromkeys(first.documents + again.documents)),
+    )

@@ -1,0 +1,142 @@
+"""What the test server can be told to answer, as bytes in the OpenAI form.
+
+render(Reply("Paris"), {"messages": …}, chat=True)   # Sent(status=200, usage=Usage(…), response=b"HTTP/1.1 200 OK…")
+render(Fault(status=429, retry_after=2), {}, chat=True)   # Sent(status=429, usage=None, response=b"HTTP/1.1 429 …")
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Literal, NamedTuple
+
+from rewoo_bench.types import ToolCall, Usage
+
+# What a cut-off response ends with; whoever sends it closes the connection.
+CUT = b'{"id": "cut off he'
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `usage` None means that the server counts words itself."""
+
+    text: str
+    finish_reason: str = "stop"
+    tool_calls: Sequence[ToolCall] = ()
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong.
+
+    status: an error of that HTTP status with `message`, and Retry-After where `retry_after` is given
+    hang: no answer, the connection stays open
+    disconnect: the connection is closed without an answer
+    broken_json: 200, and a body that isn't JSON
+    truncated: 200, and a body shorter than its Content-Length
+    no_choices: 200, and an empty list of choices
+    error_object: 200, and `{"error": …}` with `message`
+    no_usage: an answer (`message`) without usage
+    """
+
+    kind: Literal[
+        "status", "hang", "disconnect", "broken_json", "truncated", "no_choices", "error_object", "no_usage"
+    ] = "status"
+    status: int = 500
+    message: str = "the server was told to fail"
+    retry_after: float | str | None = None
+
+
+class Sent(NamedTuple):
+    """What goes back: HTTP status (0: none), usage, and the response (None: nothing, b"": close)."""
+
+    status: int
+    usage: Usage | None
+    response: bytes | None
+
+
+def render(answer: str | Reply | Fault, request: Mapping[str, Any], *, chat: bool, cached_share: float = 0.0) -> Sent:
+    """The response to `request`; a token of the server is a word between spaces."""
+    if isinstance(answer, Fault):
+        return _render_fault(answer, request, chat)
+    reply = answer if isinstance(answer, Reply) else Reply(answer)
+    usage = reply.usage or _count(request, reply, cached_share)
+    return Sent(200, usage, respond(200, _document(request, reply, usage, chat=chat)))
+
+
+def respond(status: int, document: Mapping[str, Any], headers: str = "") -> bytes:
+    """An HTTP response with a JSON body; `headers` are whole lines."""
+    body = json.dumps(document).encode()
+    return _head(status, len(body), headers) + body
+
+
+def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
+    error = {"error": {"message": fault.message, "type": "fault", "code": fault.kind}}
+    wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
+    document = _document(request, Reply(fault.message), None, chat=chat)
+    sent: dict[str, Sent] = {
+        "hang": Sent(0, None, None),
+        "disconnect": Sent(0, None, b""),
+        "broken_json": Sent(200, None, _head(200, 21) + b'{"id": "1", "choices"'),
+        "truncated": Sent(200, None, _head(200, 4096) + CUT),
+        "error_object": Sent(200, None, respond(200, error)),
+        "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
+        "no_usage": Sent(200, None, respond(200, document)),
+        "status": Sent(fault.status, None, respond(fault.status, error, wait)),
+    }
+    return sent[fault.kind]
+
+
+def _document(request: Mapping[str, Any], reply: Reply, usage: Usage | None, *, chat: bool) -> dict[str, Any]:
+    """The JSON of an answer, in the form of the endpoint."""
+    choice: dict[str, Any] = {"index": 0, "finish_reason": reply.finish_reason}
+    if not chat:
+        choice["text"] = reply.text
+    else:
+        choice["message"] = {"role": "assistant", "content": reply.text}
+        if reply.tool_calls:
+            choice["finish_reason"] = "tool_calls"
+            choice["message"]["tool_calls"] = [_call(call) for call in reply.tool_calls]
+    document = {
+        "id": f"test-{next(_numbers)}",
+        "object": "chat.completion" if chat else "text_completion",
+        "created": int(time.time()),
+        "model": request.get("model", "test"),
+        "choices": [choice],
+    }
+    return document if usage is None else {**document, "usage": _usage(usage)}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": json.dumps(dict(call.arguments))}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def _count(request: Mapping[str, Any], reply: Reply, cached_share: float) -> Usage:
+    """The server's own count: a token is a word between spaces."""
+    texts = [str(message.get("content") or "") for message in request.get("messages", [])]
+    words = sum(len(text.split()) for text in [*texts, str(request.get("prompt", ""))])
+    return Usage(words, int(words * cached_share), len(reply.text.split()) + len(reply.tool_calls))
+
+
+def _head(status: int, size: int, headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}\r\nContent-Type: application/json\r\n"
+    return f"{head}{headers}Content-Length: {size}\r\n\r\n".encode()

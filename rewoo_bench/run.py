@@ -1,0 +1,234 @@
+"""A run from its options to its folder: the one place where the parts are put together.
+
+options -> data set, architectures, models, toolbox -> evaluator -> run folder
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from anyio import to_thread
+
+from rewoo_bench.architecture import Architecture, load_architecture
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped
+from rewoo_bench.judge import ModelJudge
+from rewoo_bench.loaders import Dataset, load_dataset_examples
+from rewoo_bench.manifest import command_line, environment, new_run_id
+from rewoo_bench.meter import Limits
+from rewoo_bench.models import ModelSettings, OpenModel, open_model
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.progress import Progress
+from rewoo_bench.results import MANIFEST, RunWriter, write_manifest
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.tools import Corpus
+from rewoo_bench.types import Model
+
+DEFAULT_MODEL = "local/smollm2-135m"
+RESULTS = Path("results/local")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The flags of `run`; None leaves the choice to the data set, the model or the architecture."""
+
+    architectures: tuple[str, ...]
+    dataset: str = "sample"
+    split: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    trials: int = 1
+    model: str = DEFAULT_MODEL
+    planner_model: str | None = None
+    solver_model: str | None = None
+    judge_model: str | None = None
+    api_base: str | None = None
+    temperature: float = 0.0
+    max_output_tokens: int = 512
+    style: Literal["auto", "chat", "completion"] = "auto"
+    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
+    corpus: Path | None = None
+    max_steps: int | None = None
+    token_limit: int | None = None
+    time_limit: float | None = None
+    cost_limit: float | None = None
+    max_total_tokens: int | None = None
+    max_total_cost: float | None = None
+    concurrency: int | None = None
+    max_connections: int | None = None
+    max_retries: int = 5
+    timeout: float = 600.0
+    fail_on_error: float | None = None
+    out: Path | None = None
+    progress: bool = True
+
+    @property
+    def role_models(self) -> dict[str, str]:
+        """Role -> model name; `""` is every other role."""
+        named = {"planner": self.planner_model, "solver": self.solver_model, "judge": self.judge_model}
+        return {"": self.model, **{role: name for role, name in named.items() if name}}
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        return ModelSettings(
+            api_base=self.api_base,
+            temperature=self.temperature,
+            max_output_tokens=self.max_output_tokens,
+            timeout=self.timeout,
+            seed=self.seed,
+            style=self.style,
+            constrain=self.constrain,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `done`, or `incomplete` for the reason given."""
+
+    folder: Path
+    status: Literal["done", "incomplete"]
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a run works with, all checked."""
+
+    dataset: Dataset
+    architectures: list[Architecture]
+    toolbox: Toolbox
+    models: dict[str, OpenModel]
+    corpus: Corpus | None
+
+
+async def run(options: RunOptions) -> Outcome:
+    """Runs the benchmark; what was finished is in the folder, whatever ends the run.
+
+    Raises `UsageError` before the first question where the command or its input is wrong.
+    """
+    async with _prepared(options) as prepared:
+        folder, manifest = _open_folder(options, prepared)
+        evaluator = _evaluator(options, prepared)
+        manifest["concurrency"] = evaluator.concurrency
+        write_manifest(folder, manifest)
+        examples = prepared.dataset.examples
+        progress = Progress(len(examples) * len(prepared.architectures) * options.trials, shown=options.progress)
+        ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
+        try:
+            with RunWriter(folder, _run_columns(options, prepared, manifest["run_id"])) as writer:
+
+                def keep(result: Any) -> None:
+                    writer.add(result)
+                    progress.add(result)
+
+                await evaluator.run(examples, prepared.architectures, trials=options.trials, on_result=keep)
+            ended = {"status": "done", "reason": None}
+        except (RunStopped, ProviderRefused) as stop:
+            ended["reason"] = str(stop)
+            if isinstance(stop, ProviderRefused) and not writer.rows:
+                raise UsageError(str(stop)) from None
+        finally:
+            progress.close()
+            write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": writer.rows})
+        return Outcome(folder, **ended)
+
+
+@asynccontextmanager
+async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
+    """Everything that can be wrong is found here, cheapest first, before a model is fetched or asked."""
+    if options.out is not None and (options.out / MANIFEST).exists():
+        raise UsageError(f"--out: {str(options.out)!r} holds another run; choose a new folder")
+    dataset = await to_thread.run_sync(
+        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
+    )
+    architectures = _architectures(options, dataset.style)
+    path = options.corpus or dataset.corpus
+    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    toolbox = Toolbox(corpus)
+    for architecture in architectures:
+        toolbox.check(architecture)
+    async with AsyncExitStack() as stack:
+        opened: dict[str, OpenModel] = {}
+        for name in dict.fromkeys(options.role_models.values()):
+            opened[name] = await stack.enter_async_context(open_model(name, options.model_settings))
+        await stack.enter_async_context(toolbox)
+        yield _Prepared(dataset, architectures, toolbox, opened, corpus)
+
+
+def _architectures(options: RunOptions, style: str) -> list[Architecture]:
+    max_steps = options.max_steps
+    architectures = [load_architecture(name, style=style, max_steps=max_steps) for name in options.architectures]
+    names = [architecture.name for architecture in architectures]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--arch: two architectures are named {name!r}; change the name in one architecture.toml")
+    return architectures
+
+
+def _evaluator(options: RunOptions, prepared: _Prepared) -> Evaluator:
+    limiters: dict[str, anyio.CapacityLimiter] = {}
+    models: dict[str, Model] = {}
+    for role, name in options.role_models.items():
+        opened = prepared.models[name]
+        places = options.max_connections or opened.concurrency
+        limiter = limiters.setdefault(name, anyio.CapacityLimiter(places))
+        models[role] = RetryingModel(opened.model, name=name, max_retries=options.max_retries, limiter=limiter)
+    return Evaluator(
+        models=models,
+        scoring=prepared.dataset.scoring,
+        toolbox=prepared.toolbox,
+        limits=Limits(options.token_limit, options.time_limit, options.cost_limit),
+        run_limits=RunLimits(options.max_total_tokens, options.max_total_cost, options.fail_on_error),
+        judge=ModelJudge() if options.judge_model else None,
+        concurrency=options.concurrency or prepared.models[options.model].concurrency,
+    )
+
+
+def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[str, Any]]:
+    run_id = new_run_id([architecture.name for architecture in prepared.architectures])
+    folder = options.out or RESULTS / run_id
+    roles = options.role_models
+    manifest = {
+        "run_id": run_id,
+        "status": "running",
+        "started_at": _now(),
+        "command": command_line(),
+        "options": {**asdict(options), "out": None, "corpus": None},
+        "dataset": dict(prepared.dataset.manifest),
+        "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
+        "architectures": [architecture.manifest for architecture in prepared.architectures],
+        "models": {role or "default": dict(prepared.models[name].manifest) for role, name in roles.items()},
+        "environment": environment(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: can't make the folder {str(folder)!r}: {error.strerror}") from None
+    return folder, manifest
+
+
+def _corpus_manifest(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:
+    if corpus is None or path is None:
+        return None
+    return {"file": path.name, "content_hash": corpus.content_hash, "passages": len(corpus)}
+
+
+def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mapping[str, str]:
+    """The columns of questions.parquet that are the same in every row of a run."""
+    return {
+        "run_id": run_id,
+        "dataset": prepared.dataset.name,
+        "model": options.model,
+        "planner_model": options.planner_model or options.model,
+        "solver_model": options.solver_model or options.model,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

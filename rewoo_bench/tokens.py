@@ -1,0 +1,133 @@
+"""Counting and cutting text with one pinned tokenizer, the same on every machine and offline.
+
+The vocabulary is cl100k_base, read from the copy that litellm carries in its package: litellm is
+found, not imported, so neither the network nor a two-second import is needed.
+
+    >>> count_tokens("Plan: find the river.")
+    6
+    >>> truncate("Plan: find the river.", 4)
+    ('Plan: find the', True)
+
+These figures stand for a provider's own only where it gives none; such a row says `estimated`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewoo_bench.types import Message
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+TOKENIZER = "cl100k_base"
+
+# The name under which tiktoken looks for the vocabulary in a cache folder, and where litellm has it.
+_VOCABULARY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+_FOLDER = "litellm_core_utils/tokenizers"
+
+# What a chat form wraps around each message (start, role, end) and puts before the answer.
+TOKENS_PER_MESSAGE = 3
+TOKENS_BEFORE_ANSWER = 3
+
+# English has about four characters a token; twice that nearly always holds enough text.
+_CHARACTERS_PER_TOKEN = 8
+
+_loading = threading.Lock()
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of `text`. A special token's name (`<|endoftext|>`) counts as the plain text it is."""
+    return len(_encoding().encode_ordinary(text))
+
+
+def count_messages(messages: Sequence[Message]) -> int:
+    """Tokens of a conversation as a prompt, with what a chat form adds to it."""
+    return TOKENS_BEFORE_ANSWER + sum(TOKENS_PER_MESSAGE + _count_message(message) for message in messages)
+
+
+def count_call(name: str, arguments: Mapping[str, object]) -> int:
+    """Tokens of a tool call: its name and its arguments as JSON."""
+    return count_tokens(name) + count_tokens(json.dumps(arguments, ensure_ascii=False))
+
+
+def truncate(text: str, max_tokens: int) -> tuple[str, bool]:
+    """The longest start of `text` that has at most `max_tokens` tokens, and whether anything was cut.
+
+    The cut falls between characters, and after a whole word where that costs less than half of
+    what fits. Raises ValueError for a negative `max_tokens`.
+    """
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens must be 0 or more, not {max_tokens!r}")
+    tokens, whole = _first_tokens(text, max_tokens)
+    if whole and len(tokens) <= max_tokens:
+        return text, False
+    kept = tokens[:max_tokens]
+    while kept:
+        start = _whole_words(text, len(_decode(kept)))
+        # A start of a text is sometimes split differently from the text itself.
+        if count_tokens(start) <= max_tokens:
+            return start, True
+        kept.pop()
+    return "", True
+
+
+def _first_tokens(text: str, at_least: int) -> tuple[list[int], bool]:
+    """Tokens of a start of `text`, more than `at_least` unless the text ends; and whether it is all of it.
+
+    Encodes in doubling pieces, so a megabyte isn't read to keep a hundred tokens.
+    """
+    size = _CHARACTERS_PER_TOKEN * (at_least + 1)
+    while size < len(text):
+        tokens = _encoding().encode_ordinary(text[:size])
+        if len(tokens) > at_least:
+            return tokens, False
+        size *= 2
+    return _encoding().encode_ordinary(text), True
+
+
+def _decode(tokens: list[int]) -> str:
+    # A token may end inside a character; what is left of it is dropped.
+    return _encoding().decode_bytes(tokens).decode("utf-8", errors="ignore")
+
+
+def _whole_words(text: str, size: int) -> str:
+    """`text[:size]`, going back to the end of a word where that keeps at least half of it."""
+    start = text[:size]
+    if text[size : size + 1].isspace():
+        return start.rstrip()
+    border = max((i for i in range(size - 1, size // 2, -1) if start[i].isspace()), default=size)
+    return start[:border].rstrip()
+
+
+def _count_message(message: Message) -> int:
+    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
+    return count_tokens(message.content) + calls
+
+
+@cache
+def _encoding() -> Encoding:
+    from tiktoken import get_encoding
+
+    spec = find_spec("litellm")
+    folders = [Path(root) / _FOLDER for root in (spec.submodule_search_locations if spec else None) or ()]
+    folder = next((folder for folder in folders if (folder / _VOCABULARY).is_file()), None)
+    if folder is None:
+        raise FileNotFoundError(f"litellm's package has no {_FOLDER}/{_VOCABULARY}; is another version installed?")
+    with _loading:
+        before = os.environ.get("TIKTOKEN_CACHE_DIR")
+        os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+        try:
+            return get_encoding(TOKENIZER)
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before

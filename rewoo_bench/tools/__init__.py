@@ -1,0 +1,34 @@
+"""The tools that an agent may call, made anew for every question.
+
+| tool | what it does |
+|---|---|
+| `Search`, `Lookup` | find and read pages: a question's own documents, or a `Corpus` |
+| `Wikipedia` | the same over the live encyclopedia |
+| `Calculator` | arithmetic |
+| `LLM` | asks the question's own model (llm.py) |
+
+Index, ranking and HTTP libraries are imported where they are used: this import is light.
+"""
+
+from rewoo_bench.tools.calculator import Calculator, CalculatorArguments
+from rewoo_bench.tools.corpus import Corpus
+from rewoo_bench.tools.documents import DocumentPages, Hit, Pages
+from rewoo_bench.tools.search import Lookup, LookupArguments, PageState, Search, SearchArguments, document_tools
+from rewoo_bench.tools.wikipedia import Wikipedia, wikipedia_tools
+
+__all__ = [
+    "Calculator",
+    "CalculatorArguments",
+    "Corpus",
+    "DocumentPages",
+    "Hit",
+    "Lookup",
+    "LookupArguments",
+    "PageState",
+    "Pages",
+    "Search",
+    "SearchArguments",
+    "Wikipedia",
+    "document_tools",
+    "wikipedia_tools",
+]

@@ -1,0 +1,169 @@
+"""Arithmetic on one line, read with `ast` and worked out node by node; nothing is ever executed.
+
+Calculator[(1,250 + 750) x 2^3 / 7]  ->  2285.71428571
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.errors import ToolError
+
+Number = int | float
+
+LONGEST_EXPRESSION = 250  # characters
+LARGEST = 10**300  # of any result on the way, so that floats can hold it and 9**9**9 is refused
+MOST_DIGITS = 100  # that round() may keep
+SIGNIFICANT_DIGITS = 12  # of a printed result that isn't whole
+
+_OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_FUNCTIONS: dict[str, tuple[Callable[..., Number], int, int]] = {  # with the fewest and most arguments
+    "sqrt": (math.sqrt, 1, 1),
+    "abs": (abs, 1, 1),
+    "round": (round, 1, 2),
+    "min": (min, 2, 100),
+    "max": (max, 2, 100),
+    "floor": (math.floor, 1, 1),
+    "ceil": (math.ceil, 1, 1),
+    "log": (math.log, 1, 2),
+    "exp": (math.exp, 1, 1),
+}
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
+_TIMES = re.compile(r"(?<![a-z_])x(?![a-z_])")
+_FOREIGN = re.compile(r"[^\w\s.,()+*/%-]|[^\x00-\x7f]")
+_NUMBER_THEN_WORD = re.compile(r"(?<![a-z_0-9.])\.?\d[\d.]*(?!e[+-]?\d)[a-z]")
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_PARENTHESIS = re.compile(r"[a-z_]\w*\s*\(|\(|\)")
+
+
+class CalculatorArguments(BaseModel):
+    """What to work out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    expression: str = Field(min_length=1, description="an arithmetic expression")
+
+
+class Calculator:
+    """Works out an arithmetic expression. Raises `ToolError` where it can't be read or has no value."""
+
+    name = "Calculator"
+    description = (
+        "works out arithmetic, such as (1250 + 750) * 2^3 / 7. It knows + - * / // % ^, parentheses, "
+        "sqrt, abs, round, min, max, floor, ceil, log, exp, pi and e; numbers only, no words or units."
+    )
+    arguments: type[BaseModel] = CalculatorArguments
+
+    async def __call__(self, arguments: CalculatorArguments) -> str:
+        return show_number(calculate(arguments.expression))
+
+
+def calculate(expression: str) -> Number:
+    """The value of an expression. Raises `ToolError`, always at once, however big the numbers are."""
+    if len(expression) > LONGEST_EXPRESSION:
+        raise ToolError(f"{len(expression)} characters; expected an expression of at most {LONGEST_EXPRESSION}")
+    try:
+        return _value(ast.parse(_as_python(expression), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ToolError(f"can't read {expression!r}; expected arithmetic such as (2 + 3) * 4") from None
+    except ZeroDivisionError:
+        raise ToolError(f"{expression!r} divides by zero") from None
+    except OverflowError:
+        raise ToolError(f"{expression!r} gets too big; expected results below 1e300") from None
+    except (ValueError, TypeError) as error:
+        raise ToolError(f"{expression!r} has no value: {error}") from None
+
+
+def show_number(value: Number) -> str:
+    """Whole numbers plain, others with up to 12 significant digits."""
+    if isinstance(value, float) and not (value.is_integer() and abs(value) < 2**53):
+        return f"{value:.{SIGNIFICANT_DIGITS}g}"
+    return str(int(value))
+
+
+def _as_python(expression: str) -> str:
+    """The expression in Python's notation, one line, with nothing in it that isn't arithmetic."""
+    text = _TIMES.sub("*", " ".join(expression.lower().translate(_SIGNS).split()))
+    if foreign := _FOREIGN.search(text):
+        raise ToolError(f"unexpected {foreign[0]!r} in {expression!r}; expected numbers, operators and parentheses")
+    if unit := _NUMBER_THEN_WORD.search(text):  # Python would warn about some of these, not refuse them
+        raise ToolError(f"unexpected letter after a number in {expression!r} (at {unit[0]!r}); expected no units")
+    return _without_group_commas(text)
+
+
+def _without_group_commas(text: str) -> str:
+    """1,250 becomes 1250, but for what a function gets: there a comma parts two numbers."""
+    calls: list[tuple[int, int]] = []
+    stack: list[tuple[int, bool]] = []
+    for match in _PARENTHESIS.finditer(text):
+        if match[0] != ")":
+            stack.append((match.start(), len(match[0]) > 1))
+        elif stack:
+            start, call = stack.pop()
+            calls += [(start, match.end())] if call else []
+    inside = [any(start <= at < end for start, end in calls) for at in range(len(text))]
+    return _GROUPED.sub(lambda number: number[0] if inside[number.start()] else number[0].replace(",", ""), text)
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return _bounded(value)
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _value(operand)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _bounded(_power(_value(left), _value(right)))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _bounded(_OPERATORS[type(op)](_value(left), _value(right)))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            return _bounded(_call(name, [_value(argument) for argument in arguments]))
+    raise ToolError(
+        f"can't work out {ast.unparse(node)!r}; expected numbers, + - * / // % ^ and {', '.join(_FUNCTIONS)}"
+    )
+
+
+def _bounded(value: Number) -> Number:
+    if not abs(value) < LARGEST:  # also true of nan
+        raise OverflowError
+    return value
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    """Refused before it is worked out where it would be too big: 9**9**9 has 369 million digits."""
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
+        if exponent > LARGEST.bit_length():
+            raise OverflowError
+        if exponent < -LARGEST.bit_length():
+            return 0.0
+    result = base**exponent
+    if isinstance(result, complex):
+        raise ValueError("a root of a negative number")
+    return float(result) if isinstance(result, float) else int(result)
+
+
+def _call(name: str, arguments: list[Number]) -> Number:
+    function, fewest, most = _FUNCTIONS[name]
+    if not fewest <= len(arguments) <= most:
+        expected = str(fewest) if fewest == most else f"{fewest} to {most}"
+        raise ToolError(f"{name} got {len(arguments)} numbers; expected {expected} (inside it a comma parts numbers)")
+    if name == "round" and len(arguments) == 2 and abs(arguments[1]) > MOST_DIGITS:
+        raise ToolError(f"round to {arguments[1]} digits; expected at most {MOST_DIGITS}")
+    return function(*arguments)

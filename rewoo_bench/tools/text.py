@@ -1,0 +1,105 @@
+"""Text as the search tools see it: folded letters, index terms, title keys, sentences.
+
+terms("The Films of Shirley Temple")  ->  ["film", "shirley", "templ"]
+title_key("&quot;Élan&quot; (film)")  ->  "elanfilm"
+sentences("He met J. K. Rowling. Then he left.")  ->  two sentences
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from functools import lru_cache
+
+_SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
+STOPWORDS = frozenset(_SMALL_WORDS.split())
+_MARKS = re.compile("[\u0300-\u036f]")
+_WORD = re.compile(r"\w+(?:'\w+)*")
+_NOT_IN_KEY = re.compile(r"[\W_]+")
+_DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+def fold(text: str) -> str:
+    """Lower case, without accents, with straight apostrophes: two spellings of a name become one."""
+    if text.isascii():
+        return text.lower()
+    return _MARKS.sub("", unicodedata.normalize("NFKD", text).replace("’", "'")).casefold()
+
+
+def terms(text: str) -> list[str]:
+    """The stems of the words of a text, in order and with repeats, without stopwords.
+
+    Index and query both go through here, which is what makes them comparable.
+    """
+    return [_stem(word) for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+
+
+@lru_cache(maxsize=1 << 18)
+def _stem(word: str) -> str:
+    from Stemmer import Stemmer
+
+    # One for each call: it costs a microsecond, and a shared one isn't safe between threads.
+    stem: str = Stemmer("english", 0).stemWord(word)
+    return stem
+
+
+def clean_title(title: str) -> str:
+    """A title fit to be shown: HTML entities resolved, white space runs made one space."""
+    return " ".join((html.unescape(title) if "&" in title else title).split())
+
+
+def title_key(title: str) -> str:
+    """What two spellings of the same title share: their folded letters and digits.
+
+    A title that has neither (`!!!`) is its own key.
+    """
+    cleaned = clean_title(title)
+    return _NOT_IN_KEY.sub("", fold(cleaned)) or cleaned
+
+
+def without_disambiguation(title: str) -> str:
+    """`Mercury` for `Mercury (planet)`; a title that is nothing but parentheses stays as it is."""
+    return _DISAMBIGUATION.sub("", title) or title
+
+
+_BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*\s+|\n\s*")
+_LAST_WORD = re.compile(r"[\w.]+$")
+_DOTTED = re.compile(r"(?:[^\W\d]{1,2}\.)+[^\W\d]")
+_SHORT_FORMS = """
+    mr mrs ms messrs dr prof st ste rev hon fr sr jr gen col maj capt cpt lt sgt cpl adm gov sen rep pres
+    mt ft vs cf ca approx lit est inc ltd co corp bros dept univ vol pp op fig al
+    jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_ABBREVIATIONS = frozenset(_SHORT_FORMS.split())
+_BEFORE_NUMBERS = frozenset({"no", "nos", "p", "ch", "art", "sec"})  # words of their own anywhere else
+
+
+def sentences(text: str) -> list[str]:
+    """Splits a text after sentence ends and at line ends, never after initials and abbreviations.
+
+    Only white space is lost. An abbreviation that also ends its sentence ("in the U.S. He …")
+    isn't split: a sentence too long is better for a reader than one cut in two.
+    """
+    found: list[str] = []
+    start = 0
+    for boundary in _BOUNDARY.finditer(text):
+        if "\n" in boundary[0] or _ends_sentence(text, start, boundary):
+            found.append(text[start : boundary.end()].strip())
+            start = boundary.end()
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _ends_sentence(text: str, start: int, boundary: re.Match[str]) -> bool:
+    following = text[boundary.end() : boundary.end() + 2].lstrip("\"'“‘([")
+    if following[:1].islower():
+        return False
+    if not boundary[0].startswith(".") or boundary[0].startswith(".."):
+        return True
+    match = _LAST_WORD.search(text, max(start, boundary.start() - 24), boundary.start())
+    word = match[0] if match else ""
+    if following[:1].isdigit() and word.lower() in _BEFORE_NUMBERS:
+        return False
+    initial = len(word) == 1 and word.isalpha()
+    return not (initial or _DOTTED.fullmatch(word) or word.lower() in _ABBREVIATIONS)

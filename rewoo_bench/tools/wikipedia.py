@@ -1,0 +1,216 @@
+"""Live Wikipedia through its MediaWiki API, in the manner of Search.
+
+    wikipedia = Wikipedia(client, contact="me@example.org")    # one httpx client for a whole run
+    await wikipedia(SearchArguments(query="Shirley Temple"))
+
+Reference: https://www.mediawiki.org/wiki/API:Etiquette (one User-Agent with a contact, maxlag,
+Retry-After) and https://www.mediawiki.org/wiki/Extension:TextExtracts.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import BaseModel
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.tools.search import (
+    SIMILAR,
+    Lookup,
+    PageState,
+    SearchArguments,
+    shorten,
+    show_match,
+    show_page,
+    trim_query,
+)
+from rewoo_bench.tools.text import clean_title
+from rewoo_bench.types import Document, Tool
+
+if TYPE_CHECKING:
+    import httpx
+
+WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
+LONGEST_TITLE = 255  # bytes, MediaWiki's limit
+LONGEST_SEARCH = 300  # characters, CirrusSearch's limit
+LONGEST_WAIT_S = 60.0  # a server that asks for more is taken to be out
+OPTIONS = 10  # titles shown of a disambiguation page
+_PASSING = frozenset({"maxlag", "ratelimited", "readonly", "internal_api_error"})  # API errors worth another try
+_EXTRACTS = {"prop": "extracts|pageprops", "ppprop": "disambiguation", "exintro": "1", "explaintext": "1"}
+
+
+class Wikipedia:
+    """Shows the introduction of the page that fits a query best, its redirects followed.
+
+    Says what Search says, and a disambiguation page is never the answer: its options are named in
+    a first line `'query' may refer to: A; B`, and the best match of a search comes after it.
+
+    `client` stays the caller's to close; without one each call opens its own. `contact` goes into
+    the User-Agent, as Wikimedia asks ($REWOO_BENCH_CONTACT by default). `timeout_s` is for one
+    request, `backoff_s` the first of the growing pauses between `max_retries` new attempts, and
+    `maxlag_s` the database lag from which on the servers may turn the request away.
+
+    Raises `ToolError` where the API can't be had or understood.
+    """
+
+    name = "Wikipedia"
+    description = (
+        "searches Wikipedia and shows the introduction of the page with that title, "
+        "else of the best match. Give the exact title of a page, or a few keywords."
+    )
+    arguments: type[BaseModel] = SearchArguments
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient | None = None,
+        base_url: str = WIKIPEDIA,
+        *,
+        state: PageState | None = None,
+        contact: str | None = None,
+        timeout_s: float = 10.0,
+        max_retries: int = 3,
+        backoff_s: float = 1.0,
+        maxlag_s: int = 5,
+    ) -> None:
+        self._client = client
+        self._base_url = base_url
+        self._state = state or PageState()
+        self._contact = contact or os.environ.get("REWOO_BENCH_CONTACT") or "no contact set"
+        self._timeout_s = timeout_s
+        self._max_retries = max_retries
+        self._backoff_s = backoff_s
+        self._maxlag_s = maxlag_s
+
+    async def __call__(self, arguments: SearchArguments) -> str:
+        query = trim_query(arguments.query)
+        async with self._open() as client:
+            exact = await self._titled(client, query)
+            if exact and not _is_disambiguation(exact):
+                return show_page(self._show(exact))
+            options = await self._options(client, exact["title"]) if exact else []
+            found = [page for page in await self._search(client, query) if not _is_disambiguation(page)]
+        lines = [f"{shorten(query)!r} may refer to: {'; '.join(options)}"] if options else []
+        best = self._show(found[0]) if found else None
+        return "\n".join([*lines, show_match(query, best, [page["title"] for page in found[1 : 1 + SIMILAR]])])
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[httpx.AsyncClient]:
+        import httpx
+
+        if self._client is not None:
+            yield self._client
+            return
+        async with httpx.AsyncClient() as client:
+            yield client
+
+    def _show(self, page: Mapping[str, Any]) -> Document:
+        document = Document(clean_title(page["title"]), page["extract"].strip())
+        self._state.show(document)
+        return document
+
+    async def _titled(self, client: httpx.AsyncClient, title: str) -> Mapping[str, Any] | None:
+        """The page of this title, or the one it redirects to."""
+        if len(title.encode("utf-8", "replace")) > LONGEST_TITLE:
+            return None
+        one = title.replace("|", " ")  # parts titles in this API
+        pages = await self._query(client, {**_EXTRACTS, "titles": one, "redirects": "1"})
+        return pages[0] if pages else None
+
+    async def _search(self, client: httpx.AsyncClient, query: str) -> list[Mapping[str, Any]]:
+        """The best pages by full-text search, introductions included, in one request."""
+        search = {"generator": "search", "gsrsearch": query[:LONGEST_SEARCH], "gsrlimit": str(2 + SIMILAR)}
+        pages = await self._query(client, {**_EXTRACTS, **search, "exlimit": "max"})
+        return sorted(pages, key=lambda page: page.get("index", 0))
+
+    async def _options(self, client: httpx.AsyncClient, title: str) -> list[str]:
+        links = {"action": "query", "prop": "links", "titles": title, "plnamespace": "0", "pllimit": str(OPTIONS)}
+        reply = await self._request(client, links)
+        pages = reply.get("query", {}).get("pages", [])
+        return [link["title"] for page in pages for link in page.get("links", [])]
+
+    async def _query(self, client: httpx.AsyncClient, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """The pages of an answer that exist and have a text."""
+        reply = await self._request(client, {"action": "query", **parameters})
+        pages = reply.get("query", {}).get("pages", [])
+        return [page for page in pages if page.get("extract", "").strip() or _is_disambiguation(page)]
+
+    async def _request(self, client: httpx.AsyncClient, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """The API's answer, tried again where the fault may pass."""
+        for attempt in range(self._max_retries + 1):
+            reply, fault, wait_s = await self._attempt(client, parameters)
+            if reply is not None:
+                return reply
+            if wait_s is None:
+                wait_s = self._backoff_s * 2**attempt * random.uniform(0.5, 1.0)
+            if wait_s > LONGEST_WAIT_S or attempt == self._max_retries:
+                break
+            await anyio.sleep(wait_s)
+        raise ToolError(f"Wikipedia gave no answer after {attempt + 1} attempts: {fault}")
+
+    async def _attempt(
+        self, client: httpx.AsyncClient, parameters: Mapping[str, str]
+    ) -> tuple[dict[str, Any] | None, str, float | None]:
+        """An answer; or None, the fault, and for how many seconds the server asks to be left alone."""
+        import httpx
+
+        fixed = {"format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
+        headers = {"User-Agent": f"rewoo-bench/{_version()} ({self._contact})"}
+        try:
+            response = await client.get(
+                self._base_url, params={**fixed, **parameters}, headers=headers, timeout=self._timeout_s
+            )
+        except httpx.RequestError as error:
+            return None, f"{type(error).__name__} {error}".strip(), None
+        wait_s = _retry_after_s(response.headers.get("Retry-After"))
+        if response.status_code == 429 or response.status_code >= 500:
+            return None, f"HTTP {response.status_code}", wait_s
+        if response.status_code != 200:
+            raise ToolError(f"Wikipedia refused: HTTP {response.status_code} from {self._base_url}")
+        try:
+            reply = response.json()
+        except ValueError:
+            return None, f"no JSON but {response.text[:40]!r}", wait_s
+        if not isinstance(reply, dict):
+            return None, f"no JSON object but {reply!r:.40}", wait_s
+        error_code = reply.get("error", {}).get("code")
+        if error_code and error_code not in _PASSING:
+            raise ToolError(f"Wikipedia refused: {error_code}: {reply['error'].get('info', '')}")
+        return (None, f"API error {error_code!r}", wait_s) if error_code else (reply, "", None)
+
+
+def wikipedia_tools(wikipedia_client: httpx.AsyncClient | None = None, **settings: Any) -> dict[str, Tool]:
+    """Wikipedia and Lookup, sharing the page found last. For one question only; settings as `Wikipedia`'s."""
+    state = PageState()
+    return {"Wikipedia": Wikipedia(wikipedia_client, state=state, **settings), "Lookup": Lookup(state)}
+
+
+def _is_disambiguation(page: Mapping[str, Any]) -> bool:
+    return "disambiguation" in page.get("pageprops", {})
+
+
+def _retry_after_s(value: str | None) -> float | None:
+    """Seconds from now; the header holds seconds or a date (RFC 9110, section 10.2.3)."""
+    if value is None:
+        return None
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _version() -> str:
+    try:
+        return version("rewoo-bench")
+    except PackageNotFoundError:  # run from a clone
+        return "0"

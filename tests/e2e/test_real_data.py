@@ -1,0 +1,91 @@
+"""The real rows that REWOO_BENCH_DATA points to: a folder with hotpotqa/ and triviaqa/.
+
+Not part of the project (HotpotQA is CC BY-SA); without the variable these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewoo_bench.loaders import Dataset, load_dataset_examples
+from rewoo_bench.scoring import NORMALIZE, score
+
+DATA = os.environ.get("REWOO_BENCH_DATA", "")
+pytestmark = pytest.mark.skipif(not DATA, reason="REWOO_BENCH_DATA names no folder of real rows")
+HOTPOTQA = Path(DATA) / "hotpotqa" / "dev_distractor_sample.json"
+TRIVIAQA = Path(DATA) / "triviaqa" / "validation_sample.jsonl"
+
+
+def triviaqa_rows() -> list[dict[str, Any]]:
+    with TRIVIAQA.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="module")
+def hotpotqa() -> Dataset:
+    return load_dataset_examples(str(HOTPOTQA))
+
+
+@pytest.fixture(scope="module")
+def triviaqa() -> Dataset:
+    return load_dataset_examples(str(TRIVIAQA))
+
+
+def test_every_hotpotqa_row_becomes_an_example(hotpotqa: Dataset) -> None:
+    rows = json.loads(HOTPOTQA.read_text(encoding="utf-8"))
+    assert [example.id for example in hotpotqa.examples] == [row["_id"] for row in rows]
+    assert len({example.id for example in hotpotqa.examples}) == len(rows) == 500
+    assert [example.answers for example in hotpotqa.examples] == [(row["answer"],) for row in rows]
+    assert {example.kind for example in hotpotqa.examples} == {"bridge", "comparison"}
+
+
+def test_every_supporting_page_of_hotpotqa_is_among_the_documents(hotpotqa: Dataset) -> None:
+    for example in hotpotqa.examples:
+        titles = {page.title for page in example.documents}
+        assert len(example.chain) == 2
+        assert {hop.title for hop in example.chain} <= titles
+
+
+def test_a_hotpotqa_bridge_ends_on_a_page_with_the_answer_where_one_has_it(hotpotqa: Dataset) -> None:
+    for example in (example for example in hotpotqa.examples if example.kind == "bridge"):
+        pages = {page.title: page.text for page in example.documents}
+        held = [hop for hop in example.chain if example.answers[0] in pages[hop.title]]
+        assert example.chain[-1].value == (example.answers[0] if held else "")
+
+
+def test_hotpotqa_sentences_join_without_doubled_or_missing_spaces(hotpotqa: Dataset) -> None:
+    rows = json.loads(HOTPOTQA.read_text(encoding="utf-8"))
+    for example, row in zip(hotpotqa.examples, rows, strict=True):
+        assert [page.text for page in example.documents] == ["".join(parts) for _, parts in row["context"]]
+        assert all(page.text and page.title for page in example.documents)
+
+
+def test_every_triviaqa_row_becomes_an_example(triviaqa: Dataset) -> None:
+    rows = triviaqa_rows()
+    assert [example.id for example in triviaqa.examples] == [row["question_id"] for row in rows]
+    assert len({example.id for example in triviaqa.examples}) == len(rows) == 500
+    assert all(example.answers and not example.documents for example in triviaqa.examples)
+
+
+def test_triviaqa_normalisation_gives_the_published_normalised_aliases() -> None:
+    for answer in (row["answer"] for row in triviaqa_rows()):
+        assert {NORMALIZE["triviaqa"](alias) for alias in answer["aliases"]} == set(answer["normalized_aliases"])
+        assert NORMALIZE["triviaqa"](answer["value"]) == answer["normalized_value"]
+
+
+def test_every_gold_answer_scores_full_marks(hotpotqa: Dataset, triviaqa: Dataset) -> None:
+    for example in hotpotqa.examples:
+        assert score(example.answers[0], example.answers, "hotpotqa").exact_match
+    for example in triviaqa.examples:
+        assert score(example.answers[-1], example.answers, "triviaqa").exact_match
+
+
+@pytest.mark.parametrize("path", [HOTPOTQA, TRIVIAQA], ids=["hotpotqa", "triviaqa"])
+def test_a_sample_of_fifty_begins_a_sample_of_a_hundred(path: Path) -> None:
+    fifty, hundred = (load_dataset_examples(str(path), limit=limit).examples for limit in (50, 100))
+    assert list(hundred[:50]) == list(fifty)

@@ -1,0 +1,143 @@
+"""The calculator: agrees with Python where it answers, and refuses the rest at once."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.tools import Calculator, CalculatorArguments
+from rewoo_bench.tools.calculator import LONGEST_EXPRESSION, calculate, show_number
+from rewoo_bench.types import Tool
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [
+        ("2 + 3 * 4", "14"),
+        ("(2 + 3) × 4 ÷ 2", "10"),
+        ("10 / 4", "2.5"),
+        ("6 / 2", "3"),
+        ("0.1 + 0.2", "0.3"),
+        ("-7 // 2", "-4"),
+        ("7 % 4", "3"),
+        ("2^10", "1024"),
+        ("2 ** -1", "0.5"),
+        ("3 x 4", "12"),
+        ("3X4 x (1 + 1)", "24"),
+        ("1,250 + 1,000,000.5", "1001250.5"),
+        ("(1,250 + 750) − 1", "1999"),
+        ("sqrt(16) + Abs(-2)", "6"),
+        ("max(1,200)", "200"),
+        ("max(3, min(9, 7), 5)", "7"),
+        ("round(2.567, 1)", "2.6"),
+        ("floor(2.9) + ceil(2.1)", "5"),
+        ("log(e)", "1"),
+        ("log(8, 2)", "3"),
+        ("exp(0)", "1"),
+        ("2 x PI", "6.28318530718"),
+        ("1e3", "1000"),
+        ("2\n+\n2", "4"),
+        ("-0.0", "0"),
+        ("1 / 3", "0.333333333333"),
+        ("2^100", "1267650600228229401496703205376"),
+        ("1e20 * 1.5", "1.5e+20"),
+    ],
+)
+async def test_it_works_out(expression: str, answer: str) -> None:
+    assert await Calculator()(CalculatorArguments(expression=expression)) == answer
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("9**9**9", "too big"),
+        ("10^301", "too big"),
+        ("1.5^9999", "too big"),
+        ("exp(1000)", "too big"),
+        ("1 / 0", "divides by zero"),
+        ("0 ^ -1", "divides by zero"),
+        ("5 % 0", "divides by zero"),
+        ("sqrt(-1)", "has no value"),
+        ("(-8) ^ 0.5", "has no value"),
+        ("log(0)", "has no value"),
+        ("round(2.5, 1.5)", "has no value"),
+        ("round(5, -999999999)", "at most 100"),
+        ("sqrt(1,000)", "sqrt got 2 numbers; expected 1"),
+        ("3 +", "can't read"),
+        ("", "can't read"),
+        ("((((", "can't read"),
+        ("2 ** ", "can't read"),
+        ("3 kg + 2 kg", "can't read"),
+        ("3kg", "no units"),
+        ("1if 2else 3", "no units"),
+        ("population / 2", "can't work out 'population'"),
+        ("__import__('os')", 'unexpected "\'"'),
+        ("(1).real", "can't work out"),
+        ("1 < 2", "unexpected '<'"),
+        ("[1]", r"unexpected '\['"),
+        ("1, 2", "can't work out"),
+        ("not 1", "can't work out"),
+        ("lambda: 1", "unexpected ':'"),
+        ("5 # five", "unexpected '#'"),
+        ("٣ + 4", "unexpected"),
+        ("1+" * LONGEST_EXPRESSION + "1", "at most"),
+        ("-" * LONGEST_EXPRESSION, "can't read"),
+    ],
+)
+def test_it_refuses_and_says_why(expression: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        calculate(expression)
+
+
+def test_it_refuses_huge_powers_at_once() -> None:
+    start = time.perf_counter()
+    for expression in ("9**9**9", "9^9^9^9^9", "(10^300)^(10^300)", "2 ** (2 ** 900)", "round(7, -10^9)"):
+        with pytest.raises(ToolError):
+            calculate(expression)
+    assert time.perf_counter() - start < 1.0
+
+
+def test_it_is_a_tool() -> None:
+    assert isinstance(Calculator(), Tool)
+
+
+@given(st.text(alphabet="0123456789.,+-*/%^()xe× \n'_abs", max_size=40) | st.text(max_size=LONGEST_EXPRESSION + 5))
+def test_whatever_is_typed_it_answers_or_raises_a_tool_error(expression: str) -> None:
+    try:
+        value = calculate(expression)
+    except ToolError:
+        return
+    assert math.isfinite(value)
+    assert show_number(value)
+
+
+numbers = st.integers(0, 999).map(str) | st.floats(0, 1e6, allow_nan=False).map(lambda value: f"{value:.3f}")
+trees = st.recursive(
+    numbers,
+    lambda parts: st.one_of(
+        st.tuples(parts, st.sampled_from(["+", "-", "*", "/", "//", "%"]), parts).map(
+            lambda tree: f"({' '.join(tree)})"
+        ),
+        parts.map(lambda part: f"(-{part})"),
+        parts.map(lambda part: f"abs({part})"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees)
+def test_it_agrees_with_python(expression: str) -> None:
+    try:
+        expected = eval(expression, {"abs": abs})
+    except ZeroDivisionError:
+        with pytest.raises(ToolError, match="divides by zero"):
+            calculate(expression)
+        return
+    if len(expression) <= LONGEST_EXPRESSION:
+        assert calculate(expression) == expected

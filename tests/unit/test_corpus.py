@@ -1,0 +1,208 @@
+"""The corpus: what it finds, what its cache survives, and how it refuses a bad file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.tools import Corpus, DocumentPages, Pages
+from rewoo_bench.types import Document
+
+PASSAGES = [
+    {"title": "Ada Quill", "text": "Ada Quill was a harbour pilot.", "origin": "x"},
+    {"title": "Bergen", "text": "Bergen is a city with a harbour."},
+    {"title": "&amp;TV", "text": "&TV is a television channel."},
+    {"title": "Ada  Quill", "text": "She wrote a book on whirlpools and “tides”."},
+    {"title": "Empty", "text": "  "},
+]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "passages.jsonl", PASSAGES)
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def entry(cache: Path) -> Path:
+    (only,) = (cache / "corpus").iterdir()
+    return only
+
+
+def test_passages_of_a_title_are_one_page(file: Path, cache: Path) -> None:
+    corpus = Corpus.open(file, cache)
+    assert isinstance(corpus, Pages)
+    assert len(corpus) == 3
+    page = corpus.find("ada quill")
+    assert page == Document("Ada Quill", "Ada Quill was a harbour pilot.\nShe wrote a book on whirlpools and “tides”.")
+    assert corpus.find("&TV") == corpus.find("&amp;tv") == Document("&TV", "&TV is a television channel.")
+    assert corpus.find("Empty") is None
+
+
+def test_a_page_is_found_by_any_of_its_passages_and_once(file: Path, cache: Path) -> None:
+    corpus = Corpus.open(file, cache)
+    assert [hit.document.title for hit in corpus.search("whirlpool", 5)] == ["Ada Quill"]
+    hits = corpus.search("the harbour of Ada Quill", 5)
+    assert [hit.document.title for hit in hits] == ["Ada Quill", "Bergen"]
+    assert hits[0].score > hits[1].score > 0
+    assert len(corpus.search("the harbour of Ada Quill", 1)) == 1
+    assert corpus.search("zeppelin", 5) == corpus.search("", 5) == corpus.search("harbour", 0) == []
+
+
+def test_it_ranks_as_a_questions_own_documents_are_ranked(tmp_path: Path, cache: Path) -> None:
+    rows = [row for row in PASSAGES if row["title"] != "Ada  Quill"]
+    corpus = Corpus.open(write(tmp_path / "few.jsonl", rows), cache)
+    own = DocumentPages(Document(row["title"], row["text"]) for row in rows if row["text"].strip())
+    for query in ("harbour", "harbour city pilot", "Ada Quill harbour", "television"):
+        found, expected = corpus.search(query, 5), own.search(query, 5)
+        assert [hit.document for hit in found] == [hit.document for hit in expected]
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
+
+
+def test_titles_spelt_alike_are_named(file: Path, cache: Path) -> None:
+    assert Corpus.open(file, cache).similar("Ada Quil", 3) == ["Ada Quill"]
+
+
+@pytest.mark.parametrize("name", ["p.jsonl.gz", "p.parquet"])
+def test_other_formats_hold_the_same_pages(tmp_path: Path, cache: Path, file: Path, name: str) -> None:
+    if name.endswith(".gz"):
+        write(tmp_path / name, PASSAGES)
+    else:
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(PASSAGES), tmp_path / name)
+    corpus, plain = Corpus.open(tmp_path / name, cache), Corpus.open(file, cache)
+    assert corpus.search("harbour", 5) == plain.search("harbour", 5)
+    assert corpus.content_hash != plain.content_hash
+
+
+def test_the_index_is_built_once_for_the_same_bytes(tmp_path: Path, file: Path, cache: Path) -> None:
+    first = Corpus.open(file, cache)
+    built = entry(cache).stat().st_ino
+    moved = file.rename(tmp_path / "moved.jsonl")
+    again = Corpus.open(moved, cache)
+    assert entry(cache).stat().st_ino == built
+    assert again.content_hash == first.content_hash
+    assert again.search("harbour", 5) == first.search("harbour", 5)
+    write(moved, PASSAGES[:2])
+    assert len(Corpus.open(moved, cache)) == 2
+
+
+def test_the_cache_folder_comes_from_the_environment(file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(cache))
+    Corpus.open(file)
+    assert entry(cache).is_dir()
+
+
+@pytest.mark.parametrize("damage", ["removed", "emptied", "changed"])
+@pytest.mark.parametrize("name", ["text.bin", "data.csc.index.npy", "titles.json", "complete.json", "pages.npz"])
+def test_a_damaged_entry_is_rebuilt(file: Path, cache: Path, name: str, damage: str) -> None:
+    expected = Corpus.open(file, cache).search("harbour", 5)
+    target = entry(cache) / name
+    content = bytearray(target.read_bytes())
+    content[len(content) // 2] ^= 1
+    target.unlink()
+    if damage != "removed":
+        target.write_bytes(content if damage == "changed" else b"")
+    assert Corpus.open(file, cache).search("harbour", 5) == expected
+
+
+def test_two_processes_may_build_at_once(file: Path, cache: Path) -> None:
+    code = "import sys; from pathlib import Path; from rewoo_bench.tools import Corpus\n"
+    code += "print(len(Corpus.open(sys.argv[1], Path(sys.argv[2])).search('harbour', 5)))"
+    command = [sys.executable, "-c", code, str(file), str(cache)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate()[0] for process in both] == ["2\n", "2\n"]
+    assert entry(cache).is_dir()
+
+
+def test_threads_may_search_at_once(file: Path, cache: Path) -> None:
+    corpus = Corpus.open(file, cache)
+    queries = ["harbour", "Ada Quill", "television channel", "whirlpools"] * 50
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda query: corpus.search(query, 3), queries)) == [corpus.search(q, 3) for q in queries]
+
+
+GOOD = b'{"title": "A", "text": "b"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b"", "the file is empty"),
+        ("a.jsonl", b'{"title": "A", "text": " "}\n', "no passage with text"),
+        ("a.jsonl", b'{"title": "", "text": "?!"}\n', "no passage with text"),
+        ("a.jsonl", GOOD + b"{oops\n", r"a\.jsonl:2: not JSON"),
+        ("a.jsonl", GOOD + b"\xff\n", r"a\.jsonl:2: not UTF-8"),
+        ("a.jsonl", GOOD + b"[1]\n", r"a\.jsonl:2: found \[1\]"),
+        ("a.jsonl", b'{"name": "A", "text": "b"}\n', r"a\.jsonl:1: no 'title' among 'name', 'text'"),
+        ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),
+        ("a.jsonl.gz", gzip.compress(GOOD * 999)[:-9], r"a\.jsonl\.gz:\d+: damaged or cut off gzip"),
+        ("a.jsonl.gz", GOOD, r"a\.jsonl\.gz:1: damaged or cut off gzip"),
+        ("a.csv", b"title,text\n", r"unknown extension '\.csv'"),
+        ("a.parquet", b"PAR1", "can't be read as parquet"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(
+    tmp_path: Path, cache: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message) as error:
+        Corpus.open(tmp_path / name, cache)
+    assert "\n" not in str(error.value)
+    assert "expected" in str(error.value)
+    assert not list(cache.glob("corpus/*"))
+
+
+def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path, cache: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    with pytest.raises(DataError, match="no such file"):
+        Corpus.open(tmp_path / "none.jsonl", cache)
+    parquet.write_table(pyarrow.table({"name": ["A"], "text": ["b"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"no column 'title' \(found: name, text\)"):
+        Corpus.open(tmp_path / "a.parquet", cache)
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "plain").write_text("a file, no folder")
+    with pytest.raises(DataError, match="set REWOO_BENCH_CACHE to a writable folder"):
+        Corpus.open(file, tmp_path / "plain")
+
+
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="REWOO_BENCH_DATA names no data folder")
+def test_seventy_thousand_pages_are_searched_in_milliseconds() -> None:
+    data = Path(os.environ["REWOO_BENCH_DATA"])
+    corpus = Corpus.open(data / "corpus" / "passages.jsonl.gz")
+    rows = json.loads((data / "hotpotqa" / "dev_distractor_sample.json").read_text())
+    corpus.find("a first call, which loads what is loaded late")
+    start = time.thread_time()
+    hits = [corpus.search(row["question"], 10) for row in rows]
+    assert (time.thread_time() - start) / len(rows) < 0.01
+    gold = [{title for title, _ in row["supporting_facts"]} for row in rows]
+    found = [titles <= {hit.document.title for hit in best} for titles, best in zip(gold, hits, strict=True)]
+    assert sum(found) > 0.6 * len(rows)
+    assert all(corpus.find(title) for titles in gold for title in titles)
+    assert len(corpus) == 68_494
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000  # KiB; building included

@@ -1,0 +1,176 @@
+"""Rows of every format, from every kind of file and from the hub, become examples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loader_rows import (
+    Hub,
+    hotpotqa_hub_row,
+    hotpotqa_row,
+    load,
+    official_triviaqa,
+    only,
+    own_set,
+    sample_row,
+    triviaqa_row,
+    written,
+)
+
+from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.types import Document, Example, Hop
+
+
+def test_a_hotpotqa_row_brings_its_paragraphs_and_a_chain_that_ends_at_the_answer(tmp_path: Path) -> None:
+    assert only(tmp_path, [hotpotqa_row()]) == Example(
+        "id1",
+        "In which city did the author of book 1 live?",
+        ("Lund",),
+        (
+            Document("Ann Ek", "Ann Ek was a writer. She lived in Lund."),
+            Document("Other", "Nothing here."),
+            Document("Book", "The book was written by Ann Ek."),
+        ),
+        "bridge",
+        (Hop("Book", ""), Hop("Ann Ek", "Lund")),
+    )
+
+
+def test_the_pages_of_a_comparison_stay_in_order_and_a_yes_is_on_none_of_them(tmp_path: Path) -> None:
+    row = hotpotqa_row(type="comparison", answer="yes")
+    assert only(tmp_path, [row]).chain == (Hop("Ann Ek", ""), Hop("Book", ""))
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.parquet", "a.json.gz", "a.jsonl.gz", "a.parquet.gz"])
+def test_hugging_face_rows_are_the_official_rows_in_every_kind_of_file(tmp_path: Path, name: str) -> None:
+    expected = load(tmp_path, [hotpotqa_row(1), hotpotqa_row(2)]).examples
+    assert load(tmp_path, [hotpotqa_hub_row(1), hotpotqa_hub_row(2)], name).examples == expected
+
+
+def test_json_lines_are_seen_whatever_the_ending(tmp_path: Path) -> None:
+    lines = written(tmp_path, "a.jsonl", [hotpotqa_row(1), hotpotqa_row(2)]).rename(tmp_path / "a.json")
+    lines.write_bytes(b"\xef\xbb\xbf\n" + lines.read_bytes() + b"\n")
+    assert [example.id for example in load_dataset_examples(str(lines)).examples] == ["id1", "id2"]
+
+
+def test_only_a_line_feed_ends_a_row(tmp_path: Path) -> None:
+    question = "Which\u2028two\x85lines?"  # str.splitlines would cut here; real TriviaQA rows have such characters
+    assert only(tmp_path, [triviaqa_row(question=question)], "a.jsonl").question == question
+
+
+def test_hotpotqa_rows_without_context_have_no_documents(tmp_path: Path) -> None:
+    row = hotpotqa_row()
+    del row["context"]
+    assert only(tmp_path, [row]).documents == ()
+
+
+def test_triviaqa_answers_are_value_and_aliases_once_each(tmp_path: Path) -> None:
+    example = only(tmp_path, [triviaqa_row()], "a.jsonl")
+    assert (example.answers, example.kind, example.chain) == (("Mars", "The Red Planet"), "trivia", ())
+
+
+def test_triviaqa_documents_are_the_pages_that_have_text(tmp_path: Path) -> None:
+    example = only(tmp_path, [triviaqa_row()], "a.parquet")
+    assert example.documents == (Document("Mars", "Mars is red."), Document("Web", "Seen on the web."))
+
+
+def test_triviaqa_rows_without_context_have_no_documents(tmp_path: Path) -> None:
+    empty = {"entity_pages": {"title": [], "wiki_context": []}, "search_results": None}
+    assert only(tmp_path, [triviaqa_row(**empty)]).documents == ()
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_official_triviaqa_file_counts_human_answers(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "wikipedia-dev.json"
+    answer = {"Value": "Mars", "Aliases": ["Mars"], "NormalizedAliases": ["mars"], "HumanAnswers": ["red one"]}
+    path.write_text(
+        json.dumps(official_triviaqa(answer, {"Value": "Pluto", "NormalizedAliases": ["pluto"]}), indent=indent)
+    )
+    examples = load_dataset_examples(str(path)).examples
+    assert [example.answers for example in examples] == [("Mars", "red one"), ("Pluto", "pluto")]
+
+
+def test_a_question_in_both_halves_of_triviaqa_counts_once_with_all_its_pages(tmp_path: Path) -> None:
+    web = triviaqa_row(entity_pages=None)
+    wikipedia = triviaqa_row(search_results=None)
+    found = load(tmp_path, [web, triviaqa_row(2), wikipedia])
+    assert [page.title for page in found.examples[0].documents] == ["Web", "Mars"]
+    assert (len(found.examples), found.manifest["rows"], found.manifest["repeated_rows"]) == (2, 3, 1)
+
+
+def test_the_hops_of_the_sample_format_count_from_zero(tmp_path: Path) -> None:
+    assert only(tmp_path, [sample_row()], "a.jsonl").chain == (
+        Hop("Book", "Ann Ek", "Who wrote it?"),
+        Hop("Ann Ek", "Lund", "Where did she live?", (0,)),
+    )
+
+
+def test_a_set_of_ones_own_needs_only_ids_questions_and_answers(tmp_path: Path) -> None:
+    row = {
+        "id": "1",
+        "question": "Where?",
+        "answers": ["Lund", " "],
+        "documents": [{"title": "Lund", "text": "A town."}],
+    }
+    assert only(tmp_path, [row]) == Example("1", "Where?", ("Lund",), (Document("Lund", "A town."),))
+
+
+def test_a_file_says_its_style_its_scoring_and_what_it_was(tmp_path: Path) -> None:
+    found = load(tmp_path, [triviaqa_row(1), triviaqa_row(2)], "dev.jsonl.gz", limit=1, seed=3)
+    assert (found.name, found.style, found.scoring, found.split) == ("dev", "trivia", "triviaqa", "file")
+    assert found.manifest["source"]["file"] == str(tmp_path / "dev.jsonl.gz")
+    assert {key: found.manifest[key] for key in ("seed", "limit", "rows", "examples", "ids_hash")} == {
+        "seed": 3,
+        "limit": 1,
+        "rows": 2,
+        "examples": 1,
+        "ids_hash": found.ids_hash,
+    }
+    assert json.loads(json.dumps(found.manifest)) == found.manifest
+
+
+def test_a_folder_of_ones_own_brings_questions_and_corpus(tmp_path: Path) -> None:
+    folder = own_set(tmp_path, corpus="passages.jsonl")
+    (folder / "passages.jsonl").write_text('{"title": "Lund", "text": "A town."}\n')
+    found = load_dataset_examples(str(folder))
+    assert (found.name, found.split, found.corpus) == ("mine", "validation", folder / "passages.jsonl")
+    assert found.manifest["source"]["file"] == "mine/questions.jsonl"
+
+
+def test_a_hub_set_takes_its_default_limit_from_the_stream_of_its_default_split() -> None:
+    hub = Hub([hotpotqa_hub_row(number) for number in range(300)])
+    found = load_dataset_examples("hotpotqa", load_rows=hub)
+    assert hub.asked == ("hotpotqa/hotpot_qa", "distractor", "validation", True)
+    assert (len(found.examples), found.manifest["rows"]) == (100, 300)
+    assert found.manifest["source"] == {"hub": "hotpotqa/hotpot_qa", "config": "distractor", "revision": "c0ffee"}
+
+
+def test_a_named_configuration_shows_in_the_name() -> None:
+    hub = Hub([triviaqa_row(number) for number in range(3)])
+    found = load_dataset_examples("triviaqa:rc.wikipedia", split="train", limit=2000, load_rows=hub)
+    assert hub.asked == ("mandarjoshi/trivia_qa", "rc.wikipedia", "train", False)
+    assert (found.name, found.split, len(found.examples)) == ("triviaqa:rc.wikipedia", "train", 3)
+
+
+def test_rows_are_the_same_through_hugging_face_datasets(tmp_path: Path) -> None:
+    import datasets
+
+    datasets.disable_progress_bars()
+    rows = [hotpotqa_hub_row(number) for number in range(20)]
+    path = str(tmp_path / "rows.parquet")
+    datasets.Dataset.from_list(rows).to_parquet(path)
+    streamed = datasets.load_dataset("parquet", data_files=path, split="train", streaming=True)
+    cached = datasets.load_dataset("parquet", data_files=path, split="train", cache_dir=str(tmp_path))
+    expected = load_dataset_examples("hotpotqa", limit=7, load_rows=Hub(rows)).examples
+    for source in (streamed, cached):
+        assert load_dataset_examples("hotpotqa", limit=7, load_rows=Hub(source)).examples == expected
+    assert load_dataset_examples(path, limit=7).examples == expected
+
+
+def test_the_bundled_sample_comes_whole_with_its_passages() -> None:
+    found = load_dataset_examples("sample")
+    assert (found.name, found.manifest["limit"], len(found.examples)) == ("sample", None, found.manifest["rows"])
+    assert found.corpus is not None
+    assert found.manifest["source"]["file"] == "sample/questions.jsonl"

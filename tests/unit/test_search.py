@@ -1,0 +1,228 @@
+"""Search and Lookup over a question's own documents, and the text handling below them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.tools import DocumentPages, Lookup, LookupArguments, Pages, PageState, SearchArguments, document_tools
+from rewoo_bench.tools.text import clean_title, fold, sentences, terms, title_key
+from rewoo_bench.types import Document, Tool
+
+DOCUMENTS = (
+    Document(
+        "Ada Quill", "Ada Quill was a harbour pilot. She wrote The Tide Book.\nIn 1911 she met Dr. Orme. She sailed."
+    ),
+    Document("The Tide Book", "The Tide Book is a handbook of currents. It was printed in Bergen."),
+    Document("Mercury (planet)", "Mercury is the planet nearest to the Sun."),
+    Document("&amp;TV", "&TV is a television channel."),
+    Document("Élan (yacht)", "Élan is a yacht of 1911."),
+    Document("Bergen", "Bergen is a city with a harbour."),
+)
+
+
+@pytest.fixture
+def pages() -> DocumentPages:
+    return DocumentPages(DOCUMENTS)
+
+
+@pytest.fixture
+def tools(pages: DocumentPages) -> dict[str, Tool]:
+    return document_tools(pages)
+
+
+async def search(tools: dict[str, Tool], query: str) -> str:
+    return await tools["Search"](SearchArguments(query=query))
+
+
+async def lookup(tools: dict[str, Tool], keyword: str) -> str:
+    return await tools["Lookup"](LookupArguments(keyword=keyword))
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ("Ada Quill", "Ada Quill"),
+        ("  ada\nquill ", "Ada Quill"),
+        ('"Ada-Quill."', "Ada Quill"),
+        ("ADA_QUILL", "Ada Quill"),
+        ("&TV", "&TV"),
+        ("&amp;tv", "&TV"),
+        ("Elan (yacht)", "Élan (yacht)"),
+        ("elan", "Élan (yacht)"),
+        ("Mercury", "Mercury (planet)"),
+    ],
+)
+def test_a_title_is_found_however_it_is_spelt(pages: DocumentPages, asked: str, title: str) -> None:
+    found = pages.find(asked)
+    assert found is not None
+    assert found.title == title
+
+
+def test_a_title_without_its_disambiguation_is_only_found_where_one_page_matches() -> None:
+    pages = DocumentPages([Document("Io (moon)", "A moon."), Document("Io (myth)", "A priestess.")])
+    assert pages.find("Io") is None
+    assert DocumentPages([*DOCUMENTS, Document("Mercury", "A metal.")]).find("Mercury") == Document(
+        "Mercury", "A metal."
+    )
+
+
+def test_the_exact_spelling_wins_among_titles_with_the_same_letters() -> None:
+    pages = DocumentPages([Document("Re-Cover", "one"), Document("Recover", "two")])
+    assert pages.find("Recover") == Document("Recover", "two")
+    assert pages.find("RECOVER") == Document("Re-Cover", "one")
+
+
+def test_a_title_without_letters_is_found() -> None:
+    assert DocumentPages([Document("!!!", "A band.")]).find("!!!") == Document("!!!", "A band.")
+
+
+def test_documents_of_the_same_title_become_one_page() -> None:
+    pages = DocumentPages([Document("Fjord", "First."), Document("Sea", "Other."), Document(" Fjord", "Second.")])
+    assert pages.find("Fjord") == Document("Fjord", "First.\nSecond.")
+    assert len(pages) == 2
+
+
+def test_the_ranking_is_that_of_bm25s(pages: DocumentPages) -> None:
+    import bm25s
+
+    bm25 = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+    bm25.index([terms(f"{clean_title(document.title)} {document.text}") for document in DOCUMENTS], show_progress=False)
+    expected = bm25.get_scores(terms("harbour pilot of the city Bergen"))
+    found = {hit.document.title: hit.score for hit in pages.search("harbour pilot of the city Bergen", 9)}
+    assert found == pytest.approx({"Ada Quill": expected[0], "Bergen": expected[5], "The Tide Book": expected[1]})
+    assert list(found) == sorted(found, key=lambda title: -found[title])
+
+
+def test_pages_without_a_shared_term_are_no_hits(pages: DocumentPages) -> None:
+    assert pages.search("zeppelin", 3) == []
+    assert pages.search("of the", 3) == []
+    assert DocumentPages([]).search("anything", 3) == []
+    assert len(pages.search("harbour", 1)) == 1
+
+
+def test_the_tools_satisfy_their_protocols(pages: DocumentPages, tools: dict[str, Tool]) -> None:
+    assert isinstance(pages, Pages)
+    for name, tool in tools.items():
+        assert isinstance(tool, Tool)
+        assert tool.name == name
+        assert issubclass(tool.arguments, BaseModel)
+    with pytest.raises(ValidationError):
+        SearchArguments.model_validate({"query": "x", "limit": 3})
+
+
+def test_importing_the_tools_loads_no_heavy_library() -> None:
+    code = "import sys, rewoo_bench.tools; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"bm25s", "numpy", "scipy", "pyarrow", "httpx", "Stemmer", "tqdm"} & set(loaded)
+
+
+@pytest.mark.anyio
+async def test_an_exact_title_gives_the_first_paragraph_alone(tools: dict[str, Tool]) -> None:
+    assert await search(tools, "ada quill") == "Ada Quill: Ada Quill was a harbour pilot. She wrote The Tide Book."
+
+
+@pytest.mark.anyio
+async def test_another_query_gives_the_best_page_and_names_the_next(tools: dict[str, Tool]) -> None:
+    assert await search(tools, "quill harbour") == (
+        "Ada Quill: Ada Quill was a harbour pilot. She wrote The Tide Book.\nSimilar: Bergen"
+    )
+
+
+@pytest.mark.anyio
+async def test_a_page_whose_title_shares_no_term_is_shown_as_a_poor_match(tools: dict[str, Tool]) -> None:
+    first, second = (await search(tools, "nearest world to the sun")).split("\n")
+    assert first == "No page titled 'nearest world to the sun'. Nearest: Mercury (planet)"
+    assert second == "Mercury (planet): Mercury is the planet nearest to the Sun."
+
+
+@pytest.mark.anyio
+async def test_no_shared_term_gives_titles_spelt_alike(tools: dict[str, Tool]) -> None:
+    assert await search(tools, "Zeppelin") == "No results for 'Zeppelin'."
+    assert await search(tools, "Bergenn") == "No results for 'Bergenn'.\nSimilar: Bergen"
+
+
+@pytest.mark.anyio
+async def test_a_whole_passage_as_a_query_finds_its_page_by_its_beginning(tools: dict[str, Tool]) -> None:
+    passage = 'The "Tide Book"\nis a handbook of currents. ' + "It was printed. " * 40 + "Bergen " * 20_000
+    lines = (await search(tools, passage)).split("\n")
+    assert lines[0] == "The Tide Book: The Tide Book is a handbook of currents. It was printed in Bergen."
+    poor = (await search(tools, "The nearest to the Sun. " * 500)).split("\n")
+    assert len(poor[0]) < 150
+
+
+@pytest.mark.anyio
+async def test_a_blank_query_or_keyword_is_a_tool_error(tools: dict[str, Tool]) -> None:
+    with pytest.raises(ToolError, match="nothing to search for"):
+        await search(tools, " \n ")
+    await search(tools, "Bergen")
+    with pytest.raises(ToolError, match="nothing to look for"):
+        await lookup(tools, "  ")
+
+
+@pytest.mark.anyio
+async def test_lookup_steps_through_the_sentences_with_a_keyword(tools: dict[str, Tool]) -> None:
+    await search(tools, "Ada Quill")
+    assert await lookup(tools, "SHE") == "(Result 1 / 3) She wrote The Tide Book."
+    assert await lookup(tools, "she") == "(Result 2 / 3) In 1911 she met Dr. Orme."
+    assert await lookup(tools, "she ") == "(Result 3 / 3) She sailed."
+    assert await lookup(tools, "she") == "No more results."
+    assert await lookup(tools, "1911") == "(Result 1 / 1) In 1911 she met Dr. Orme."
+    assert await lookup(tools, "zeppelin") == "No results for 'zeppelin' on the page 'Ada Quill'."
+
+
+@pytest.mark.anyio
+async def test_a_new_search_starts_lookup_anew_and_a_failed_one_does_not(tools: dict[str, Tool]) -> None:
+    await search(tools, "Élan")
+    assert await lookup(tools, "elan") == "(Result 1 / 1) Élan is a yacht of 1911."
+    await search(tools, "Zeppelin")
+    assert await lookup(tools, "elan") == "No more results."
+    await search(tools, "Élan")
+    assert (await lookup(tools, "elan")).startswith("(Result 1 / 1)")
+
+
+@pytest.mark.anyio
+async def test_lookup_before_any_page_was_found_asks_for_a_search() -> None:
+    with pytest.raises(ToolError, match="search first"):
+        await Lookup(PageState())(LookupArguments(keyword="tide"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "J. K. Rowling wrote it.",
+        "He met Mr. Orme and Dr. Quill of St. Ives in the U.S. Navy.",
+        "It cost 3.5 million, i.e. Less than before.",
+        "Sammy Davis Jr. Sang in No. 5 of Vol. 2.",
+        "She asked 'why?' and left.",
+        "Ada Quill (b. Bergen) stayed.",
+    ],
+)
+def test_initials_and_abbreviations_do_not_end_a_sentence(text: str) -> None:
+    assert sentences(text) == [text]
+
+
+def test_sentences_end_at_stops_quotes_and_line_ends() -> None:
+    text = 'He said "No." Then? Yes!  The score was 3.5. In 1911 it rose… The end\nA new paragraph'
+    assert sentences(text) == [
+        *('He said "No."', "Then?", "Yes!", "The score was 3.5."),
+        *("In 1911 it rose…", "The end", "A new paragraph"),
+    ]
+
+
+@given(st.text(alphabet=st.sampled_from("aB1.!?…\"')] \n"), max_size=60) | st.text())
+def test_splitting_into_sentences_loses_nothing_but_white_space(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@given(st.text())
+def test_keys_and_folding_settle_at_once(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+    assert title_key(title_key(text)) == title_key(text) or "&" in text
+    assert all(terms(text))
