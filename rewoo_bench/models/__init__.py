@@ -1,0 +1,175 @@
+"""From a model's name to a model that answers.
+
+    async with open_model("local/smollm2-135m") as opened:
+        completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
+
+`local/<name>` is fetched once and served in this process, `local/<file.gguf>` is served as it is,
+and every other name is litellm's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from anyio import CancelScope, to_thread
+
+from rewoo_bench.models.catalogue import fetch, find_entry
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.gguf import read_header
+from rewoo_bench.models.local import ServerSettings, serve
+from rewoo_bench.types import Model
+
+__all__ = ["ModelSettings", "OpenModel", "open_model"]
+
+HOSTED_CONCURRENCY = 32
+_CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How to ask a model.
+
+    "auto" is what the catalogue says for a model of ours, and for another's file what fits its
+    size; a hosted model gets turns ("chat") and a JSON schema where its provider has that.
+    `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
+    answers the same every time; more was no faster on two cores.
+    """
+
+    api_base: str | None = None
+    temperature: float = 0.0
+    max_output_tokens: int = 512
+    timeout: float = 120.0
+    seed: int | None = None
+    style: Literal["auto", "chat", "completion"] = "auto"
+    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
+    n_parallel: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A model that is ready. `name` is the user's, `manifest` is JSON-ready and says what exactly
+    answered, `concurrency` is how many calls at once make sense."""
+
+    model: Model
+    name: str
+    concurrency: int
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalFile:
+    """A model file and how it is best asked."""
+
+    label: str
+    path: Path
+    style: Literal["chat", "completion"]
+    constrain: Literal["grammar", "none"]
+    context: int
+    facts: Mapping[str, Any]
+
+
+@asynccontextmanager
+async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> AsyncIterator[OpenModel]:
+    """The model of that name, fetched and served where it is a local one.
+
+    Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider
+    without its key.
+    """
+    opening = _open_local(name, settings) if name.startswith("local/") else _open_hosted(name, settings)
+    async with opening as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
+    file = await to_thread.run_sync(_local_file, name.removeprefix("local/"))
+    style = file.style if settings.style == "auto" else settings.style
+    constrain = file.constrain if settings.constrain == "auto" else settings.constrain
+    wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel)
+    async with serve(file.path, wanted) as server:
+        model = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none")
+        served = {
+            "n_parallel": server.settings.n_parallel,
+            "context": server.settings.context,
+            "xllamacpp": version("xllamacpp"),
+        }
+        manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
+        async with _closing(model):
+            yield OpenModel(model, name, settings.n_parallel, manifest)
+
+
+@asynccontextmanager
+async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
+    style = "chat" if settings.style == "auto" else settings.style
+    constrain = "schema" if settings.constrain == "auto" else settings.constrain
+    model = _client(name, settings, style, constrain, settings.api_base, None)
+    async with _closing(model):
+        model.check()
+        manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, {**manifest, "litellm": version("litellm")})
+
+
+@asynccontextmanager
+async def _closing(model: LiteLLMModel) -> AsyncIterator[None]:
+    """Closes the model's connections, after a cancellation too."""
+    try:
+        yield
+    finally:
+        with CancelScope(shield=True):
+            await model.aclose()
+
+
+def _client(
+    name: str,
+    settings: ModelSettings,
+    style: Literal["chat", "completion"],
+    constrain: Literal["grammar", "schema", "none"],
+    api_base: str | None,
+    api_key: str | None,
+) -> LiteLLMModel:
+    return LiteLLMModel(
+        name,
+        api_base=api_base,
+        api_key=api_key,
+        style=style,
+        constrain=constrain,
+        temperature=settings.temperature,
+        max_output_tokens=settings.max_output_tokens,
+        timeout=settings.timeout,
+        seed=settings.seed,
+    )
+
+
+def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
+    """The part of a manifest that every model has."""
+    return {
+        "name": name,
+        "style": style,
+        "constrain": constrain,
+        "temperature": settings.temperature,
+        "max_output_tokens": settings.max_output_tokens,
+        "seed": settings.seed,
+    }
+
+
+def _local_file(what: str) -> _LocalFile:
+    """A catalogue name or a path, as a file that is there."""
+    if not what.endswith(".gguf"):
+        entry = find_entry(what)
+        facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
+        return _LocalFile(what, fetch(entry), entry.style, entry.constrain, entry.context, facts)
+    path = Path(what).expanduser()
+    header = read_header(path)
+    style: Literal["chat", "completion"] = (
+        "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"
+    )
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    facts = {"file": path.name, "sha256": sha256, "parameters": header.parameters}
+    return _LocalFile(path.stem, path, style, "grammar", ServerSettings().context, facts)

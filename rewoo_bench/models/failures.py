@@ -1,0 +1,143 @@
+"""What litellm raises, as a `ModelError`: one line without secrets, and whether to try again.
+
+    litellm.RateLimitError(…)   ->  ModelError("'openai/x' answered 429: slow down", status=429, retryable=True)
+    openai.APITimeoutError(…)   ->  ModelError("'openai/x': no answer within 120 s", retryable=True)
+
+litellm dresses a broken connection as status 500 and an unreadable body as the same, so the
+exceptions behind its own are looked at: `status` is there only where a provider sent one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.wire import BadAnswer
+
+# Timeout, conflict (a lock), too early, too many requests; and every 5xx.
+_RETRYABLE = frozenset({408, 409, 425, 429})
+_LONGEST = 300
+
+_PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
+# llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
+_CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
+_KEYS = re.compile(r"\b(?:Bearer\s+\S+|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})")
+
+
+def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
+    """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
+    import httpx
+    import openai
+    from litellm.exceptions import ContextWindowExceededError
+
+    causes = list(_causes(error))
+    ours = [cause for cause in causes if not type(cause).__module__.startswith("litellm")]
+    status = _status(causes)
+    if isinstance(error, ContextWindowExceededError) or (status in (400, 413) and _CONTEXT.search(_said(causes))):
+        return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
+    for cause in ours:
+        if isinstance(cause, openai.APIStatusError | httpx.HTTPStatusError):
+            break
+        if isinstance(cause, BadAnswer):
+            return _say(f"{name!r} sent {cause}", secrets, retryable=True)
+        if isinstance(cause, json.JSONDecodeError):
+            return _say(f"{name!r} sent an answer that isn't JSON: {cause}", secrets, retryable=True)
+        if isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError):
+            return no_answer(name, timeout)
+        if isinstance(cause, openai.APIConnectionError | httpx.TransportError | OSError):
+            text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
+            return _say(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
+    # An error without a status came inside a 200, or from litellm: another attempt may do.
+    retryable = status is None or status in _RETRYABLE or status >= 500
+    answered = f"answered {status}" if status else "failed"
+    retry_after = _retry_after(causes)
+    return _say(f"{name!r} {answered}: {_said(causes)}", secrets, status, retryable=retryable, retry_after=retry_after)
+
+
+def no_answer(name: str, timeout: float) -> ModelError:
+    """The error for a call that took longer than `timeout` seconds."""
+    return ModelError(f"{name!r}: no answer within {timeout:g} s", retryable=True)
+
+
+def redact(text: str, secrets: Sequence[str] = ()) -> str:
+    """`text` without the given secrets and without whatever looks like an API key."""
+    for secret in secrets:
+        if len(secret) >= 8:  # a placeholder such as "none" isn't one, and would eat words
+            text = text.replace(secret, "[key]")
+    return _KEYS.sub("[key]", text)
+
+
+def _say(
+    message: str,
+    secrets: Sequence[str],
+    status: int | None = None,
+    *,
+    retryable: bool = False,
+    retry_after: float | None = None,
+) -> ModelError:
+    line = redact(" ".join(message.split()), secrets)
+    shown = line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
+    return ModelError(shown, status=status, retryable=retryable, retry_after=retry_after)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those behind it, the outermost first."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _status(causes: Sequence[BaseException]) -> int | None:
+    for cause in causes:
+        status = getattr(cause, "status_code", None)
+        if isinstance(status, int) and status >= 400:
+            return status
+    return None
+
+
+def _said(causes: Sequence[BaseException]) -> str:
+    """What the provider itself said: the message of its error object, else litellm's without its labels."""
+    for cause in causes:
+        body = getattr(cause, "body", None)
+        if isinstance(body, dict) and isinstance(body.get("message"), str):
+            return str(body["message"])
+    text = _PREFIXES.sub("", str(causes[0])) or type(causes[0]).__name__
+    try:
+        return str(json.loads(text)["error"]["message"])
+    except (ValueError, TypeError, LookupError):
+        return text
+
+
+def _retry_after(causes: Sequence[BaseException]) -> float | None:
+    """Seconds that the provider asks to wait: from `retry-after-ms`, or `Retry-After` as seconds or a date."""
+    for cause in causes:
+        headers: Any = getattr(cause, "litellm_response_headers", None) or getattr(
+            getattr(cause, "response", None), "headers", None
+        )
+        if not headers:
+            continue
+        if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+            return milliseconds / 1000
+        if wait := headers.get("retry-after"):
+            seconds = _number(wait)
+            return _until(wait) if seconds is None else seconds
+    return None
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else None
+
+
+def _until(date: str) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except ValueError:
+        return None

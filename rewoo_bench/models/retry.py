@@ -1,0 +1,164 @@
+"""Patience with a provider: the one place where a model call is tried again, and recorded.
+
+    limiter = anyio.CapacityLimiter(16)                 # model calls at once, for the whole run
+    model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
+    completion = await model.complete(messages, role="planner")
+    completion.receipt      # Receipt(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
+
+Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
+`base_delay * 2**attempt`, so that callers that failed together don't come back together
+(Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+
+# Getting a free place takes microseconds too; below this it isn't worth a line in the books.
+_SHORTEST_WAIT_S = 0.001
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What the attempts of one call have taken so far."""
+
+    attempts: int = 0
+    waiting: list[tuple[float, float]] = field(default_factory=list)
+    billed: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    estimated: bool = False
+
+    def book(self, receipt: Receipt | None) -> None:
+        """Add what an attempt reported. A failed one nearly always reports nothing."""
+        if receipt is None or receipt.billed == Usage():
+            return
+        known = self.billed == Usage() or self.cost_usd is not None
+        cost = receipt.cost_usd
+        # One unknown part makes the sum unknown.
+        self.cost_usd = (self.cost_usd or 0.0) + cost if known and cost is not None else None
+        self.billed += receipt.billed
+        self.estimated |= receipt.usage_source == "estimated"
+
+    def receipt(self) -> Receipt:
+        return Receipt(
+            attempts=self.attempts,
+            waiting=tuple(self.waiting),
+            billed=self.billed,
+            cost_usd=self.cost_usd,
+            usage_source="estimated" if self.estimated else "provider",
+        )
+
+
+class RetryingModel:
+    """A model that tries again where its `ModelError` says that makes sense.
+
+    At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
+    shares it; its place is given back during a back-off. A provider's Retry-After is kept where it
+    is longer than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is what the
+    books call the model, by default its own name.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        name: str | None = None,
+        max_retries: int = 5,
+        limiter: anyio.CapacityLimiter | None = None,
+        base_delay: float = 0.5,
+        max_delay: float = 60.0,
+        rng: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        if max_retries < 0:
+            raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
+        self.model = model
+        self.name = name or str(getattr(model, "name", type(model).__name__))
+        self.max_retries = max_retries
+        self._limiter = limiter
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._rng = rng or random.Random()  # jitter is only there to be different everywhere
+        self._sleep = sleep
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+    ) -> Completion:
+        """The first completion that comes, with a receipt over all attempts.
+
+        Raises the last `ModelError`, with such a receipt, where none came.
+        """
+        ledger = _Ledger()
+        while True:
+            try:
+                async with self._place(ledger):
+                    ledger.attempts += 1
+                    completion = await self.model.complete(
+                        messages,
+                        role=role,
+                        stop=stop,
+                        max_tokens=max_tokens,
+                        tools=tools,
+                        schema=schema,
+                        grammar=grammar,
+                    )
+            except ModelError as error:
+                ledger.book(error.receipt)
+                if not error.retryable or ledger.attempts > self.max_retries:
+                    error.receipt = ledger.receipt()
+                    raise
+                delay = self._delay(ledger.attempts - 1, error.retry_after)
+            else:
+                ledger.book(completion.receipt)
+                return replace(completion, receipt=ledger.receipt())
+            started = time.monotonic()
+            await self._sleep(delay)
+            ledger.waiting.append((started, time.monotonic()))
+
+    @asynccontextmanager
+    async def _place(self, ledger: _Ledger) -> AsyncIterator[None]:
+        """A place among the calls in flight; waiting for it is booked."""
+        if self._limiter is None:
+            yield
+            return
+        started = time.monotonic()
+        async with self._limiter:
+            got = time.monotonic()
+            if got - started > _SHORTEST_WAIT_S:
+                ledger.waiting.append((started, got))
+            yield
+
+    def _delay(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after the failed attempt of that number, from 0."""
+        longest = min(self._max_delay, self._base_delay * 2.0**attempt)
+        return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))
+
+    def check(self) -> None:
+        """Ask the model inside whether a run can start, where it can tell."""
+        check = getattr(self.model, "check", None)
+        if check is not None:
+            check()
+
+    async def aclose(self) -> None:
+        """Close the model inside, where it can be closed."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,92 @@
+"""A model that says what it is told to: for tests of runners, tools and whole runs.
+
+    model = ScriptedModel(["Plan: look it up\\n#E1 = Search[Paris]", "Seine"])
+    model = ScriptedModel({"planner": [plan], "solver": ["Seine"], "tool": ["a river"]})
+    model = ScriptedModel(lambda messages, role: "yes" if "Paris" in messages[-1].content else "no")
+
+    (await model.complete([Message("user", "…")], role="planner")).text
+    model.requests[0].messages, model.requests[0].stop      # what it was asked
+
+Usage is counted with the pinned tokenizer, so a conversation costs the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.types import Completion, Message, Receipt, Tool, Usage
+
+Line = str | Completion | Exception
+Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Message], str], Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model was asked, for assertions."""
+
+    messages: tuple[Message, ...]
+    role: str
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    tools: tuple[Tool, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    grammar: str | None = None
+
+
+class ScriptedModel:
+    """Answers with the next of `lines`, the next of its role's, or what the function returns.
+
+    A `Completion` is given back as it is; an exception is raised; text is counted. Raises
+    `ModelError` where the lines run out.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._taken: Counter[str] = Counter()  # replies used up, by role
+        self.requests: list[Request] = []
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+    ) -> Completion:
+        self.requests.append(
+            Request(tuple(messages), role, tuple(stop), max_tokens, tuple(tools or ()), schema, grammar)
+        )
+        line = self._next(self.requests[-1])
+        if isinstance(line, Exception):
+            raise line
+        if isinstance(line, Completion):
+            return line
+        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(line))
+        return Completion(line, usage, receipt=Receipt(billed=usage, usage_source="estimated"))
+
+    def check(self) -> None:
+        """Nothing can be missing."""
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _next(self, request: Request) -> Line:
+        if callable(self._lines):
+            return self._lines(request.messages, request.role)
+        by_role = isinstance(self._lines, Mapping)
+        lines = self._lines.get(request.role, ()) if isinstance(self._lines, Mapping) else self._lines
+        taken = self._taken[request.role if by_role else ""]
+        if taken >= len(lines):
+            whose = f" for {request.role!r}" if by_role else ""
+            last = request.messages[-1].content if request.messages else ""
+            raise ModelError(f"the script has {len(lines)} replies{whose}; no reply is left for {last!r}")
+        self._taken[request.role if by_role else ""] += 1
+        return lines[taken]

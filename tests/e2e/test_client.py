@@ -1,0 +1,295 @@
+"""The litellm client against a real server on this machine, whose books say what arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.models.wire import RAW_ARGUMENTS
+from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.types import Message, Model, ToolCall, Usage
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-live-0123456789abcdef"
+ASK = [Message("system", "Be brief."), Message("user", "Which river flows\nthrough Paris?  ")]
+SCHEMA = {"title": "Plan", "type": "object", "properties": {"a": {"type": "string"}}}
+
+
+class Script:
+    """What the server answers next; the last answer stays."""
+
+    def __init__(self, *answers: str | Reply | Fault) -> None:
+        self.answers = list(answers)
+
+    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script("The Seine does.")
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[ModelServer]:
+    with ModelServer(script) as server:
+        yield server
+
+
+@asynccontextmanager
+async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[LiteLLMModel]:
+    model = LiteLLMModel(name, api_base=server.api_base, **{"api_key": KEY, **settings})
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+class SearchArguments(BaseModel):
+    query: str
+
+
+class Search:
+    name = "search"
+    description = "Finds pages."
+    arguments = SearchArguments
+
+    async def __call__(self, arguments: Any) -> str:
+        return ""
+
+
+async def test_a_chat_arrives_as_it_was_written(server: ModelServer) -> None:
+    async with client(server, seed=7) as model:
+        assert isinstance(model, Model)
+        completion = await model.complete(ASK, role="solver", stop=["\nObservation:"], max_tokens=33)
+    entry = server.books[0]
+    assert completion.text == "The Seine does."
+    assert entry.path == "/v1/chat/completions"
+    assert entry.headers["authorization"] == f"Bearer {KEY}"
+    assert entry.request == {
+        "model": "tiny",
+        "messages": [{"role": m.role, "content": m.content} for m in ASK],
+        "stop": ["\nObservation:"],
+        "max_tokens": 33,
+        "temperature": 0.0,
+        "seed": 7,
+    }
+
+
+@pytest.mark.parametrize("name", ["openai/tiny", "text-completion-openai/tiny", "hosted_vllm/tiny"])
+async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name: str) -> None:
+    async with client(server, name, style="completion", extra_body={"cache_prompt": True}) as model:
+        completion = await model.complete(ASK, role="planner", stop=["\n\n"], grammar="root ::= [a-z]")
+    entry = server.books[0]
+    assert completion.text == "The Seine does."
+    assert entry.path == "/v1/completions"
+    assert entry.request == {
+        "model": "tiny",
+        "prompt": "Be brief.\n\nWhich river flows\nthrough Paris?  \n",
+        "stop": ["\n\n"],
+        "max_tokens": 512,
+        "temperature": 0.0,
+        "cache_prompt": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("style", "constrain", "given", "sent"),
+    [
+        ("chat", "grammar", {"grammar": "root ::= [a]", "schema": SCHEMA}, {"grammar": "root ::= [a]"}),
+        ("completion", "grammar", {"grammar": "root ::= [a]", "schema": SCHEMA}, {"grammar": "root ::= [a]"}),
+        ("completion", "grammar", {"schema": SCHEMA}, {"json_schema": SCHEMA}),
+        ("chat", "none", {"grammar": "root ::= [a]", "schema": SCHEMA}, {}),
+        ("chat", "schema", {"grammar": "root ::= [a]"}, {}),
+        *(
+            (
+                "chat",
+                constrain,
+                {"schema": SCHEMA},
+                {"response_format": {"type": "json_schema", "json_schema": {"name": "Plan", "schema": SCHEMA}}},
+            )
+            for constrain in ("grammar", "schema")
+        ),
+    ],
+)
+async def test_constraints_go_out_in_the_form_that_was_chosen(
+    server: ModelServer, style: Any, constrain: Any, given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    async with client(server, "openai/gpt-4o-mini", style=style, constrain=constrain) as model:
+        await model.complete(ASK, role="planner", **given)
+    fields = ("grammar", "json_schema", "response_format")
+    assert {name: value for name, value in server.books[0].request.items() if name in fields} == sent
+
+
+async def test_tools_and_their_calls_go_both_ways(server: ModelServer, script: Script) -> None:
+    script.answers = [Reply("Looking.", tool_calls=[ToolCall("c1", "search", {"query": "Seine"})])]
+    called = ToolCall("c0", "search", {"query": "Paris"})
+    turns = [*ASK, Message("assistant", "", (called,)), Message("tool", "A city.", tool_call_id="c0")]
+    async with client(server) as model:
+        completion = await model.complete(turns, role="agent", tools=[Search()])
+    request = server.books[0].request
+    assert (completion.text, completion.finish_reason) == ("Looking.", "tool_calls")
+    assert completion.tool_calls == (ToolCall("c1", "search", {"query": "Seine"}),)
+    assert request["tools"][0]["function"]["parameters"]["required"] == ["query"]
+    assert request["messages"][2]["tool_calls"][0]["function"] == {"name": "search", "arguments": '{"query": "Paris"}'}
+    assert request["messages"][3] == {"role": "tool", "content": "A city.", "tool_call_id": "c0"}
+
+
+async def test_unreadable_arguments_stay_text(server: ModelServer, script: Script) -> None:
+    script.answers = [Reply("", tool_calls=[ToolCall("c1", "search", {RAW_ARGUMENTS: '{"query": '})])]
+    async with client(server) as model:
+        completion = await model.complete(ASK, role="agent", tools=[Search()])
+    assert completion.tool_calls[0].arguments == {RAW_ARGUMENTS: '{"query": '}
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+async def test_usage_is_the_providers(server: ModelServer, script: Script, style: Any) -> None:
+    sent = Usage(input_tokens=100, cached_input_tokens=64, output_tokens=20, reasoning_tokens=12)
+    script.answers = [Reply("The Seine does.", usage=sent)]
+    async with client(server, style=style) as model:
+        completion = await model.complete(ASK, role="solver")
+    assert completion.usage == completion.receipt.billed == sent == server.totals()
+    assert completion.receipt.usage_source == "provider"
+    assert completion.receipt.cost_usd is None
+
+
+@pytest.mark.parametrize("answer", [Fault("no_usage", message="The Seine does."), Reply("The Seine.", usage=Usage(9))])
+@pytest.mark.parametrize("style", ["chat", "completion"])
+async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: Script, style: Any, answer: Any) -> None:
+    script.answers = [answer]
+    async with client(server, style=style) as model:
+        completion = await model.complete(ASK, role="solver")
+    assert completion.receipt.usage_source == "estimated"
+    assert completion.usage.input_tokens >= 10
+    assert completion.usage.output_tokens in (4, 5)
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+@pytest.mark.parametrize(
+    ("fault", "status", "retryable", "says"),
+    [
+        *((Fault(status=s, message="no"), s, False, f"answered {s}: no") for s in (400, 401, 403, 404, 422)),
+        *((Fault(status=s, message="no"), s, True, f"answered {s}: no") for s in (408, 409, 425, 429, 500, 503, 529)),
+        *(
+            (Fault(status=400, message=message), 400, False, "longer than the model's context")
+            for message in (
+                "This model's maximum context length is 4096 tokens.",
+                "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            )
+        ),
+        (Fault("hang"), None, True, "no answer within 0.5 s"),
+        (Fault("disconnect"), None, True, "connection failed or broke off: Server disconnected"),
+        (Fault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
+        (Fault("broken_json"), None, True, "sent an answer that isn't JSON"),
+        (Fault("no_choices"), None, True, "sent an answer without choices"),
+        (Fault("error_object", message="overloaded"), None, True, "sent an error in place of an answer: overloaded"),
+    ],
+    ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, Fault) else "",
+)
+async def test_a_fault_is_one_request_and_one_error(
+    server: ModelServer, script: Script, style: Any, fault: Fault, status: int | None, retryable: bool, says: str
+) -> None:
+    script.answers = [fault]
+    async with client(server, style=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
+        with pytest.raises(ModelError, match=says) as caught:
+            await model.complete(ASK, role="solver")
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
+    assert len(server.books) == 1
+    assert "\n" not in str(caught.value)
+    assert "'openai/tiny'" in str(caught.value)
+
+
+async def test_another_providers_faults_read_the_same(server: ModelServer, script: Script) -> None:
+    script.answers = [Fault(status=429, message="slow", retry_after=2), Fault("broken_json"), Fault("disconnect")]
+    async with client(server, "hosted_vllm/tiny") as model:
+        for says, status in (("answered 429: slow", 429), ("isn't JSON", None), ("connection failed", None)):
+            with pytest.raises(ModelError, match=says) as caught:
+                await model.complete(ASK, role="solver")
+            assert (caught.value.status, caught.value.retryable) == (status, True)
+    assert len(server.books) == 3
+
+
+async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) -> None:
+    server.stop()
+    async with client(server) as model:
+        with pytest.raises(ModelError, match="connection failed") as caught:
+            await model.complete(ASK, role="solver")
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(("sent", "read"), [(7, 7.0), (0.5, 0.5), ("soon", None)])
+async def test_retry_after_is_read(server: ModelServer, script: Script, sent: Any, read: float | None) -> None:
+    script.answers = [Fault(status=429, retry_after=sent)]
+    async with client(server) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ASK, role="solver")
+    assert caught.value.retry_after == read
+
+
+async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelServer, script: Script) -> None:
+    script.answers = [Fault(status=500), Fault(status=429, retry_after=0), "The Seine does."]
+    async with client(server) as model:
+        completion = await RetryingModel(model, base_delay=0.001).complete(ASK, role="solver")
+    assert [entry.status for entry in server.books] == [500, 429, 200]
+    assert completion.receipt.attempts == 3
+    assert completion.receipt.billed == server.totals()
+
+
+@pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
+@pytest.mark.parametrize("style", ["chat", "completion"])
+async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: Any, name: str) -> None:
+    script.answers = [Fault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
+    async with client(server, name, style=style) as model:
+        with pytest.raises(ModelError, match="wrong key") as caught:
+            await model.complete(ASK, role="solver")
+    assert KEY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_many_at_once_succeed_over_as_many_connections(server: ModelServer) -> None:
+    server.latency_s = 0.02
+    limiter = anyio.CapacityLimiter(16)
+    async with client(server) as inner, anyio.create_task_group() as group:
+        model = RetryingModel(inner, limiter=limiter)
+        for i in range(64):
+            group.start_soon(lambda i=i: model.complete([Message("user", f"question {i}")], role="solver"))
+    asked = {entry.request["messages"][0]["content"] for entry in server.books}
+    assert asked == {f"question {i}" for i in range(64)}
+    assert server.peak_connections <= 16
+
+
+@pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
+def test_nothing_is_left_open(server: ModelServer, name: str) -> None:
+    async def use() -> None:
+        async with client(server, name) as model:
+            await model.complete(ASK, role="solver")
+            assert server.open_connections == 1
+        await asyncio.sleep(0.05)
+        assert server.open_connections == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(use())
+        asyncio.run(use())  # and another loop finds nothing of the first
+        gc.collect()
+
+
+async def test_a_closed_model_opens_again(server: ModelServer) -> None:
+    async with client(server) as model:
+        await model.complete(ASK, role="solver")
+        await model.aclose()
+        assert (await model.complete(ASK, role="solver")).text == "The Seine does."

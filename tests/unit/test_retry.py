@@ -1,0 +1,193 @@
+"""Retries: how often, how long, what is booked, and what is held meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.models.scripted import Line, ScriptedModel
+from rewoo_bench.types import Completion, Message, Model, Receipt, Usage
+
+pytestmark = pytest.mark.anyio
+
+ASK = [Message("user", "Which river?")]
+
+
+class Clock:
+    """A sleep that takes no time and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+class Highest(random.Random):
+    """A draw that always comes out at the top."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+def busy(**settings: Any) -> ModelError:
+    return ModelError("busy", status=429, retryable=True, **settings)
+
+
+def paid(tokens: int, cost: float | None = None) -> Receipt:
+    return Receipt(billed=Usage(input_tokens=tokens), cost_usd=cost)
+
+
+def retrying(lines: Sequence[Line], **settings: Any) -> tuple[RetryingModel, ScriptedModel, Clock]:
+    inner, clock = ScriptedModel(lines), Clock()
+    return RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings), inner, clock
+
+
+def test_it_is_a_model() -> None:
+    assert isinstance(retrying([])[0], Model)
+
+
+async def test_a_success_is_one_attempt() -> None:
+    model, inner, clock = retrying(["Seine"])
+    completion = await model.complete(ASK, role="solver", stop=["\n"], max_tokens=9, grammar="g")
+    assert (completion.text, completion.receipt.attempts, completion.receipt.waiting) == ("Seine", 1, ())
+    assert (inner.requests[0].stop, inner.requests[0].max_tokens, inner.requests[0].grammar) == (("\n",), 9, "g")
+    assert completion.receipt.billed == completion.usage
+    assert clock.slept == []
+
+
+async def test_back_off_doubles_up_to_a_limit() -> None:
+    model, _, clock = retrying([busy()] * 5 + ["Seine"], base_delay=1.0, max_delay=6.0)
+    completion = await model.complete(ASK, role="solver")
+    assert clock.slept == [1.0, 2.0, 4.0, 6.0, 6.0]
+    assert completion.receipt.attempts == 6
+    assert len(completion.receipt.waiting) == 5
+
+
+async def test_the_wait_is_drawn_from_the_whole_range() -> None:
+    clock = Clock()
+    model = RetryingModel(ScriptedModel([busy()] * 5 + ["Seine"]), rng=random.Random(0), sleep=clock.sleep)
+    await model.complete(ASK, role="solver")
+    assert all(0 <= slept <= 0.5 * 2**i for i, slept in enumerate(clock.slept))
+    assert len(set(clock.slept)) == 5
+
+
+@pytest.mark.parametrize(("asked", "slept"), [(0.1, 0.5), (7.0, 7.0), (3600.0, 60.0)])
+async def test_retry_after_counts_where_it_is_longer_and_bearable(asked: float, slept: float) -> None:
+    model, _, clock = retrying([busy(retry_after=asked), "Seine"])
+    await model.complete(ASK, role="solver")
+    assert clock.slept == [slept]
+
+
+@pytest.mark.parametrize("max_retries", [0, 1, 3])
+async def test_it_gives_up_after_so_many_attempts(max_retries: int) -> None:
+    model, inner, clock = retrying([busy()] * 9, max_retries=max_retries)
+    with pytest.raises(ModelError, match="busy") as caught:
+        await model.complete(ASK, role="solver")
+    assert len(inner.requests) == max_retries + 1
+    assert len(clock.slept) == max_retries
+    assert caught.value.receipt is not None
+    assert caught.value.receipt.attempts == max_retries + 1
+
+
+async def test_what_cannot_succeed_is_not_tried_again() -> None:
+    model, inner, _ = retrying([ModelError("no such model", status=404), "Seine"])
+    with pytest.raises(ModelError, match="no such model") as caught:
+        await model.complete(ASK, role="solver")
+    assert len(inner.requests) == 1
+    assert caught.value.receipt == Receipt(attempts=1)
+
+
+async def test_failed_attempts_are_billed_too() -> None:
+    answer = Completion("Seine", Usage(input_tokens=10), receipt=paid(10, 0.5))
+    model, _, _ = retrying([busy(receipt=paid(4, 0.25)), busy(), answer])
+    completion = await model.complete(ASK, role="solver")
+    assert completion.usage == Usage(input_tokens=10)
+    assert completion.receipt.billed == Usage(input_tokens=14)
+    assert completion.receipt.cost_usd == 0.75
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, 0.5), (0.5, None)])
+async def test_a_sum_with_an_unknown_price_is_unknown(first: float | None, second: float | None) -> None:
+    model, _, _ = retrying([busy(receipt=paid(4, first)), Completion("Seine", receipt=paid(10, second))])
+    assert (await model.complete(ASK, role="solver")).receipt.cost_usd is None
+
+
+async def test_a_failure_keeps_what_it_cost() -> None:
+    model, _, _ = retrying([busy(receipt=paid(4, 0.25))] * 2, max_retries=1)
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ASK, role="solver")
+    assert caught.value.receipt is not None
+    assert (caught.value.receipt.billed, caught.value.receipt.cost_usd) == (Usage(input_tokens=8), 0.5)
+
+
+async def test_no_place_is_held_during_a_back_off() -> None:
+    limiter = anyio.CapacityLimiter(1)
+    borrowed: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        borrowed.append(limiter.borrowed_tokens)
+
+    model = RetryingModel(ScriptedModel([busy(), "Seine"]), limiter=limiter, sleep=sleep)
+    await model.complete(ASK, role="solver")
+    assert borrowed == [0]
+
+
+async def test_waiting_for_a_place_is_booked_and_shared() -> None:
+    limiter, in_flight, most = anyio.CapacityLimiter(2), 0, 0
+
+    class Slow(ScriptedModel):
+        async def complete(self, *args: Any, **settings: Any) -> Completion:
+            nonlocal in_flight, most
+            in_flight += 1
+            most = max(most, in_flight)
+            await anyio.sleep(0.02)
+            in_flight -= 1
+            return await super().complete(*args, **settings)
+
+    models = [RetryingModel(Slow(["Seine"]), limiter=limiter) for _ in range(4)]
+    receipts: list[Receipt] = []
+
+    async def ask(model: RetryingModel) -> None:
+        receipts.append((await model.complete(ASK, role="solver")).receipt)
+
+    async with anyio.create_task_group() as group:
+        for model in models:
+            group.start_soon(ask, model)
+    assert most == 2
+    assert sorted(len(receipt.waiting) for receipt in receipts) == [0, 0, 1, 1]
+    assert all(end - start >= 0.01 for receipt in receipts for start, end in receipt.waiting)
+
+
+@pytest.mark.parametrize("line", [TypeError("a bug"), KeyError("another")])
+async def test_other_exceptions_pass(line: Exception) -> None:
+    model, inner, _ = retrying([line, "Seine"])
+    with pytest.raises(type(line)):
+        await model.complete(ASK, role="solver")
+    assert len(inner.requests) == 1
+
+
+async def test_cancellation_passes_and_frees_the_place() -> None:
+    limiter = anyio.CapacityLimiter(1)
+
+    class Hanging(ScriptedModel):
+        async def complete(self, *args: Any, **settings: Any) -> Completion:
+            await anyio.sleep_forever()
+            raise AssertionError("unreachable")
+
+    with anyio.move_on_after(0.01) as scope:
+        await RetryingModel(Hanging([]), limiter=limiter).complete(ASK, role="solver")
+    assert scope.cancelled_caught
+    assert limiter.borrowed_tokens == 0
+
+
+async def test_a_negative_number_of_retries_is_refused() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        retrying([], max_retries=-1)

@@ -1,0 +1,82 @@
+"""One pinned tokenizer, offline, without litellm; cuts that keep their promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.tokens import count_messages, count_tokens, truncate
+from rewoo_bench.types import Message, ToolCall
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("Paris", 1), ("Plan: find the river.", 6), ("Search[Gabriel García Márquez]", 9), ("日本", 2)],
+)
+def test_counts_are_pinned(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+def test_a_special_token_in_a_text_is_text() -> None:
+    assert count_tokens("<|endoftext|>") > 1
+    assert truncate("<|endoftext|> and more", 100) == ("<|endoftext|> and more", False)
+
+
+def test_a_message_costs_more_than_its_content() -> None:
+    plain = Message("user", "Paris")
+    calling = Message("assistant", "Paris", tool_calls=(ToolCall("1", "search", {"query": "Seine"}),))
+    assert count_messages([plain]) == 1 + 3 + 3
+    assert count_messages([plain, plain]) == 2 * (1 + 3) + 3
+    assert count_messages([calling]) > count_messages([plain])
+
+
+def test_counting_needs_neither_litellm_nor_a_setting() -> None:
+    code = (
+        "import os, sys; from rewoo_bench.tokens import count_tokens; before = dict(os.environ); count_tokens('a');"
+        "assert dict(os.environ) == before; assert 'litellm' not in sys.modules; assert 'httpx' not in sys.modules"
+    )
+    environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_a_cut_falls_after_a_word() -> None:
+    assert truncate("The Seine flows through Paris", 100) == ("The Seine flows through Paris", False)
+    assert truncate("The Seine flows through Paris", 4) == ("The Seine flows", True)
+    assert truncate("The Seine flows through Gabrielville", 6) == ("The Seine flows through", True)
+    assert truncate("The Seine flows through Paris", 0) == ("", True)
+
+
+def test_a_cut_inside_one_long_word_keeps_what_fits() -> None:
+    start, cut = truncate("ab12" * 1000, 10)
+    assert cut
+    assert 10 <= len(start) <= 40
+
+
+def test_a_negative_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        truncate("a", -1)
+
+
+@given(TEXT, st.integers(0, 60))
+def test_a_cut_is_a_start_that_fits(text: str, limit: int) -> None:
+    start, cut = truncate(text, limit)
+    assert text.startswith(start)
+    assert count_tokens(start) <= limit
+    assert cut == (start != text)
+    assert cut == (count_tokens(text) > limit)
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, " " * 1_000_000, "word " * 200_000, "日本" * 300_000])
+def test_a_megabyte_is_cut_in_no_time(text: str) -> None:
+    count_tokens("the vocabulary is loaded")
+    started = time.process_time()
+    truncate(text, 500)
+    assert time.process_time() - started < 1.0
