@@ -69,7 +69,10 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     tool_prompts = {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
     kind = import_object(spec.runner, where)
     settings = _settings(kind, spec, overrides, where)
-    runner = kind(prompts, settings) if settings else kind(prompts)
+    try:
+        runner = kind(prompts, settings) if settings else kind(prompts)
+    except SpecError as error:
+        raise SpecError(f"{where}: {error}") from None
     return Architecture(spec, prompts, tool_prompts, settings, runner)
 
 

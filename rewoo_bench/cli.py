@@ -7,8 +7,10 @@ What does the work is imported when a command runs, so that `--help` answers at 
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_c
 
 def _count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
     """A count (`5`) or a fraction below 1 (`0.1`)."""
-    if value is not None and (value <= 0 or (value > 1 and value != int(value))):
+    if value is not None and not (0 < value <= 1 or (value > 1 and value.is_integer())):
         raise click.BadParameter(f"{value!r} is neither a count (1, 2, …) nor a fraction between 0 and 1")
     return value
 
@@ -33,6 +35,7 @@ def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
 
 
+# fmt: off
 @group.command(context_settings=_SETTINGS)
 @click.option("--arch", "architectures", multiple=True, required=True, metavar="NAME|FOLDER",
               help="Architecture(s) to run: repeat it, or separate with commas. See `rewoo-bench list`.")
@@ -74,7 +77,7 @@ def group() -> None:
 @click.option("--no-progress", "progress", flag_value=False, default=True, show_default=False,
               help="No progress on standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def run(architectures: tuple[str, ...], as_json: bool, **options: Any) -> int:  # fmt: skip
+def run(architectures: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Put questions to architectures and record every call, token, second and answer."""
     import anyio
 
@@ -83,9 +86,12 @@ def run(architectures: tuple[str, ...], as_json: bool, **options: Any) -> int:  
     names = tuple(name.strip() for value in architectures for name in value.split(",") if name.strip())
     if not names:
         raise UsageError("--arch: no architecture given")
-    outcome = anyio.run(running.run, running.RunOptions(architectures=names, **options))
+    sys.path.append(str(Path.cwd()))  # where code of one's own is looked for, after all that is installed
+    with _terminated_as_interrupted():
+        outcome = anyio.run(running.run, running.RunOptions(architectures=names, **options))
     _report(outcome, as_json)
     return DONE if outcome.status == "done" else INCOMPLETE
+# fmt: on
 
 
 @group.command(name="list", context_settings=_SETTINGS)
@@ -109,11 +115,28 @@ def list_names() -> int:
     return DONE
 
 
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM, by which CI and schedulers end a job, is taken as Ctrl-C: what was finished is kept."""
+
+    def interrupt(*_: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _report(outcome: Any, as_json: bool) -> None:
     from rewoo_bench.results import load
     from rewoo_bench.summary import summarise, table
 
-    summaries = summarise(load(outcome.folder))
+    rows = load(outcome.folder)
+    summaries = summarise(rows)
     if as_json:
         shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
@@ -121,6 +144,9 @@ def _report(outcome: Any, as_json: bool) -> None:
     if summaries:
         click.echo(f"\n{table(summaries)}\n")
     click.echo(str(outcome.folder))
+    errors = rows["error"][rows["exact_match"].isna()]
+    if len(errors) and not outcome.reason:
+        click.echo(f"{len(errors)} of {len(rows)} failed, most of them so: {errors.mode().iloc[0]}", err=True)
     if outcome.reason:
         click.echo(f"incomplete: {outcome.reason}", err=True)
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import anyio
 
 from rewoo_bench.architecture import Architecture
-from rewoo_bench.errors import LimitReached, ModelError, RewooBenchError
+from rewoo_bench.errors import LimitReached, ModelError, RewooBenchError, UsageError
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
@@ -76,17 +76,19 @@ class RunLimits:
     max_errors: float | None = None
 
     def exceeded(self, totals: Totals) -> str | None:
-        """Why the run has to stop now, or None."""
-        if self.max_total_tokens is not None and totals.tokens >= self.max_total_tokens:
-            return f"used {totals.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
-        if self.max_total_cost is not None and totals.cost_usd >= self.max_total_cost:
-            return f"cost {totals.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
+        """Why the run has to stop now, or None. A run that is through with its questions kept to its caps."""
         if self.max_errors is not None and totals.errors:
             allowed = self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
             if totals.errors >= allowed:
                 return (
                     f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
                 )
+        if totals.done == totals.tasks:
+            return None
+        if self.max_total_tokens is not None and totals.tokens >= self.max_total_tokens:
+            return f"used {totals.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
+        if self.max_total_cost is not None and totals.cost_usd >= self.max_total_cost:
+            return f"cost {totals.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
         return None
 
 
@@ -136,7 +138,8 @@ class Evaluator:
         """Puts every question to every architecture; `on_result` gets each result as it ends.
 
         Holds no results itself. Raises `RunStopped` where a limit of the run was reached, after
-        the questions in flight ended, and `ProviderRefused` at once.
+        the questions in flight ended, and `ProviderRefused` or `UsageError` (a runner that can't work
+        as it is set up) at once.
         """
         for architecture in architectures:
             self.toolbox.check(architecture)
@@ -150,20 +153,21 @@ class Evaluator:
                     return
                 try:
                     result = await self.run_task(task)
-                except ProviderRefused as error:
+                except (ProviderRefused, UsageError) as error:
                     stopped.append(error)
                     group.cancel_scope.cancel()
                     return
                 totals.add(result)
                 on_result(result)
                 reason = self.run_limits.exceeded(totals)
-                if reason and not stopped and totals.done < totals.tasks:
+                if reason and not stopped:
                     stopped.append(RunStopped(reason))
 
         async with anyio.create_task_group() as group:
             for _ in range(min(self.concurrency, totals.tasks)):
                 group.start_soon(work)
-        if stopped:
+        through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
+        if stopped and not through:
             raise stopped[0]
         return totals
 
@@ -212,7 +216,9 @@ class Evaluator:
         meter = Meter(self.models)
         try:
             return await self.judge.judge(example, trajectory.answer, meter)
-        except ModelError:
+        except ModelError as failed:
+            if failed.status in _REFUSED:
+                raise ProviderRefused(str(failed)) from failed
             return None  # a missing verdict is null, never a wrong answer
         finally:
             calls.extend(meter.calls)

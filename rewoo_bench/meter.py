@@ -120,7 +120,7 @@ class Meter:
         try:
             text = await tool(arguments)
             call = replace(call, status="ok" if text.strip() else "empty")
-        except ToolError:
+        except (ToolError, ModelError):  # the latter from a tool that asks a model
             call = replace(call, status="error")
             raise
         finally:
@@ -137,7 +137,7 @@ class Meter:
         """Dollars so far; None where the price of any call isn't known."""
         total = 0.0
         for call in self.calls:
-            if call.kind == "model" and call.status == "ok":
+            if call.kind == "model" and (call.status == "ok" or call.receipt.billed != Usage()):
                 if call.receipt.cost_usd is None:
                     return None
                 total += call.receipt.cost_usd

@@ -51,7 +51,8 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         self._questions = _Table(self.folder / QUESTIONS_FILE, QUESTIONS)
         self._calls = _Table(self.folder / CALLS_FILE, CALLS)
-        self._traces = (self.folder / TRACES_FILE).open("w", encoding="utf-8")
+        # Half a character, which a cut-off model can send, becomes its escape, as JSON writes it.
+        self._traces = (self.folder / TRACES_FILE).open("w", encoding="utf-8", errors="backslashreplace")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -72,7 +73,7 @@ class RunWriter:
         run_id = self._run["run_id"]
         self._questions.add([question_row(result, self._run)])
         self._calls.add(call_rows(result, run_id))
-        self._traces.write(json.dumps(trace(result, run_id), ensure_ascii=False) + "\n")
+        self._traces.write(json.dumps(trace(result, run_id), ensure_ascii=False, default=str) + "\n")
         self._traces.flush()
         self.rows += 1
 
@@ -99,8 +100,20 @@ class _Table:
 
     def _flush(self) -> None:
         if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+            try:
+                table = pa.Table.from_pylist(self._rows, schema=self._schema)
+            except UnicodeEncodeError:
+                table = pa.Table.from_pylist([_encodable(row) for row in self._rows], schema=self._schema)
+            self._writer.write_table(table)
             self._rows.clear()
+
+
+def _encodable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with `?` for half a character, which UTF-8 can't hold and a cut-off model can send."""
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -127,8 +127,10 @@ async def run(options: RunOptions) -> Outcome:
                     writer.add(result)
                     progress.add(result)
 
-                await evaluator.run(examples, prepared.architectures, trials=options.trials, on_result=keep)
+                totals = await evaluator.run(examples, prepared.architectures, trials=options.trials, on_result=keep)
             ended = {"status": "done", "reason": None}
+            if totals.errors == totals.tasks:
+                ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
         except (RunStopped, ProviderRefused) as stop:
             ended["reason"] = str(stop)
             if isinstance(stop, ProviderRefused) and not writer.rows:

@@ -118,6 +118,8 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(str(part) for part in fault["loc"])
+        if fault["type"] == "missing":
+            raise SpecError(f"{where}: the key {key!r} is missing") from None
         if fault["type"] != "extra_forbidden":
             raise SpecError(f"{where}: {key}: {fault['msg']}, got {fault['input']!r}") from None
         names = _field_names(kind, fault["loc"][:-1])
@@ -142,8 +144,6 @@ def architecture_folder(name: str) -> Path:
     if Path(name).is_dir():
         return Path(name)
     raise SpecError(f"{unknown('architecture', name, names)}; or the path of a folder")
-
-
 
 
 def import_object(path: str, where: str) -> Any:

@@ -87,7 +87,7 @@ def _summary(key: dict[str, str], rows: pd.DataFrame) -> Summary:
         total_tokens=mean("total_tokens"),
         latency_p50_s=float(latency.quantile(0.5)),
         latency_p95_s=float(latency.quantile(0.95)),
-        cost_usd=None if rows["cost_usd"].isna().any() else mean("cost_usd"),
+        cost_usd=None if rows["cost_usd"].isna().any() or not sources else mean("cost_usd"),
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
     )
 
@@ -156,7 +156,7 @@ def table(summaries: Sequence[Summary]) -> str:
         widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
         lines = ["  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
                  for row in cells]  # fmt: skip
-        note = "; tokens estimated" if any(s.usage_source != "provider" for s in group) else ""
+        note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         heading = f"{dataset}, {model}: n = {group[0].exact_match.n} questions, means per question{note}"
         blocks.append("\n".join([heading, "", *(line.rstrip() for line in lines)]))
     return "\n\n".join(blocks)

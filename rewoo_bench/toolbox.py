@@ -102,4 +102,5 @@ class Guard:
                 with anyio.fail_after(self._timeout_s):
                     return await self._tool(arguments)
             except TimeoutError:
-                raise ToolError(f"timeout after {self._timeout_s:g} s") from None
+                after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
+                raise ToolError(f"timeout{after}") from None

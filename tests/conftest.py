@@ -5,8 +5,17 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
+
+settings.register_profile("any machine", deadline=None)  # a busy one is no fault
+settings.load_profile("any machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # litellm hides this one itself when it is imported, but only until the end of the test that did so.
+    config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class:UserWarning")
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from rewoo_bench.runners.plan import closing_bracket, read_argument
 from rewoo_bench.types import Completion, StopReason, Tool
 
 NO_RESULTS = "No results."
-_ACTION = re.compile(r"Action\s*\d*\s*:\s*([^\W\d]\w*)\s*\[")
-_THOUGHT = re.compile(r"Thought\s*\d*\s*:\s*(.*?)\s*(?=^Action\s*\d*\s*:|\Z)", re.DOTALL | re.MULTILINE)
-_ANSWER = re.compile(r"(?im)^\W*(?:final\s+)?answer\W*:[^\S\n]*(.*)$")
+_ACTION = re.compile(r"Action(?:\s*\d+)?[\s*]*:[\s*`]*([^\W\d]\w*)[\s*`]*\[")  # with or without Markdown's signs
+_THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
+_ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,11 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     argument = " ".join(text[match.end() : closing_bracket(text, match.end(), len(text))].split())
     if not argument:
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
-    thought = _THOUGHT.search(text)
-    before = thought[1] if thought else text[: match.start()]
-    return Action(" ".join(before.split()), names[match[1].casefold()], argument)
+    before = text[: match.start()]  # what comes after the action may be invented
+    thought = _THOUGHT.search(before)
+    return Action(
+        " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], argument
+    )
 
 
 def read_answer(text: str) -> str:
@@ -78,6 +80,11 @@ def read_answer(text: str) -> str:
     """
     found = _ANSWER.findall(text)
     return str(found[-1] if found else text).strip().strip("*\"'`").strip()
+
+
+def names_answer(text: str) -> bool:
+    """Whether a reply has an `Answer:`, or was cut before it."""
+    return _ANSWER.search(text) is not None
 
 
 def answered(answer: str, completion: Completion) -> tuple[str | None, StopReason]:

@@ -14,15 +14,18 @@ _ANSWER = "[^\\n]{1,200}"
 
 
 def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
-    """A plan of 1 to `max_steps` steps; step n refers only to steps before it, and ends with a blank line."""
+    """A plan of 1 to `max_steps` steps; step n refers only to steps before it.
+
+    It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line.
+    """
     names = list(tools)
     rules = ["root ::= s1"]
     for number in range(1, max_steps + 1):
         call = _call(names, number)
-        end = f'"\\n" ("\\n" | s{number + 1})' if number < max_steps else '"\\n\\n"'
-        rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} {end}')
+        more = f"(end | s{number + 1})" if number < max_steps else "end"
+        rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} ("\\n" {more})?')
         rules.append(f"a{number} ::= {_argument(number)}")
-    rules.append(f"thought ::= {_THOUGHT}")
+    rules += [f"thought ::= {_THOUGHT}", 'end ::= "\\n"']
     return "\n".join(rules)
 
 

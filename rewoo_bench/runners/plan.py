@@ -25,9 +25,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rewoo_bench.errors import PlanError
 from rewoo_bench.types import Tool
 
-REFERENCE = re.compile(r"#E(\d+)(?!\d)")
-_STEP = re.compile(r"#E(\d+)\s*=\s*([^\W\d]\w*)\s*\[")
-_THOUGHT = re.compile(r"\bPlan\s*\d*\s*:\s*(.*?)\s*$", re.DOTALL)
+REFERENCE = re.compile(r"#E(\d{1,9})(?!\d)")
+# With or without Markdown's signs.
+_STEP = re.compile(r"(?:^[ *`-]+)?#E(\d{1,9})[\s*`]*=[\s*`]*([^\W\d]\w*)[\s*`]*\[", re.MULTILINE)
+_THOUGHT = re.compile(r"\bPlan(?:\s*\d+)?\s*:(.*)", re.DOTALL)
 
 
 class PlanStep(BaseModel):
@@ -43,7 +44,7 @@ class PlanStep(BaseModel):
     @property
     def references(self) -> tuple[str, ...]:
         """Ids of the steps whose evidence the argument needs, each once, in order."""
-        return tuple(dict.fromkeys(f"E{number}" for number in REFERENCE.findall(self.argument)))
+        return tuple(dict.fromkeys(f"E{int(number)}" for number in REFERENCE.findall(self.argument)))
 
 
 class Plan(BaseModel):

@@ -55,6 +55,12 @@ class Prompts:
         """All exemplars, one after the other, as messages."""
         return [message for exemplar in self.exemplars for message in exemplar]
 
+    def extra_shots(self, name: str) -> list[Message]:
+        """The exemplars in the prompt file `name`, as messages; none where the architecture has no such file."""
+        if name not in self.texts:
+            return []
+        return [message for exemplar in parse_exemplars(self.texts[name], name) for message in exemplar]
+
     @property
     def digest(self) -> str:
         """sha256 over every text and exemplar: two runs with the same digest had the same prompts."""

@@ -45,6 +45,7 @@ class ReAct:
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
+        prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""

@@ -49,6 +49,8 @@ class ReWOO:
     def __init__(self, prompts: Prompts, settings: ReWOOSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReWOOSettings()
+        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
+        prompts.fill("solver")
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; a plan that stays broken ends it as `invalid_plan`."""
@@ -114,6 +116,7 @@ class ReWOO:
         shown = "\n\n".join(lines)
         messages = [
             self.prompts.system("solver"),
+            *self.prompts.extra_shots("solver_exemplars"),
             Message("user", f"Question: {question}\n\n{shown}\n\nQuestion: {question}"),
         ]
         with at("solver"):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.place import at
-from rewoo_bench.runners.acting import answered, read_answer
+from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.grammars import answer_grammar
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Message, Model, Tool, Trajectory
@@ -34,6 +34,7 @@ class SingleCall:
     def __init__(self, prompts: Prompts, settings: SingleCallSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or SingleCallSettings()
+        prompts.fill("answer")  # a wrong placeholder is found before the first question
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; `tools` are not used."""
@@ -42,7 +43,7 @@ class SingleCall:
         with at("answer"):
             completion = await model.complete(messages, role="agent", stop=["\nQuestion:"], grammar=grammar)
         answer = read_answer(completion.text)
-        if self.settings.thought and completion.finish_reason == "length" and "nswer" not in completion.text:
+        if self.settings.thought and completion.finish_reason == "length" and not names_answer(completion.text):
             answer = ""  # the reasoning was cut before any answer
         final, stop_reason = answered(answer, completion)
         return Trajectory(final, stop_reason, notes={"text": completion.text})

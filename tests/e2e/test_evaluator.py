@@ -1,0 +1,314 @@
+"""Whole runs against a real model server, whose books must agree with ours to the token."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pyarrow.parquet as pq
+import pytest
+from answering import Trouble, answer, asked_about, examples, priced, role_of, seen, spent
+
+import rewoo_bench
+from rewoo_bench.architecture import Architecture, load_architecture
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.errors import SpecError
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunLimits, RunStopped
+from rewoo_bench.judge import ModelJudge
+from rewoo_bench.meter import Limits
+from rewoo_bench.models import ModelSettings
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.results import RunWriter
+from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.tools import Corpus
+from rewoo_bench.types import Document, Example, Model, Tool, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+NAMES = ["rewoo", "react", "direct", "cot"]
+MODEL_CALLS = {"rewoo": 3, "react": 3, "direct": 1, "cot": 1}
+TOOL_CALLS = {"rewoo": 2, "react": 2, "direct": 0, "cot": 0}
+RUN = {"run_id": "r", "dataset": "sample", "model": "m", "planner_model": "m", "solver_model": "m"}
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return Corpus.open(bundled_folder("datasets") / "sample" / "passages.jsonl", tmp_path_factory.mktemp("cache"))
+
+
+def architectures(*names: str) -> list[Architecture]:
+    return [load_architecture(name, style="multihop") for name in names]
+
+
+@asynccontextmanager
+async def model_of(
+    server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: anyio.CapacityLimiter | None = None
+) -> AsyncIterator[RetryingModel]:
+    model = LiteLLMModel("openai/test", api_base=server.api_base, api_key="none", timeout=timeout)
+    try:
+        yield RetryingModel(model, max_retries=max_retries, base_delay=0.01, limiter=limiter)
+    finally:
+        await model.aclose()
+
+
+async def run(
+    folder: Path,
+    server: ModelServer,
+    questions: Sequence[Example],
+    names: Sequence[str],
+    corpus: Corpus | None = None,
+    *,
+    patience: Mapping[str, Any] | None = None,
+    trials: int = 1,
+    **settings: Any,
+) -> tuple[list[Row], list[Row]]:
+    """The rows and the calls that a run wrote; what it raises comes after they are written."""
+    async with model_of(server, **(patience or {})) as model:
+        models: dict[str, Model] = {"": model}
+        evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), **settings)
+        with RunWriter(folder, RUN) as writer:
+            await evaluator.run(questions, architectures(*names), trials=trials, on_result=writer.add)
+    return read(folder)
+
+
+def read(folder: Path) -> tuple[list[Row], list[Row]]:
+    questions, calls = (pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("questions", "calls"))
+    return questions, calls
+
+
+def total(calls: Sequence[Row], row: Row, column: str) -> int:
+    return sum(c[column] for c in calls if c["example_id"] == row["example_id"] and c["kind"] == "model")
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_every_token_is_counted_once(tmp_path: Path, corpus: Corpus, name: str) -> None:
+    with ModelServer(answer, cached_share=0.25) as server:
+        rows, calls = await run(tmp_path, server, examples(12), [name], corpus)
+    assert [row["example_id"] for row in rows] == [f"q{i:02}" for i in range(12)]
+    for row in rows:
+        sent = spent(server, row["example_id"])
+        assert sent.cached_input_tokens > 0
+        for column in ("input_tokens", "cached_input_tokens", "output_tokens"):
+            assert row[column] == total(calls, row, column) == getattr(sent, column)
+        assert row["total_tokens"] == row["billed_tokens"] == sent.total_tokens
+        assert (row["stop_reason"], row["prediction"]) == ("answered", f"the river of {row['example_id']}")
+        assert (row["llm_calls"], row["tool_calls"]) == (MODEL_CALLS[name], TOOL_CALLS[name])
+        assert (row["usage_source"], row["cost_usd"], row["retries"]) == ("provider", None, 0)
+    assert server.totals().total_tokens == sum(row["total_tokens"] for row in rows)
+
+
+async def test_roles_are_told_apart(tmp_path: Path, corpus: Corpus) -> None:
+    with ModelServer(answer) as server:
+        (row,), calls = await run(tmp_path, server, examples(1), ["rewoo"], corpus)
+    assert [(c["kind"], c["name"], c["role"], c["place"], c["level"]) for c in calls] == [
+        ("model", "openai/test", "planner", "planner 0", 0),
+        ("tool", "Search", "tool", "E1", 0),
+        ("tool", "LLM", "tool", "E2", 1),
+        ("model", "openai/test", "tool", "E2", 1),
+        ("model", "openai/test", "solver", "solver", 0),
+    ]
+    assert row["planner_tokens"] + row["tool_llm_tokens"] + row["solver_tokens"] == row["total_tokens"]
+
+
+async def test_faults_are_retried_or_become_data(tmp_path: Path, corpus: Corpus) -> None:
+    once = {
+        "q01": Fault(status=429, retry_after=0),
+        "q02": Fault(status=500),
+        "q03": Fault("broken_json"),
+        "q04": Fault("no_choices"),
+        "q05": Fault("hang"),
+        "q06": Fault("disconnect"),
+        "q07": Fault("truncated"),
+    }
+    always = {"q08": Fault(status=500, message="on fire"), "q09": Fault(status=400, message="too rude")}
+    with ModelServer(Trouble(once, always)) as server:
+        rows, calls = await run(tmp_path, server, examples(10), ["rewoo"], corpus, patience={"timeout": 2.0})
+    assert [row["retries"] for row in rows] == [0, 1, 1, 1, 1, 1, 1, 1, 3, 0]
+    assert [row["exact_match"] for row in rows] == [False] * 8 + [None] * 2
+    assert [row["stop_reason"] for row in rows] == ["answered"] * 8 + ["error"] * 2
+    assert "answered 500: on fire" in rows[8]["error"]
+    assert "answered 400: too rude" in rows[9]["error"]
+    for row in rows:
+        assert row["llm_calls"] == (MODEL_CALLS["rewoo"] if row["error"] is None else 1)
+        assert row["billed_tokens"] >= row["total_tokens"] == total(calls, row, "input_tokens") + row["output_tokens"]
+        assert row["billed_tokens"] == spent(server, row["example_id"]).total_tokens
+    assert [c["status"] for c in calls if c["example_id"] == "q08"] == ["error"]
+
+
+async def test_a_failure_halfway_keeps_what_was_spent(tmp_path: Path, corpus: Corpus) -> None:
+    def reply(request: dict[str, Any]) -> str | Fault:
+        return Fault(status=400) if role_of(request) == "solver" else answer(request)
+
+    with ModelServer(reply) as server:
+        (row,), _ = await run(tmp_path, server, examples(1), ["rewoo"], corpus)
+    assert (row["exact_match"], row["stop_reason"]) == (None, "error")
+    assert row["total_tokens"] == row["planner_tokens"] + row["tool_llm_tokens"] == server.totals().total_tokens > 0
+
+
+async def test_waiting_is_not_working(tmp_path: Path) -> None:
+    once = {"q00": Fault(status=429, retry_after=1)}
+    with ModelServer(Trouble(once)) as server:
+        (row,), (call,) = await run(tmp_path, server, examples(1), ["direct"])
+    assert row["latency_s"] > 1.0 > row["working_s"]
+    assert call["waiting_s"] == pytest.approx(row["latency_s"] - row["working_s"], abs=0.01)
+
+
+async def test_a_run_stops_at_its_tokens_and_keeps_what_it_has(tmp_path: Path) -> None:
+    with ModelServer(priced(100)) as server, pytest.raises(RunStopped, match=r"used 300 of 250 tokens"):
+        await run(tmp_path, server, examples(9), ["direct"], concurrency=1, run_limits=RunLimits(max_total_tokens=250))
+    assert [row["example_id"] for row in read(tmp_path)[0]] == ["q00", "q01", "q02"]
+    assert len(server.books) == 3
+
+
+async def test_questions_in_flight_are_finished_and_kept(tmp_path: Path) -> None:
+    with ModelServer(priced(100), latency_s=0.05) as server, pytest.raises(RunStopped):
+        await run(tmp_path, server, examples(20), ["direct"], concurrency=4, run_limits=RunLimits(max_total_tokens=100))
+    rows, _ = read(tmp_path)
+    assert len(rows) == len(server.books)
+    assert len(rows) <= 4
+
+
+async def test_a_cap_that_the_last_questions_reach_stops_nothing(tmp_path: Path) -> None:
+    with ModelServer(priced(100)) as server:
+        rows, _ = await run(tmp_path, server, examples(3), ["direct"], run_limits=RunLimits(max_total_tokens=250))
+    assert len(rows) == 3
+
+
+@pytest.mark.parametrize(("max_errors", "rows"), [(1, 1), (2, 2), (0.5, 3), (6, 6)])
+async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, rows: int) -> None:
+    always = {f"q{i:02}": Fault(status=400, message="no") for i in range(6)}
+    message = rf"{rows} questions failed \(--fail-on-error {max_errors:g}\); last: .*answered 400: no"
+    with ModelServer(Trouble(always=always)) as server, pytest.raises(RunStopped, match=message):
+        await run(tmp_path, server, examples(6), ["direct"], concurrency=1, run_limits=RunLimits(max_errors=max_errors))
+    assert len(read(tmp_path)[0]) == rows
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_provider_that_refuses_ends_the_run_at_once(tmp_path: Path, status: int) -> None:
+    with ModelServer(lambda _: Fault(status=status, message="not you")) as server:
+        with pytest.raises(ProviderRefused, match=f"answered {status}: not you"):
+            await run(tmp_path, server, examples(9), ["rewoo"], concurrency=2)
+        assert len(server.books) <= 2
+    assert read(tmp_path) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("limits", "stop_reason", "calls"),
+    [(Limits(tokens=150), "token_limit", 2), (Limits(time_s=0.7), "time_limit", 2)],
+)
+async def test_a_question_stops_at_its_limits_as_a_wrong_answer(
+    tmp_path: Path, corpus: Corpus, limits: Limits, stop_reason: str, calls: int
+) -> None:
+    with ModelServer(priced(100), latency_s=0.4) as server:
+        (row,), found = await run(tmp_path, server, examples(1), ["react"], corpus, limits=limits)
+    assert (row["stop_reason"], row["prediction"], row["exact_match"], row["f1"]) == (stop_reason, None, False, 0.0)
+    assert (row["llm_calls"], row["steps"]) == (calls, 0)
+    last = [c["status"] for c in found if c["kind"] == "model"][-1]
+    assert last == ("cancelled" if stop_reason == "time_limit" else "ok")
+    assert row["error"]
+
+
+@pytest.mark.parametrize(("concurrency", "connections", "most"), [(3, 99, 3), (8, 2, 2)])
+async def test_no_more_is_in_flight_than_allowed(
+    tmp_path: Path, corpus: Corpus, concurrency: int, connections: int, most: int
+) -> None:
+    patience = {"limiter": anyio.CapacityLimiter(connections)}
+    with ModelServer(answer, latency_s=0.02) as server:
+        await run(tmp_path, server, examples(12), ["rewoo"], corpus, patience=patience, concurrency=concurrency)
+        assert server.peak_connections == most
+
+
+async def test_all_architectures_of_a_question_come_before_the_next_question(tmp_path: Path, corpus: Corpus) -> None:
+    with ModelServer(answer, latency_s=0.01) as server:
+        rows, _ = await run(tmp_path, server, examples(3), ["rewoo", "direct"], corpus, trials=2)
+    assert [(row["example_id"], row["trial"], row["architecture"]) for row in rows] == [
+        (f"q{i:02}", trial, name) for i in range(3) for trial in range(2) for name in ("rewoo", "direct")
+    ]
+
+
+async def test_results_come_as_they_end_and_are_returned_in_the_order_of_the_questions() -> None:
+    came: list[Result] = []
+    with ModelServer(answer, latency_s=0.1) as server:
+        results = await rewoo_bench.evaluate(
+            examples(3),
+            ["rewoo", "direct"],
+            model="openai/test",
+            on_result=came.append,
+            settings=ModelSettings(api_base=server.api_base),
+        )
+    assert [result.task.index for result in results] == list(range(6))
+    assert [result.task.architecture.name for result in came] == ["direct"] * 3 + ["rewoo"] * 3
+
+
+async def test_the_gold_answer_reaches_no_prompt(tmp_path: Path) -> None:
+    document = Document("Kyiv", "Kyiv lies on a river.")
+    question = Example("q00", "q00: Which river?", ("Borysthenes",), (document,), "bridge")
+    with ModelServer(answer) as server:
+        await run(tmp_path, server, [question], NAMES)
+    assert len(server.books) == sum(MODEL_CALLS.values())
+    assert "Kyiv lies on a river." in seen(server.books)
+    assert "Borysthenes" not in seen(server.books)
+
+
+@pytest.mark.parametrize(("verdict", "judged"), [("yes", True), ("No.", False), ("perhaps", None), ("", None)])
+async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str, judged: bool | None) -> None:
+    judges = ModelServer(lambda _: Reply(verdict))
+    with ModelServer(answer) as server, judges:
+        async with model_of(server) as model, model_of(judges) as judge:
+            evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())
+            with RunWriter(tmp_path, RUN) as writer:
+                await evaluator.run(examples(1), architectures("direct"), on_result=writer.add)
+    (row,), calls = read(tmp_path)
+    assert (row["judged_correct"], row["llm_calls"]) == (judged, 1)
+    assert row["total_tokens"] == server.totals().total_tokens
+    assert [c["input_tokens"] for c in calls if c["role"] == "judge"] == [judges.totals().input_tokens]
+
+
+@pytest.mark.parametrize(("status", "refused"), [(400, False), (401, True)])
+async def test_a_judge_that_fails_is_no_verdict_unless_it_always_will(status: int, refused: bool) -> None:
+    results: list[Result] = []
+    judges = ModelServer(lambda _: Fault(status=status))
+    with ModelServer(answer) as server, judges:
+        async with model_of(server) as model, model_of(judges) as judge:
+            evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())
+            try:
+                await evaluator.run(examples(1), architectures("direct"), on_result=results.append)
+            except ProviderRefused:
+                assert refused
+            else:
+                assert not refused
+                assert (results[0].judged_correct, results[0].score is None) == (None, False)
+
+
+async def test_a_runner_that_is_set_up_wrongly_ends_the_run_as_itself() -> None:
+    class Broken:
+        async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+            raise SpecError("no prompt 'agent'")
+
+    (direct,) = architectures("direct")
+    broken = Architecture(direct.spec, direct.prompts, {}, None, Broken())
+    with pytest.raises(SpecError, match="no prompt 'agent'"):
+        await Evaluator({}, "hotpotqa").run(examples(3), [broken], on_result=_never)
+
+
+async def test_lookup_reads_in_the_page_of_its_own_question(tmp_path: Path, corpus: Corpus) -> None:
+    pages = {"q00": "Kyiv", "q01": "Hobart"}
+
+    def reply(request: dict[str, Any]) -> str:
+        page = pages[asked_about(request)]
+        return answer(request).replace("Search[Kyiv", f"Search[{page}] [").replace("Lookup[river]", "Lookup[zebra]")
+
+    with ModelServer(reply, latency_s=0.05) as server:
+        await run(tmp_path, server, examples(2), ["react"], corpus)
+    found = {asked_about(entry.request): entry.request["messages"][-1]["content"] for entry in server.books}
+    assert found == {name: f"Observation: No results for 'zebra' on the page {page!r}." for name, page in pages.items()}
+
+
+def _never(result: Result) -> None:
+    raise AssertionError(result)

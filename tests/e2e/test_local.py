@@ -1,0 +1,202 @@
+"""The embedded model, served for real: answers, constraints, cache, faults, and a clean end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rewoo_bench.errors import ModelNotFound
+from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models.catalogue import fetch, find_entry
+from rewoo_bench.models.gguf import read_header
+from rewoo_bench.models.local import LocalServer, ServerSettings, serve
+from rewoo_bench.types import Message
+
+pytestmark = pytest.mark.model
+
+SMALL = ServerSettings(context=1024)
+PASSAGE = "Lyon lies where the Rhône meets the Saône. It is known for silk, cooking and the cinema. " * 6
+YES_OR_NO = 'root ::= " yes" | " no"'
+
+
+@pytest.fixture(scope="module")
+def model_file() -> Path:
+    return fetch(find_entry("smollm2-135m"))
+
+
+@pytest.fixture(scope="module")
+def server(model_file: Path) -> Iterator[LocalServer]:
+    running = LocalServer(model_file, SMALL)
+    yield running
+    running.close()
+
+
+def post(server: LocalServer, path: str, **body: Any) -> httpx.Response:
+    return httpx.post(f"{server.api_base}/{path}", json={"temperature": 0, **body}, timeout=120, trust_env=False)
+
+
+def completion(server: LocalServer, prompt: str, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = post(server, "completions", prompt=prompt, **body).raise_for_status().json()
+    return answer
+
+
+def test_a_transcript_is_gone_on_with(server: LocalServer) -> None:
+    answer = completion(server, "The capital of France is", max_tokens=3)
+    assert answer["choices"][0]["text"].startswith(" Paris")
+    assert answer["usage"]["prompt_tokens"] == 5
+
+
+def test_a_chat_is_answered(server: LocalServer) -> None:
+    messages = [{"role": "user", "content": "Say hello."}]
+    answer = post(server, "chat/completions", messages=messages, max_tokens=8).raise_for_status().json()
+    assert answer["choices"][0]["message"]["content"]
+
+
+def test_a_stop_sequence_ends_the_text_and_is_left_out(server: LocalServer) -> None:
+    choice = completion(server, "one, two, three, four, five,", max_tokens=20, stop=["seven"])["choices"][0]
+    assert choice["finish_reason"] == "stop"
+    assert "seven" not in choice["text"]
+
+
+def test_a_grammar_is_obeyed_in_both_forms(server: LocalServer) -> None:
+    text = completion(server, "Is Lyon in Peru?", grammar=YES_OR_NO, max_tokens=8)["choices"][0]["text"]
+    messages = [{"role": "user", "content": "Write a poem."}]
+    answer = post(server, "chat/completions", messages=messages, grammar=YES_OR_NO, max_tokens=8).json()
+    assert {text, answer["choices"][0]["message"]["content"]} <= {" yes", " no"}
+
+
+def test_a_prefix_is_found_again_after_another_prompt(server: LocalServer) -> None:
+    first = completion(server, PASSAGE + "Q: Which rivers meet?", max_tokens=1)["usage"]
+    completion(server, "Quite another transcript. " * 40, max_tokens=1)
+    second = completion(server, PASSAGE + "Q: What is it known for?", max_tokens=1)["usage"]
+    assert first["prompt_tokens"] > 100
+    assert second["prompt_tokens_details"]["cached_tokens"] > 0.9 * first["prompt_tokens"]
+
+
+def test_an_answer_does_not_depend_on_what_is_cached(server: LocalServer) -> None:
+    prompt = PASSAGE + "Q: Which city is this about?\nA:"
+    fresh = completion(server, prompt, max_tokens=24, logprobs=1, cache_prompt=False)
+    cached = completion(server, prompt, max_tokens=24, logprobs=1)
+    again = completion(server, prompt, max_tokens=24, logprobs=1)
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] > 100
+    logprobs = [
+        [token["logprob"] for token in run["choices"][0]["logprobs"]["content"]] for run in (fresh, cached, again)
+    ]
+    assert logprobs[0] == logprobs[1] == logprobs[2]
+
+
+def test_a_prompt_that_is_too_long_is_an_error(server: LocalServer) -> None:
+    response = post(server, "completions", prompt="word " * 1200, max_tokens=4)
+    assert response.status_code == 400
+    assert "exceeds the available context size (1024 tokens)" in response.text
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, r"can't read the model file '.*bad\.gguf': No such file"),
+        (b"", r"not a GGUF model file: '.*bad\.gguf'"),
+        (b"PK\x03\x04 a zip", r"not a GGUF model file: '.*bad\.gguf'"),
+        (b"GGUF\x03\x00\x00\x00\xff", r"the model file '.*bad\.gguf' is damaged"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    bad = tmp_path / "bad.gguf"
+    if content is not None:
+        bad.write_bytes(content)
+    with pytest.raises(ModelNotFound, match=complaint) as failure:
+        LocalServer(bad, SMALL)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_file_that_was_cut_off_is_told_from_a_whole_one(tmp_path: Path, model_file: Path) -> None:
+    header = read_header(model_file)
+    assert (header.architecture, header.parameters, header.context) == ("llama", 134515008, 8192)
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(model_file.read_bytes()[:-1])
+    with pytest.raises(ModelNotFound, match=r"is cut off: it has 98362431 bytes of at least 98362432"):
+        LocalServer(cut, SMALL)
+
+
+def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path) -> None:
+    strange = tmp_path / "strange.gguf"
+    strange.write_bytes(model_file.read_bytes().replace(b"general.architecture", b"general.architektur!", 1))
+    with pytest.raises(ModelNotFound, match=r"llama\.cpp can't load '.*strange\.gguf'"):
+        LocalServer(strange, SMALL)
+
+
+@pytest.mark.anyio
+async def test_two_users_of_a_file_share_a_server(model_file: Path) -> None:
+    async with serve(model_file, SMALL) as planner:
+        async with serve(model_file, SMALL) as solver:
+            assert solver is planner
+        assert answers(planner.address)
+    assert not answers(planner.address)
+
+
+@pytest.mark.anyio
+async def test_open_model_serves_a_name_and_a_file_alike(model_file: Path) -> None:
+    question = [Message("user", "Is Paris in France? Answer:")]
+    answers = []
+    for name in ("local/smollm2-135m", f"local/{model_file}"):
+        async with open_model(name, ModelSettings(max_output_tokens=4)) as opened:
+            answers.append((await opened.model.complete(question, role="solver", grammar=YES_OR_NO)).text)
+            assert opened.name == name
+            assert opened.concurrency == 1
+            assert opened.manifest["sha256"] == find_entry("smollm2-135m").files[0].sha256
+            assert (opened.manifest["style"], opened.manifest["constrain"]) == ("completion", "grammar")
+    assert answers[0] == answers[1] in ("yes", "no", " yes", " no")
+
+
+BUSY = """
+import asyncio, sys
+from pathlib import Path
+import httpx
+from rewoo_bench.models.local import ServerSettings, serve
+
+ENDLESS = {"prompt": "a", "max_tokens": 900, "ignore_eos": True}
+
+async def main():
+    async with serve(Path(sys.argv[1]), ServerSettings(context=1024)) as server:
+        print(server.address, flush=True)
+        async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
+            await client.post(server.api_base + "/completions", json=ENDLESS)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_the_server_ends_with_its_program_however_that_ends(model_file: Path, ending: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(model_file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        address = program.stdout.readline().strip()
+        time.sleep(0.5)  # until the request is under way
+        assert answers(address)
+        program.send_signal(ending)
+        _, errors = program.communicate(timeout=30)
+    assert program.returncode != 0
+    assert "KeyboardInterrupt" in errors if ending is signal.SIGINT else errors == ""
+    assert any(not answers(address) for _ in range(100))
+
+
+def answers(address: str) -> bool:
+    """Whether something serves there still; waits a little before it says yes."""
+    try:
+        httpx.get(f"{address}/v1/models", timeout=10, trust_env=False).raise_for_status()
+    except httpx.TransportError:
+        return False
+    time.sleep(0.1)
+    return True

@@ -1,0 +1,47 @@
+"""The grammars, as text; that llama.cpp reads them is checked with the embedded model."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rewoo_bench.runners.grammars import action_grammar, answer_grammar, plan_grammar
+
+
+def rules(grammar: str) -> dict[str, str]:
+    return dict(line.split(" ::= ", 1) for line in grammar.splitlines())
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 12])
+def test_a_step_refers_only_to_steps_before_it(max_steps: int) -> None:
+    plan = rules(plan_grammar(["Search", "LLM"], max_steps))
+    for number in range(1, max_steps + 1):
+        assert re.findall(r"#E(\d+)\"", plan[f"a{number}"]) == [str(n) for n in range(1, number)]
+        assert f"#E{number} = " in plan[f"s{number}"]
+        assert '"Search["' in plan[f"s{number}"]
+
+
+def test_a_plan_ends_at_its_last_step() -> None:
+    plan = rules(plan_grammar(["Search"], 3))
+    assert ("s3" in plan["s2"], "s4" in plan["s3"], "s4" in plan) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [plan_grammar(["Search"], 3), action_grammar(["Search", "Finish"]), answer_grammar(), answer_grammar(thought=True)],
+)
+def test_every_rule_that_is_used_is_there(grammar: str) -> None:
+    defined = rules(grammar)
+    for rule in defined.values():
+        bare = re.sub(r'"[^"]*"|\[(?:\\.|[^\]])*\]', "", rule)
+        assert set(re.findall(r"[a-z]\w*", bare)) <= set(defined)
+
+
+def test_a_turn_has_a_thought_and_one_of_the_actions() -> None:
+    root = rules(action_grammar(["Search", "Finish"]))["root"]
+    assert root == '"Thought: " thought "\\nAction: " ( "Search[" | "Finish[" ) argument "]"'
+
+
+def test_an_answer_has_a_thought_only_where_one_is_wanted() -> None:
+    assert ("Thought" in answer_grammar(), "Thought" in answer_grammar(thought=True)) == (False, True)

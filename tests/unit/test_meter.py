@@ -1,0 +1,201 @@
+"""The meter: every call in the books, limits before each call, and time that was only waited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from parts import Query, Told, model_call, toolbox
+
+from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.meter import Limits, Meter, idle_seconds
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.place import Place, at, current_place
+from rewoo_bench.tools.llm import LLM, LLMArguments
+from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+
+ASK = [Message("user", "Which river?")]
+TWELVE = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=2, reasoning_tokens=1)
+
+
+def priced(cost: float | None, usage: Usage = TWELVE, **receipt: Any) -> Completion:
+    return Completion("Neva", usage, receipt=Receipt(billed=usage, cost_usd=cost, **receipt))
+
+
+def metered(*lines: Any, **limits: Any) -> Meter:
+    return Meter({"": ScriptedModel(lines)}, Limits(**limits))
+
+
+@pytest.mark.anyio
+async def test_a_row_is_the_sum_of_its_calls() -> None:
+    meter = metered(priced(0.5), priced(0.25))
+    assert isinstance(meter, Model)
+    for role in ("planner", "solver"):
+        with at(role):
+            await meter.complete(ASK, role=role)
+    assert meter.usage == Usage(20, 8, 4, 2)
+    assert meter.cost_usd == 0.75
+    assert [(call.index, call.kind, call.role, call.place, call.status) for call in meter.calls] == [
+        (0, "model", "planner", Place("planner"), "ok"),
+        (1, "model", "solver", Place("solver"), "ok"),
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_role_has_its_own_model_or_that_of_all_others() -> None:
+    planner, other = ScriptedModel(["plan"]), ScriptedModel(["answer"])
+    meter = Meter({"planner": planner, "": other})
+    assert (await meter.complete(ASK, role="planner", max_tokens=7, stop=["x"], grammar="g")).text == "plan"
+    assert (await meter.complete(ASK, role="solver")).text == "answer"
+    asked = planner.requests[0]
+    assert (asked.max_tokens, asked.stop, asked.grammar) == (7, ("x",), "g")
+
+
+@pytest.mark.anyio
+async def test_an_unknown_price_makes_the_sum_unknown_and_never_nothing() -> None:
+    meter = metered(priced(0.5), priced(None))
+    assert meter.cost_usd == 0.0
+    await meter.complete(ASK, role="agent")
+    await meter.complete(ASK, role="agent")
+    assert meter.cost_usd is None
+
+
+@pytest.mark.anyio
+async def test_a_failed_call_is_in_the_books_with_what_it_cost() -> None:
+    paid = Receipt(attempts=3, billed=TWELVE, cost_usd=0.5)
+    meter = metered(ModelError("down", receipt=paid), ModelError("down"))
+    for _ in range(2):
+        with pytest.raises(ModelError):
+            await meter.complete(ASK, role="agent")
+    first, second = meter.calls
+    assert (first.status, first.usage, first.receipt) == ("error", Usage(), paid)
+    assert (second.status, second.receipt) == ("error", Receipt())
+    assert meter.cost_usd == 0.5
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_is_in_the_books() -> None:
+    meter = metered()
+    tool = meter.wrap(toolbox(Told(lambda _: anyio.sleep(60))))["Search"]  # type: ignore[arg-type, return-value]
+    with anyio.move_on_after(0.05):
+        await tool(Query(query="a"))
+    (call,) = meter.calls
+    assert (call.kind, call.status) == ("tool", "cancelled")
+    assert call.end - call.start >= 0.04
+
+
+@pytest.mark.anyio
+async def test_tools_are_counted_as_they_ended() -> None:
+    def answer(query: str) -> str:
+        if query == "lost":
+            raise ToolError("no page")
+        return "" if query == "blank" else "page"
+
+    meter = metered()
+    search = meter.wrap(toolbox(Told(answer)))["Search"]
+    assert isinstance(search, Tool)
+    await search(Query(query="a"))
+    await search(Query(query="blank"))
+    with pytest.raises(ToolError):
+        await search(Query(query="lost"))
+    assert [(call.kind, call.name, call.status) for call in meter.calls] == [
+        ("tool", "Search", "ok"),
+        ("tool", "Search", "empty"),
+        ("tool", "Search", "error"),
+    ]
+    assert meter.usage == Usage()
+
+
+@pytest.mark.anyio
+async def test_the_llm_tools_own_calls_are_counted_and_can_be_told_apart() -> None:
+    meter = metered(priced(None), ModelError("down"))
+    tool = meter.wrap({"LLM": LLM(meter, "Read.")})["LLM"]
+    with at("E2", level=1):
+        await tool(LLMArguments(question="Which city?"))
+        with pytest.raises(ModelError):
+            await tool(LLMArguments(question="Which city?"))
+    assert [(c.kind, c.role, c.place.name, c.place.level, c.status) for c in meter.calls] == [
+        ("model", "tool", "E2", 1, "ok"),
+        ("tool", "tool", "E2", 1, "ok"),
+        ("model", "tool", "E2", 1, "error"),
+        ("tool", "tool", "E2", 1, "error"),
+    ]
+    assert meter.usage == TWELVE
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("limits", "stop_reason", "message"),
+    [
+        ({"tokens": 12}, "token_limit", "used 12 of 12 tokens"),
+        ({"cost_usd": 0.5}, "cost_limit", "cost 0.5000 of 0.5 USD"),
+    ],
+)
+async def test_a_limit_is_seen_before_the_next_call(limits: dict[str, Any], stop_reason: str, message: str) -> None:
+    meter = metered(priced(0.5), priced(0.5), **limits)
+    await meter.complete(ASK, role="agent")
+    with pytest.raises(LimitReached, match=message) as caught:
+        await meter.complete(ASK, role="agent")
+    assert caught.value.stop_reason == stop_reason
+    with pytest.raises(LimitReached):
+        await meter.wrap(toolbox())["Search"](Query(query="a"))
+    assert len(meter.calls) == 1
+
+
+@pytest.mark.anyio
+async def test_time_is_a_limit_too() -> None:
+    now = 100.0
+    meter = Meter({"": ScriptedModel(["a", "b"])}, Limits(time_s=5.0), clock=lambda: now)
+    await meter.complete(ASK, role="agent")
+    now = 105.0
+    with pytest.raises(LimitReached, match=r"took 5\.0 of 5\.0 s") as caught:
+        await meter.complete(ASK, role="agent")
+    assert caught.value.stop_reason == "time_limit"
+
+
+@pytest.mark.anyio
+async def test_a_cost_limit_on_an_unknown_price_stops_nothing() -> None:
+    meter = metered(priced(None), priced(None), cost_usd=0.01)
+    await meter.complete(ASK, role="agent")
+    await meter.complete(ASK, role="agent")
+
+
+def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any) -> Any:
+    return model_call(start=start, end=end, receipt=Receipt(waiting=waiting), **values)
+
+
+@pytest.mark.parametrize(
+    ("calls", "idle"),
+    [
+        ([], 0.0),
+        ([waits(0, 5)], 0.0),
+        ([waits(0, 5, (0, 1), (2, 4))], 3.0),
+        ([waits(0, 5, (1, 4)), waits(0, 5, (2, 5))], 2.0),
+        ([waits(0, 5, (1, 4)), waits(0, 5)], 0.0),
+        ([waits(0, 5, (1, 4)), waits(2, 3)], 2.0),
+        ([waits(0, 2, (0, 2)), waits(2, 4, (2, 4))], 4.0),
+        ([waits(0, 5, (0, 5)), waits(6, 9, (6, 7))], 6.0),
+    ],
+    ids=["none", "no wait", "one call", "both wait", "other works", "other works a while", "in a row", "with a gap"],
+)
+def test_idle_is_when_somebody_waits_and_nobody_works(calls: list[Any], idle: float) -> None:
+    assert idle_seconds(calls) == pytest.approx(idle)
+
+
+def test_an_llm_tool_that_waits_for_its_model_is_not_working() -> None:
+    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
+    around = model_call(kind="tool", start=0.9, end=4.1, role="tool", place=Place("E2"), receipt=Receipt())
+    assert idle_seconds([inside, around]) == pytest.approx(2.0)
+
+
+def test_another_tool_meanwhile_is() -> None:
+    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
+    search = model_call(kind="tool", start=2, end=9, role="tool", place=Place("E3"), receipt=Receipt())
+    assert idle_seconds([inside, search]) == pytest.approx(1.0)
+
+
+def test_places_nest() -> None:
+    with at("E3", level=2), at("summary"):
+        assert current_place() == Place("E3/summary")
+    assert current_place() == Place()

@@ -1,0 +1,61 @@
+"""What the package offers, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rewoo_bench
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ["pandas", "litellm", "datasets", "matplotlib", "xllamacpp", "scipy", "httpx", "pyarrow"]
+
+
+def loaded_by(code: str) -> set[str]:
+    """Which of the heavy packages a fresh interpreter has loaded after `code`."""
+    report = f"import sys\n{code}\nprint(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, cwd=ROOT, check=True)
+    return set(done.stderr.split())
+
+
+def test_everything_public_can_be_imported() -> None:
+    for name in rewoo_bench.__all__:
+        assert getattr(rewoo_bench, name) is not None
+    assert sorted(rewoo_bench.__all__) == dir(rewoo_bench)
+
+
+def test_another_name_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="module 'rewoo_bench' has no attribute 'evaluat'"):
+        rewoo_bench.evaluat  # noqa: B018 - the access is what is tested
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded_by("import rewoo_bench; rewoo_bench.Message; rewoo_bench.score") == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import runpy, contextlib\nsys.argv = ['scripts/run_bench.py', '--help']\n"
+        "with contextlib.suppress(SystemExit): runpy.run_path('scripts/run_bench.py', run_name='__main__')"
+    )
+    assert loaded_by(code) == set()
+
+
+def test_help_names_every_flag_of_the_contract() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/run_bench.py", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    flags = """
+    --arch --dataset --split -n --limit --seed --trials --model --planner-model --solver-model --judge-model
+    --api-base --temperature --max-output-tokens --corpus --max-steps --token-limit --time-limit --cost-limit
+    --max-total-tokens --max-total-cost --concurrency --max-connections --max-retries --timeout --fail-on-error
+    --out --no-progress --json
+    """
+    assert [flag for flag in flags.split() if f"{flag} " not in done.stdout and f"{flag}," not in done.stdout] == []
+
+
+def test_the_types_say_that_they_are_there() -> None:
+    assert (Path(rewoo_bench.__file__).parent / "py.typed").is_file()

@@ -1,0 +1,43 @@
+"""Progress where there is no terminal, and what a run is called."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from parts import result
+
+from rewoo_bench.manifest import environment, new_run_id
+from rewoo_bench.progress import Progress
+
+
+def test_a_line_now_and_then_and_one_at_the_end() -> None:
+    stream, now = io.StringIO(), 0.0
+    progress = Progress(4, stream=stream, clock=lambda: now)
+    for index, moment in enumerate([3.0, 11.0, 12.0, 13.0]):
+        now = moment
+        progress.add(result(index, None if index == 0 else "Seine" if index == 1 else "Rhine"))
+    progress.close()
+    assert stream.getvalue().splitlines() == [
+        "2/4 questions, 11 s, EM 1.00, 24 tokens, 1 failed",
+        "4/4 questions, 13 s, EM 0.33, 48 tokens, 1 failed",
+    ]
+
+
+def test_none_where_none_is_wanted() -> None:
+    stream = io.StringIO()
+    Progress(1, shown=False, stream=stream).add(result())
+    assert stream.getvalue() == ""
+
+
+def test_runs_sort_by_time_and_never_share_a_name() -> None:
+    now = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
+    first, second = (new_run_id(["rewoo", "react"], now) for _ in range(2))
+    assert first.startswith("20261122-093000-rewoo+react-")
+    assert first != second
+
+
+def test_the_environment_names_versions_and_nobody() -> None:
+    found = environment()
+    assert set(found) == {"python", "platform", "packages", "git_commit"}
+    assert all(found["packages"].values())

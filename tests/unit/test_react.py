@@ -1,0 +1,161 @@
+"""ReAct as a conversation: the trace grows, and every question ends in one of its ways."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import anyio
+import pytest
+from parts import Told, said, toolbox
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.errors import ActionError, ToolError
+from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.runners.acting import Action, parse_action, read_answer
+from rewoo_bench.runners.react import ReAct, ReActSettings
+from rewoo_bench.tokens import count_tokens
+from rewoo_bench.types import Message, Runner, Trajectory
+
+PROMPTS = load_architecture("react", style="multihop").prompts
+SEARCH = "Thought: find it\nAction: Search[Hermitage]"
+FINISH = "Thought: I know it\nAction: Finish[Neva]"
+QUESTION = "Which river flows through the Hermitage's city?"
+ACTIONS = {"Search": None, "Finish": None}
+
+
+async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+    model = ScriptedModel(lines)
+    runner = ReAct(PROMPTS, ReActSettings(**settings))
+    return await runner.run(QUESTION, model=model, tools=toolbox(*tools)), model
+
+
+def test_it_is_a_runner() -> None:
+    assert isinstance(ReAct(PROMPTS), Runner)
+
+
+@pytest.mark.anyio
+async def test_every_turn_sends_the_whole_trace() -> None:
+    trajectory, model = await ask([SEARCH, SEARCH, FINISH])
+    start, second, third = (request.messages for request in model.requests)
+    seen = (Message("assistant", SEARCH), Message("user", "Observation: page of Hermitage"))
+    assert start[-1] == Message("user", f"Question: {QUESTION}")
+    assert second == (*start, *seen)
+    assert third == (*start, *seen, *seen)
+    assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "answered")
+    assert [step.tool for step in trajectory.steps] == ["Search", "Search", "Finish"]
+
+
+@pytest.mark.anyio
+async def test_generation_stops_before_an_observation() -> None:
+    _, model = await ask([FINISH])
+    assert model.requests[0].stop == ("\nObservation",)
+    assert model.requests[0].role == "agent"
+
+
+@pytest.mark.anyio
+async def test_an_invented_observation_is_not_told_back() -> None:
+    invented = f"{SEARCH}\nObservation: It lies on the Tiber.\nThought: so\nAction: Finish[Tiber]"
+    trajectory, model = await ask([invented, f"{FINISH} Observation: yes"])
+    assert trajectory.answer == "Neva"
+    assert "Tiber" not in said(model.requests[1].messages)
+
+
+@pytest.mark.anyio
+async def test_the_turns_have_a_limit() -> None:
+    trajectory, model = await ask([SEARCH] * 3, max_steps=3)
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 3)
+    assert len(trajectory.steps) == 3
+
+
+@pytest.mark.anyio
+async def test_a_turn_without_an_action_is_told_so_once() -> None:
+    trajectory, model = await ask(["I'd search.", FINISH])
+    complaint = "Observation: No action found. Write one line 'Action: Tool[input]' with one of: Search, Finish."
+    assert model.requests[1].messages[-2:] == (Message("assistant", "I'd search."), Message("user", complaint))
+    assert trajectory.answer == "Neva"
+    assert (trajectory.steps[0].failed, trajectory.steps[0].tool) == (True, None)
+
+
+@pytest.mark.anyio
+async def test_the_next_one_ends_the_question() -> None:
+    trajectory, model = await ask(["I'd search.", SEARCH, "I'd finish."])
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "unparsable", 3)
+
+
+@pytest.mark.anyio
+async def test_a_failed_tool_is_an_observation() -> None:
+    def answer(query: str) -> str:
+        raise ToolError("no page of that name")
+
+    trajectory, model = await ask([SEARCH, FINISH], Told(answer))
+    assert model.requests[1].messages[-1].content == "Observation: ERROR: no page of that name"
+    assert [step.failed for step in trajectory.steps] == [True, False]
+
+
+@pytest.mark.anyio
+async def test_an_observation_is_cut() -> None:
+    trajectory, model = await ask([SEARCH, FINISH], Told(lambda _: "word " * 100), observation_tokens=9)
+    assert count_tokens(trajectory.steps[0].observation) <= 9
+    assert model.requests[1].messages[-1].content == f"Observation: {trajectory.steps[0].observation}"
+
+
+@pytest.mark.anyio
+async def test_two_questions_at_once_do_not_mix() -> None:
+    runner = ReAct(PROMPTS)
+
+    async def put(name: str) -> None:
+        async def slow(query: str) -> str:
+            await anyio.sleep(0.01)
+            return f"about {query}"
+
+        model = ScriptedModel([f"Thought: t\nAction: Search[{name}]", f"Thought: t\nAction: Finish[{name}]"])
+        trajectory = await runner.run(f"{name}?", model=model, tools=toolbox(Told(slow)))
+        assert trajectory.answer == name
+        own = said(model.requests[1].messages[-3:])
+        assert own == f"Question: {name}?\nThought: t\nAction: Search[{name}]\nObservation: about {name}"
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(put, f"q{number:02}")
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        (SEARCH, Action("find it", "Search", "Hermitage")),
+        ("Thought 1: find it\nAction 1: search [Hermitage]", Action("find it", "Search", "Hermitage")),
+        ("**Thought:** find it\n**Action:** `Search[Hermitage]`", Action("find it", "Search", "Hermitage")),
+        ("find it\nAction: Search[Hermitage", Action("find it", "Search", "Hermitage")),
+        ("Action: Search[List [of] rivers]", Action("", "Search", "List [of] rivers")),
+        ("Thought: find it Action: Search[a] Observation: b", Action("find it", "Search", "a")),
+        ("Thought: the\nfirst\nAction: Finish[10:30]\nAction: Search[b]", Action("the first", "Finish", "10:30")),
+    ],
+)
+def test_a_turn_is_read_where_its_intent_is_plain(text: str, action: Action) -> None:
+    assert parse_action(text, ACTIONS) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "No action found."),
+        ("Action: Search Hermitage", "No action found."),
+        ("Action: Ask[him]", "There is no action 'Ask'. The actions are: Search, Finish."),
+        ("Action: Finish[ ]", "The action 'Finish' has no input between its brackets."),
+    ],
+)
+def test_another_turn_is_told_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(ActionError) as caught:
+        parse_action(text, ACTIONS)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("filler", ["\n", " ", "\n ", "Thought: ", "Action ", "*", "Answer "])
+def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
+    start = time.perf_counter()
+    text = filler * 20_000
+    assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).argument == "a"
+    assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
+    read_answer(text)
+    assert time.perf_counter() - start < 1

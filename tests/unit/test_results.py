@@ -1,0 +1,223 @@
+"""A run folder: its columns, its order, and that what is in it is whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parts import MOMENT, model_call, result
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.place import Place
+from rewoo_bench.results import RunWriter, load, read_manifest, write_manifest
+from rewoo_bench.types import Receipt, Step, Trajectory, Usage
+
+RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
+
+QUESTION_COLUMNS = """
+run_id architecture dataset model planner_model solver_model example_id question_type trial question answers
+prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans input_tokens
+cached_input_tokens output_tokens reasoning_tokens total_tokens planner_tokens solver_tokens tool_llm_tokens
+billed_tokens cost_usd usage_source latency_s working_s retries started_at
+"""
+
+CALL_COLUMNS = """
+run_id architecture example_id trial call_index kind name role place level status attempts input_tokens
+cached_input_tokens output_tokens reasoning_tokens billed_tokens usage_source finish_reason latency_s waiting_s
+replayed started_at
+"""
+
+
+def written(folder: Path, *results: Any, run: dict[str, str] | None = None) -> Path:
+    with RunWriter(folder, run or RUN) as writer:
+        for each in results:
+            writer.add(each)
+    return folder
+
+
+def rows(folder: Path, file: str = "questions.parquet") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(folder / file).to_pylist()
+    return found
+
+
+def traces(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "traces.jsonl").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return [json.loads(line) for line in lines]
+
+
+def test_the_columns_are_those_of_the_contract(tmp_path: Path) -> None:
+    written(tmp_path, result())
+    assert pq.read_schema(tmp_path / "questions.parquet").names == QUESTION_COLUMNS.split()
+    assert pq.read_schema(tmp_path / "calls.parquet").names == CALL_COLUMNS.split()
+
+
+def test_the_columns_have_their_types_without_a_single_row(tmp_path: Path) -> None:
+    written(tmp_path / "none")
+    written(tmp_path / "one", result())
+    for file in ("questions.parquet", "calls.parquet"):
+        assert pq.read_schema(tmp_path / "none" / file).equals(pq.read_schema(tmp_path / "one" / file))
+
+
+def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> None:
+    paid = Receipt(attempts=3, billed=Usage(30, 0, 6, 0))
+    calls = [
+        model_call(0, role="planner", usage=Usage(10, 5, 2, 1), receipt=paid),
+        model_call(1, role="tool", place=Place("E2", 1), usage=Usage(20, 0, 3, 0)),
+        model_call(2, kind="tool", name="LLM", role="tool", usage=Usage()),
+        model_call(3, role="solver", usage=Usage(7, 0, 1, 0)),
+        model_call(4, role="solver", status="error", usage=Usage(), receipt=Receipt(attempts=2)),
+        model_call(5, role="judge", usage=Usage(1000, 0, 1000, 0), receipt=Receipt(attempts=9)),
+    ]
+    (row,) = rows(written(tmp_path, result(calls=calls)))
+    expected = {
+        "llm_calls": 4, "tool_calls": 1, "input_tokens": 37, "cached_input_tokens": 5, "output_tokens": 6,
+        "reasoning_tokens": 1, "total_tokens": 43, "planner_tokens": 12, "solver_tokens": 8, "tool_llm_tokens": 23,
+        "billed_tokens": 67, "retries": 3,
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+
+
+def test_a_row_says_what_was_asked_answered_and_scored(tmp_path: Path) -> None:
+    (row,) = rows(written(tmp_path, result(4, "Rhine", arch="react", trial=2)))
+    expected = {
+        **RUN, "architecture": "react", "example_id": "q4", "question_type": "bridge", "trial": 2,
+        "question": "Which river? (4)", "answers": ["Seine"], "prediction": "Rhine", "exact_match": False, "f1": 0.0,
+        "stop_reason": "answered", "error": None, "judged_correct": None, "cost_usd": 0.001, "started_at": MOMENT,
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+
+
+def test_a_failed_question_has_no_exact_match_and_says_why(tmp_path: Path) -> None:
+    (row,) = rows(written(tmp_path, result(answer=None, cost_usd=None)))
+    assert (row["exact_match"], row["f1"], row["prediction"], row["cost_usd"]) == (None, None, None, None)
+    assert (row["stop_reason"], row["error"]) == ("error", "the provider failed")
+
+
+@pytest.mark.parametrize(
+    ("sources", "source"),
+    [
+        (["provider", "provider"], "provider"),
+        (["estimated"], "estimated"),
+        (["provider", "estimated"], "mixed"),
+        ([], None),
+    ],
+)
+def test_estimated_tokens_are_marked(tmp_path: Path, sources: list[Any], source: str | None) -> None:
+    calls = [model_call(receipt=Receipt(usage_source=each)) for each in sources]
+    failed = model_call(status="error", receipt=Receipt(usage_source="estimated"))
+    written(tmp_path, result(calls=[*calls, failed]))
+    assert rows(tmp_path)[0]["usage_source"] == source
+    assert [row["usage_source"] for row in rows(tmp_path, "calls.parquet")] == [*sources, None]
+
+
+def test_calls_are_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    calls = [model_call(start=2.0, end=3.0, role="solver"), model_call(start=0.0, end=4.0, role="planner")]
+    written(tmp_path, result(calls=calls))
+    found = [(row["call_index"], row["role"], row["latency_s"]) for row in rows(tmp_path, "calls.parquet")]
+    assert found == [(0, "planner", 4.0), (1, "solver", 1.0)]
+
+
+@settings(max_examples=25)
+@given(st.permutations(range(7)))
+def test_rows_are_written_in_the_order_of_the_run(tmp_path_factory: pytest.TempPathFactory, order: list[int]) -> None:
+    folder = written(tmp_path_factory.mktemp("run"), *(result(index) for index in order))
+    expected = [f"q{index}" for index in range(7)]
+    assert [row["example_id"] for row in rows(folder)] == expected
+    assert [trace["example_id"] for trace in traces(folder)] == expected
+
+
+def test_a_row_waits_only_for_those_before_it(tmp_path: Path) -> None:
+    with RunWriter(tmp_path, RUN) as writer:
+        writer.add(result(1))
+        assert writer.rows == 0
+        writer.add(result(0))
+        assert writer.rows == 2
+        assert len(traces(tmp_path)) == 2
+
+
+def test_what_was_added_before_an_exception_is_whole(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, RUN) as writer:  # noqa: PT012 - the writer is the subject
+        writer.add(result(2))
+        writer.add(result(0))
+        assert not (tmp_path / "questions.parquet").exists()
+        raise KeyboardInterrupt
+    assert [row["example_id"] for row in rows(tmp_path)] == ["q0", "q2"]
+    assert len(rows(tmp_path, "calls.parquet")) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.parquet", "questions.parquet", "traces.jsonl"]
+
+
+def test_more_rows_than_a_group_holds_are_all_written(tmp_path: Path) -> None:
+    written(tmp_path, *(result(index) for index in range(1201)))
+    assert [row["example_id"] for row in rows(tmp_path)] == [f"q{index}" for index in range(1201)]
+    assert pq.ParquetFile(tmp_path / "questions.parquet").num_row_groups == 3
+
+
+def test_a_trace_holds_plan_evidence_and_steps(tmp_path: Path) -> None:
+    steps = (Step("E1", "find it", "Search", "Île-de-France", "Paris → Seine"),)
+    trajectory = Trajectory("Seine", "answered", steps, [{"id": "E1"}], {"E1": "Paris"}, notes={"path": Path("x")})
+    written(tmp_path, result(trajectory=trajectory))
+    text = (tmp_path / "traces.jsonl").read_text(encoding="utf-8")
+    assert "Île-de-France" in text
+    trace = json.loads(text)
+    assert (trace["plan"], trace["evidence"], trace["notes"]) == ([{"id": "E1"}], {"E1": "Paris"}, {"path": "x"})
+    assert trace["steps"][0]["observation"] == "Paris → Seine"
+
+
+def test_half_a_character_in_an_answer_costs_no_run(tmp_path: Path) -> None:
+    written(tmp_path, result(0, "a\ud83db"), result(1))
+    assert [row["prediction"] for row in rows(tmp_path)] == ["a?b", "Seine"]
+    assert [trace["answer"] for trace in traces(tmp_path)] == ["a\ud83db", "Seine"]
+
+
+def test_several_runs_load_as_one_table_that_joins_by_question(tmp_path: Path) -> None:
+    for arch in ("rewoo", "react"):
+        results = [
+            result(2 * i + trial, example=result(i).task.example, trial=trial, arch=arch)
+            for i in range(3)
+            for trial in range(2)
+        ]
+        written(tmp_path / arch, *results, run={**RUN, "run_id": arch})
+    frame = load(tmp_path / "rewoo", str(tmp_path / "react" / "questions.parquet"))
+    assert frame["run_id"].tolist() == ["rewoo"] * 6 + ["react"] * 6
+    both = frame[frame.run_id == "rewoo"].merge(frame[frame.run_id == "react"], on=["example_id", "trial"])
+    assert len(both) == 6
+
+
+def test_a_table_keeps_its_types_where_all_is_null(tmp_path: Path) -> None:
+    frame = load(written(tmp_path, result(answer=None)))
+    assert frame["exact_match"].dtype == pd.ArrowDtype(pa.bool_())
+    assert frame["started_at"].dtype == pd.ArrowDtype(pa.timestamp("us", tz="UTC"))
+
+
+def test_what_is_no_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text.parquet").write_text("a,b\n")
+    for runs, message in (
+        ([], "no run given"),
+        ([tmp_path / "gone"], "'.*gone' is no run: there is no gone"),
+        ([tmp_path], "is no run: there is no questions.parquet"),
+        ([tmp_path / "text.parquet"], "text.parquet: not a parquet file"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load(*runs)
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_manifest(tmp_path / "new", {"status": "running", "out": Path("here")})
+    write_manifest(tmp_path / "new", {"status": "done"})
+    assert read_manifest(tmp_path / "new") == {"status": "done"}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["run.json"]
+
+
+def test_a_manifest_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is no run folder: it has no run\.json"):
+        read_manifest(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(DataError, match=r"run\.json: not valid JSON"):
+        read_manifest(tmp_path)

@@ -1,0 +1,158 @@
+"""ReWOO as a conversation: what the planner and the solver are asked, and how a question ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from parts import Told, said, toolbox
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
+from rewoo_bench.tokens import count_tokens
+from rewoo_bench.types import Completion, Message, Runner, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+PROMPTS = load_architecture("rewoo", style="multihop").prompts
+PLAN = "Plan: find the city\n#E1 = Search[Hermitage]\nPlan: find its river\n#E2 = Search[#E1]"
+QUESTION = "Which river flows through the Hermitage's city?"
+
+
+async def ask(lines: Lines, *tools: Any, question: str = QUESTION, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+    model = ScriptedModel(lines)
+    runner = ReWOO(PROMPTS, ReWOOSettings(**settings))
+    return await runner.run(question, model=model, tools=toolbox(*tools)), model
+
+
+def test_it_is_a_runner() -> None:
+    assert isinstance(ReWOO(PROMPTS), Runner)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 8])
+async def test_a_plan_of_any_length_takes_two_model_calls(steps: int) -> None:
+    plan = "\n".join(f"#E{n} = Search[page {n}]" for n in range(1, steps + 1))
+    search = Told()
+    trajectory, model = await ask([plan, "Answer: Neva"], search)
+    assert [request.role for request in model.requests] == ["planner", "solver"]
+    assert (trajectory.answer, trajectory.stop_reason, len(search.asked)) == ("Neva", "answered", steps)
+
+
+async def test_the_trajectory_holds_plan_evidence_and_steps() -> None:
+    trajectory, _ = await ask([PLAN, "Answer: Neva"], Told(lambda query: f"about {query}"))
+    assert trajectory.evidence == {"E1": "about Hermitage", "E2": "about about Hermitage"}
+    assert trajectory.plan == [
+        {"id": "E1", "tool": "Search", "argument": "Hermitage", "thought": "find the city"},
+        {"id": "E2", "tool": "Search", "argument": "#E1", "thought": "find its river"},
+    ]
+    assert [step.argument for step in trajectory.steps] == ["Hermitage", "about Hermitage"]
+
+
+async def test_the_solver_sees_question_plan_and_evidence() -> None:
+    _, model = await ask([PLAN, "Neva"])
+    system, *shots, user = model.requests[1].messages
+    assert system == PROMPTS.system("solver")
+    assert QUESTION not in said(tuple(shots))
+    assert user.content.count(QUESTION) == 2
+    assert "Plan: find its river\n#E2 = Search[#E1]\nEvidence: page of page of Hermitage" in user.content
+
+
+async def test_what_is_the_same_for_every_question_comes_first() -> None:
+    first, second = [(await ask([PLAN, "x"], question=q))[1].requests[0].messages for q in ("One?", "Two?")]
+    assert first[:-1] == second[:-1]
+    assert len(first) == 2 + len(PROMPTS.shots())
+    assert (first[-1].content, second[-1].content) == ("Question: One?", "Question: Two?")
+
+
+async def test_a_broken_plan_gets_one_more_attempt_that_is_told_all_faults() -> None:
+    broken = "#E1 = Serch[a]\n#E2 = Search[#E7]"
+    trajectory, model = await ask([broken, PLAN, "Neva"])
+    complaint = model.requests[1].messages[-1].content
+    assert "#E1 uses the unknown tool 'Serch'; the tools are: Search; #E2 uses #E7" in complaint
+    assert model.requests[1].messages[-2] == Message("assistant", broken)
+    assert (trajectory.answer, trajectory.replans) == ("Neva", 1)
+
+
+@pytest.mark.parametrize("max_replans", [0, 1, 2])
+async def test_a_plan_that_stays_broken_ends_the_question(max_replans: int) -> None:
+    search = Told()
+    trajectory, model = await ask(lambda messages, role: "I would search.", search, max_replans=max_replans)
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == (None, "invalid_plan", max_replans)
+    assert [request.role for request in model.requests] == ["planner"] * (1 + max_replans)
+    assert search.asked == []
+    assert trajectory.notes["drafts"][0]["text"] == "I would search."
+
+
+async def test_a_plan_too_long_is_told_so_and_never_cut_silently() -> None:
+    trajectory, model = await ask([PLAN, "#E1 = Search[a]", "Neva"], max_steps=1)
+    assert "the plan has 2 steps, at most 1 are allowed" in model.requests[1].messages[-1].content
+    assert len(trajectory.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "stop_reason"),
+    [
+        ("", "empty_answer"),
+        ("Answer:  ", "empty_answer"),
+        (Completion("", finish_reason="length"), "length_limit"),
+    ],
+)
+async def test_an_empty_answer_is_no_answer(reply: str | Completion, stop_reason: str) -> None:
+    trajectory, _ = await ask([PLAN, reply])
+    assert (trajectory.answer, trajectory.stop_reason) == (None, stop_reason)
+
+
+@pytest.mark.parametrize(
+    "reply", ["Neva", "Answer: Neva", " **Answer:** Neva ", 'Thought: so.\nFinal answer: "Neva"', "Answer: *Neva*\n"]
+)
+async def test_the_answer_is_read_from_its_line(reply: str) -> None:
+    assert (await ask([PLAN, reply]))[0].answer == "Neva"
+
+
+async def test_the_solver_gets_no_more_evidence_than_the_map_holds() -> None:
+    trajectory, model = await ask([PLAN, "Neva"], Told(lambda _: "word " * 100), slot_tokens=60, map_tokens=40)
+    assert trajectory.evidence is not None
+    assert [count_tokens(text) <= 20 for text in trajectory.evidence.values()] == [True, True]
+    assert f"Evidence: {trajectory.evidence['E2']}\n" in model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    "lines", [{"planner": [ModelError("down")]}, {"planner": [PLAN], "solver": [ModelError("down")]}]
+)
+async def test_a_failing_provider_is_not_an_answer(lines: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="down"):
+        await ask(lines)
+
+
+async def test_two_questions_at_once_do_not_mix() -> None:
+    runner = ReWOO(PROMPTS)
+    answers: dict[str, str | None] = {}
+
+    async def put(name: str) -> None:
+        def reply(messages: Any, role: str) -> str:
+            assert f"Question: {name}" in messages[-1].content
+            return f"#E1 = Search[{name}]" if role == "planner" else f"Answer: {name}"
+
+        async def slow(query: str) -> str:
+            await anyio.sleep(0.01)
+            return query
+
+        trajectory = await runner.run(name, model=ScriptedModel(reply), tools=toolbox(Told(slow)))
+        assert trajectory.evidence == {"E1": name}
+        answers[name] = trajectory.answer
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(put, f"q{number:02}")
+    assert answers == {f"q{number:02}": f"q{number:02}" for number in range(20)}
+
+
+async def test_an_earlier_question_leaves_nothing_in_a_later_prompt() -> None:
+    model = ScriptedModel([PLAN, "Neva", PLAN, "Neva"])
+    runner = ReWOO(PROMPTS)
+    for question in ("Who was first?", "Who was second?"):
+        await runner.run(question, model=model, tools=toolbox())
+    assert "first" not in said(model.requests[2].messages[-1:]) + said(model.requests[3].messages)

@@ -1,0 +1,215 @@
+"""Architectures as folders: what is wrong in one is named, what is copied works."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts import Told
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.errors import SpecError
+from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.meter import Meter
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.runners.acting import parse_action
+from rewoo_bench.runners.plan import parse_plan, plan_faults
+from rewoo_bench.specs import ArchitectureSpec, DatasetSpec, read_spec
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.types import Document, Example, Model, Tool, Trajectory
+
+NAMES = ["cot", "direct", "react", "rewoo"]
+ROOT = Path(__file__).parents[2]
+
+
+class Parrot:
+    """A runner of one's own: no base class, no settings."""
+
+    def __init__(self, prompts: Any) -> None:
+        self.prompts = prompts
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        observation = await tools["Mine"](tools["Mine"].arguments(query=question))
+        return Trajectory(observation, "answered")
+
+
+def mine() -> Tool:
+    """A tool of one's own."""
+    return Told(lambda query: query.upper(), name="Mine")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of ReWOO, to be changed."""
+    shutil.copytree(bundled_folder("architectures") / "rewoo", tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def change(folder: Path, old: str, new: str, file: str = "architecture.toml") -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+
+
+def fault(folder: Path) -> str:
+    """What is wrong with the folder: one line that says where."""
+    with pytest.raises(SpecError) as caught:
+        Toolbox().check(load_architecture(str(folder), style="multihop"))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_copied_folder_is_a_new_architecture(folder: Path) -> None:
+    change(folder, 'name = "rewoo"', 'name = "mine"')
+    copied, original = load_architecture(str(folder), style="multihop"), load_architecture("rewoo", style="multihop")
+    assert copied.name == "mine"
+    assert {**copied.manifest, "name": "rewoo"} == original.manifest
+
+
+def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
+    before = load_architecture(str(folder), style="multihop").manifest
+    change(folder, "Reply", "Answer", "solver.txt")
+    assert load_architecture(str(folder), style="multihop").manifest["prompts_sha256"] != before["prompts_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("max_replans", "max_replan", "[settings]: unknown key 'max_replan', did you mean 'max_replans'? available: "),
+        ("max_steps = 8", "max_steps = 0", "[settings]: max_steps: Input should be greater than or equal to 1, got 0"),
+        ('"ready"', '"soon"', "[settings]: schedule: Input should be 'ready', 'levels' or 'sequential', got 'soon'"),
+        ("[settings]", "[setings]", "unknown key 'setings', did you mean 'settings'? available: "),
+        ("max_tokens", "max_token", "unknown key 'tools.LLM.max_token', did you mean 'max_tokens'? available: "),
+        ("description", "nodescription", "the key 'description' is missing"),
+        ('name = "rewoo"', "name = rewoo", "not valid TOML: Invalid value (at line 1, column 8)"),
+        ("[tools.LLM]", "[tools.Serch]", "[tools.Serch]: unknown tool 'Serch', did you mean 'Search'? available: "),
+        ('prompt = "llm.txt"', "", "[tools.LLM]: the LLM tool needs a prompt file"),
+        ("rewoo:ReWOO", "rewoo", "'rewoo_bench.runners.rewoo' is not an import path; expected 'package.module:name'"),
+        ("rewoo:ReWOO", "rewoo:Rewoo", "module 'rewoo_bench.runners.rewoo' has no 'Rewoo'"),
+        ("rewoo_bench.runners.rewoo:", "no_such_package:", "No module named 'no_such_package'"),
+        ('"planner.txt"', '"plan.txt"', "No such file or directory"),
+        ("multihop =", "trivial =", "no exemplars for 'multihop' questions; there are: trivia, trivial"),
+    ],
+)
+def test_a_fault_in_architecture_toml_is_named(folder: Path, old: str, new: str, message: str) -> None:
+    change(folder, old, new)
+    assert message in fault(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        (
+            "planner.txt",
+            "$tools",
+            "$tool",
+            "prompt 'planner': placeholder 'tool'; known placeholders: $tools, $max_steps",
+        ),
+        ("solver.txt", "Answer", "$question", "prompt 'solver': placeholder 'question'; known placeholders: none"),
+        ("planner.txt", "$max_steps", "$ 8", "prompt 'planner': placeholder Invalid placeholder in string"),
+        ("exemplars/multihop.txt", "## user", "## human", "turns headed '## user' and '## assistant', got '## human'"),
+        ("exemplars/multihop.txt", "# ", "", "no exemplar; one starts with a line '# name'"),
+    ],
+)
+def test_a_fault_in_a_text_is_named_before_the_first_question(
+    folder: Path, file: str, old: str, new: str, message: str
+) -> None:
+    change(folder, old, new, file)
+    assert message in fault(folder)
+
+
+def test_a_text_that_is_not_utf_8_is_named(folder: Path) -> None:
+    (folder / "solver.txt").write_bytes(b"caf\xe9")
+    assert "solver.txt" in fault(folder)
+
+
+def test_an_unknown_architecture_lists_what_there_is() -> None:
+    with pytest.raises(SpecError) as caught:
+        load_architecture("rewo", style="multihop")
+    listed = ", ".join(NAMES)
+    assert str(caught.value) == (
+        f"unknown architecture 'rewo', did you mean 'rewoo'? available: {listed}; or the path of a folder"
+    )
+
+
+def test_a_folder_without_a_description_says_so(tmp_path: Path) -> None:
+    assert fault(tmp_path) == f"{tmp_path} has no architecture.toml"
+
+
+def test_settings_are_replaced_where_the_runner_has_them() -> None:
+    assert load_architecture("rewoo", style="multihop", max_steps=3).manifest["settings"]["max_steps"] == 3
+    assert load_architecture("rewoo", style="multihop", max_steps=None).manifest["settings"]["max_steps"] == 8
+    assert load_architecture("direct", style="multihop", max_steps=3).manifest["settings"] == {"thought": False}
+
+
+@pytest.mark.anyio
+async def test_a_loop_and_a_tool_of_ones_own_plug_in(tmp_path: Path) -> None:
+    (tmp_path / "architecture.toml").write_text(
+        'name = "parrot"\ndescription = "says it back"\nrunner = "test_specs:Parrot"\n'
+        '[tools.Mine]\nfactory = "test_specs:mine"\n'
+    )
+    parrot = load_architecture(str(tmp_path), style="multihop")
+    results: list[Result] = []
+    evaluator = Evaluator({"": ScriptedModel([])}, "hotpotqa")
+    await evaluator.run([Example("q1", "Neva", ("neva",))], [parrot], on_result=results.append)
+    assert (results[0].trajectory.answer, results[0].score and results[0].score.exact_match) == ("NEVA", True)
+    assert [call.name for call in results[0].calls] == ["Mine"]
+
+
+def test_settings_for_a_loop_without_any_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "architecture.toml").write_text(
+        'name = "parrot"\ndescription = "d"\nrunner = "test_specs:Parrot"\n[settings]\nloud = true\n'
+    )
+    assert "[settings] given, but test_specs:Parrot has no Settings" in fault(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["architectures", "datasets", "results"])
+def test_folders_of_data_hold_no_python(folder: str) -> None:
+    found = [path for path in (ROOT / folder).rglob("*.py*") if path.suffix in (".py", ".pyi", ".pyc", ".pyx")]
+    assert found == []
+
+
+def test_every_bundled_description_is_sound() -> None:
+    architectures = sorted(bundled_folder("architectures").glob("*/architecture.toml"))
+    datasets = sorted(bundled_folder("datasets").glob("*/dataset.toml"))
+    assert [read_spec(path, ArchitectureSpec).name for path in architectures] == NAMES
+    assert [read_spec(path, DatasetSpec).name for path in datasets] == ["hotpotqa", "sample", "triviaqa"]
+
+
+@pytest.mark.parametrize(("style", "count"), [("multihop", 6), ("trivia", 1)])
+def test_all_architectures_see_the_same_example_questions(style: str, count: int) -> None:
+    questions = [
+        [exemplar[0].content for exemplar in load_architecture(name, style=style).prompts.exemplars] for name in NAMES
+    ]
+    assert len(questions[0]) == count
+    assert all(own == questions[0] for own in questions)
+
+
+def tools_of(name: str, style: str) -> dict[str, Tool]:
+    made = Toolbox().tools(load_architecture(name, style=style), (Document("a", "b"),), Meter({"": ScriptedModel([])}))
+    return dict(made)
+
+
+@pytest.mark.parametrize("style", ["multihop", "trivia"])
+def test_every_example_plan_could_be_run(style: str) -> None:
+    architecture = load_architecture("rewoo", style=style)
+    for question, plan in architecture.prompts.exemplars:
+        assert (question.role, plan.role) == ("user", "assistant")
+        assert plan_faults(parse_plan(plan.content), tools_of("rewoo", style), max_steps=8) == []
+        assert parse_plan(plan.content).render() == plan.content
+
+
+@pytest.mark.parametrize("style", ["multihop", "trivia"])
+def test_every_example_turn_could_be_taken(style: str) -> None:
+    actions = dict.fromkeys([*tools_of("react", style), "Finish"])
+    for exemplar in load_architecture("react", style=style).prompts.exemplars:
+        turns = [message for message in exemplar if message.role == "assistant"]
+        taken = [parse_action(turn.content, actions) for turn in turns]
+        assert [action.render() for action in taken] == [turn.content for turn in turns]
+        assert [action.tool == "Finish" for action in taken] == [False] * (len(taken) - 1) + [True]
+        assert all(turn.content.startswith(("Question:", "Observation:")) for turn in exemplar if turn.role == "user")

@@ -1,0 +1,160 @@
+"""The table of a run: intervals, failures and unknown prices in plain sight."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from parts import MOMENT
+
+from rewoo_bench.results import load
+from rewoo_bench.rows import QUESTIONS
+from rewoo_bench.summary import Estimate, Summary, estimate, summarise, table
+
+
+def row(**values: Any) -> dict[str, Any]:
+    filled = {
+        "run_id": "r", "architecture": "rewoo", "dataset": "sample", "model": "m", "planner_model": "m",
+        "solver_model": "m", "example_id": "q0", "question_type": "bridge", "trial": 0, "question": "?",
+        "answers": ["a"], "prediction": "a", "exact_match": True, "f1": 1.0, "judged_correct": None,
+        "stop_reason": "answered", "error": None, "llm_calls": 2, "tool_calls": 3, "steps": 3, "replans": 0,
+        "input_tokens": 100, "cached_input_tokens": 20, "output_tokens": 10, "reasoning_tokens": 0,
+        "total_tokens": 110, "planner_tokens": 60, "solver_tokens": 50, "tool_llm_tokens": 0, "billed_tokens": 110,
+        "cost_usd": 0.002, "usage_source": "provider", "latency_s": 1.0, "working_s": 1.0, "retries": 0,
+        "started_at": MOMENT,
+    }  # fmt: skip
+    return {**filled, **values}
+
+
+FAILED = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
+
+
+def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+    made: pd.DataFrame = pa.Table.from_pylist(list(rows), schema=QUESTIONS).to_pandas(types_mapper=pd.ArrowDtype)
+    return made
+
+
+def scored(*matches: bool | None) -> pd.DataFrame:
+    return frame(*(row(example_id=f"q{i}", exact_match=match, f1=match and 1.0) for i, match in enumerate(matches)))
+
+
+def one(rows: pd.DataFrame) -> Summary:
+    (summary,) = summarise(rows)
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("correct", "n", "low", "high"),
+    # Newcombe 1998, Statistics in Medicine 17, table I, method 3
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_exact_match_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
+    found = estimate(scored(*[True] * correct, *[False] * (n - correct)), "exact_match", binary=True)
+    assert found.n == n
+    assert found.low == pytest.approx(low, abs=5e-5)
+    assert found.high == pytest.approx(high, abs=5e-5)
+
+
+def test_f1_has_students_interval() -> None:
+    rows = frame(*(row(example_id=f"q{i}", f1=f1) for i, f1 in enumerate([0.2, 0.4, 0.6])))
+    # mean 0.4, standard error 0.2 / sqrt(3), t(2, 0.975) = 4.3027
+    found = estimate(rows, "f1")
+    assert found.mean == pytest.approx(0.4)
+    assert found.low == 0.0
+    assert found.high == pytest.approx(0.4 + 4.3027 * 0.2 / 3**0.5, abs=1e-4)
+
+
+def test_trials_of_a_question_are_one_cluster() -> None:
+    trials = [row(example_id=f"q{i}", trial=t, exact_match=i < 2) for i in range(4) for t in range(50)]
+    found = estimate(frame(*trials), "exact_match", binary=True)
+    assert (found.n, found.mean) == (4, 0.5)
+    assert found.low is not None
+    assert found.low < 0.1  # 200 independent answers would give 0.43
+
+
+@pytest.mark.parametrize(
+    ("matches", "expected"),
+    [((None,), Estimate(None, None, None, 0)), ((), Estimate(None, None, None, 0))],
+)
+def test_nothing_scored_is_no_estimate(matches: tuple[None, ...], expected: Estimate) -> None:
+    assert estimate(scored(*matches), "exact_match", binary=True) == expected
+
+
+def test_failures_leave_the_mean_of_matches_and_nothing_else() -> None:
+    rows = frame(row(), row(example_id="q1", **FAILED, input_tokens=300, latency_s=9.0), row(example_id="q2"))
+    summary = one(rows)
+    assert (summary.total, summary.answered, summary.failed) == (3, 2, 1)
+    assert (summary.exact_match.mean, summary.exact_match.n) == (1.0, 2)
+    assert summary.input_tokens == pytest.approx(500 / 3)
+    assert summary.latency_p95_s > 8
+
+
+def test_failures_are_shown() -> None:
+    shown = table(summarise(frame(row(), row(example_id="q1", **FAILED))))
+    assert "answered / failed / total" in shown
+    assert shown.endswith("1 / 1 / 2")
+
+
+def test_a_run_that_only_failed_is_shown() -> None:
+    shown = table(summarise(frame(row(**FAILED, usage_source=None, cost_usd=None))))
+    assert shown.endswith("0 / 1 / 1")
+    assert "nan" not in shown
+
+
+def test_an_unknown_price_is_unknown_and_never_nothing() -> None:
+    rows = frame(row(), row(example_id="q1", cost_usd=None))
+    assert one(rows).cost_usd is None
+    assert "unknown" in table(summarise(rows))
+    assert "2.000" in table(summarise(frame(row())))
+
+
+def test_estimated_tokens_are_marked() -> None:
+    mixed = frame(row(), row(example_id="q1", usage_source="estimated"))
+    assert one(mixed).usage_source == "mixed"
+    assert "tokens estimated" in table(summarise(mixed))
+    assert "tokens estimated" not in table(summarise(frame(row())))
+
+
+def test_a_judges_column_is_there_where_it_judged() -> None:
+    judged = frame(row(judged_correct=True), row(example_id="q1", judged_correct=False))
+    assert one(judged).judged_correct.mean == 0.5
+    assert ("judged" in table(summarise(judged)), "judged" in table(summarise(frame(row())))) == (True, False)
+
+
+def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
+    rows = frame(row(), row(architecture="react"), row(dataset="hotpotqa"))
+    assert [(s.architecture, s.dataset) for s in summarise(rows)] == [
+        ("rewoo", "sample"),
+        ("react", "sample"),
+        ("rewoo", "hotpotqa"),
+    ]
+    first, second = table(summarise(rows)).split("\n\n")[1::2]
+    assert [line.split()[0] for line in first.splitlines()] == ["architecture", "rewoo", "react"]
+    assert len(second.splitlines()) == 2
+
+
+def test_no_rows_make_no_table() -> None:
+    assert table(summarise(frame())) == ""
+
+
+def test_a_hundred_thousand_rows_are_read_and_summarised_in_seconds(tmp_path: Path) -> None:
+    rows = [
+        row(example_id=f"q{i // 2}", architecture=("rewoo", "react")[i % 2], exact_match=i % 3 == 0)
+        for i in range(1000)
+    ]
+    batch = pa.Table.from_pylist(rows, schema=QUESTIONS)
+    with pq.ParquetWriter(tmp_path / "big.parquet", QUESTIONS) as writer:
+        for part in range(100):
+            ids = pa.array([f"{part}-{each['example_id']}" for each in rows])
+            writer.write_table(batch.set_column(QUESTIONS.get_field_index("example_id"), "example_id", ids))
+    start = time.perf_counter()
+    summaries = summarise(load(tmp_path / "big.parquet"))
+    seconds = time.perf_counter() - start
+    print(f"100,000 rows: {seconds:.2f} s")
+    assert [(s.total, s.exact_match.n) for s in summaries] == [(50_000, 50_000)] * 2
+    assert seconds < 10

@@ -1,0 +1,99 @@
+"""Tools of a question: made anew, counted, and under their architecture's limits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import pytest
+from parts import Query, Told, architecture
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.meter import Meter
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.specs import ToolSettings
+from rewoo_bench.toolbox import Guard, Toolbox
+from rewoo_bench.tools import LookupArguments, SearchArguments
+from rewoo_bench.types import Document, Tool
+
+pytestmark = pytest.mark.anyio
+
+PAGES = (Document("Kyiv", "Kyiv lies on the Dnieper."),)
+DEFAULT = ToolSettings()
+
+
+def made(*names: str) -> tuple[dict[str, Tool], Meter]:
+    meter = Meter({"": ScriptedModel([])})
+    return Toolbox().tools(architecture(tools=dict.fromkeys(names, DEFAULT)), PAGES, meter), meter
+
+
+async def test_an_architecture_gets_the_tools_it_names_in_its_order() -> None:
+    tools, _ = made("Lookup", "Calculator", "Search")
+    assert list(tools) == ["Lookup", "Calculator", "Search"]
+    assert all(isinstance(tool, Tool) and tool.name == name for name, tool in tools.items())
+
+
+async def test_lookup_reads_in_what_search_found() -> None:
+    tools, meter = made("Search", "Lookup")
+    await tools["Search"](SearchArguments(query="kyiv"))
+    found = await tools["Lookup"](LookupArguments(keyword="dnieper"))
+    assert found == "(Result 1 / 1) Kyiv lies on the Dnieper."
+    assert [call.name for call in meter.calls] == ["Search", "Lookup"]
+
+
+async def test_the_next_question_finds_no_page_left_open() -> None:
+    first, _ = made("Search", "Lookup")
+    await first["Search"](SearchArguments(query="kyiv"))
+    second, _ = made("Search", "Lookup")
+    with pytest.raises(ToolError, match="no page to look in"):
+        await second["Lookup"](LookupArguments(keyword="dnieper"))
+
+
+async def test_a_slow_tool_fails_after_its_time() -> None:
+    async def answer(query: str) -> str:
+        await anyio.sleep(60)
+        return ""
+
+    with pytest.raises(ToolError, match=r"timeout after 0\.05 s"):
+        await Guard(Told(answer), ToolSettings(timeout_s=0.05))(Query(query="a"))
+
+
+async def test_a_tools_own_timeout_is_its_failure() -> None:
+    async def answer(query: str) -> str:
+        raise TimeoutError
+
+    with pytest.raises(ToolError, match="timeout"):
+        await Guard(Told(answer), DEFAULT)(Query(query="a"))
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1, 1), (3, 3), (None, 6)])
+async def test_a_tool_is_called_so_often_at_once(limit: int | None, most: int) -> None:
+    running: list[int] = [0]
+
+    async def answer(query: str) -> str:
+        running.append(running[-1] + 1)
+        await anyio.sleep(0.02)
+        running.append(running[-1] - 1)
+        return ""
+
+    guard = Guard(Told(answer), ToolSettings(max_concurrency=limit))
+    async with anyio.create_task_group() as group:
+        for _ in range(6):
+            group.start_soon(guard, Query(query="a"))
+    assert max(running) == most
+
+
+async def test_waiting_for_a_tools_turn_is_no_part_of_its_call() -> None:
+    async def answer(query: str) -> str:
+        await anyio.sleep(0.1)
+        return "page"
+
+    meter = Meter({})
+    (tool,) = meter.wrap({"Search": Told(answer)}).values()
+    guard: Any = Guard(tool, ToolSettings(max_concurrency=1))
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(guard, Query(query="a"))
+    starts = [call.start for call in meter.calls]
+    assert [later - earlier > 0.09 for earlier, later in pairwise(starts)] == [True, True]

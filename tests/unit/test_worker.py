@@ -1,0 +1,184 @@
+"""The Worker: every step once, after its inputs, as soon as its schedule allows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parts import Told, Year, plan_of, toolbox
+
+from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.place import current_place
+from rewoo_bench.runners.plan import Plan, PlanStep
+from rewoo_bench.runners.worker import Schedule, Worker, levels
+from rewoo_bench.tokens import count_tokens
+from rewoo_bench.types import Tool
+
+SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
+
+
+async def work(plan: Plan, tools: Mapping[str, Tool], schedule: Schedule = "ready", **settings: Any) -> Worker:
+    worker = Worker(plan, tools, **{"slot_tokens": 200, **settings})
+    await worker.run(schedule)
+    return worker
+
+
+def fails(what: str) -> Callable[[str], str]:
+    def answer(query: str) -> str:
+        if query == what:
+            raise ToolError("no page of that name")
+        return f"page of {query}"
+
+    return answer
+
+
+def sleeps(seconds: dict[str, float], ended: list[str]) -> Callable[[str], Awaitable[str]]:
+    """A tool's answer that takes its time; `ended` gets the queries as they end."""
+
+    async def answer(query: str) -> str:
+        await anyio.sleep(seconds.get(query, 0.0))
+        ended.append(query)
+        return ""
+
+    return answer
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Plan:
+    """Plans without a circle, their steps written in any order."""
+    size = draw(st.integers(1, 12))
+    steps = []
+    for number in range(1, size + 1):
+        needs = draw(st.sets(st.integers(1, number - 1), max_size=3)) if number > 1 else set()
+        argument = " ".join([f"step {number}", *(f"#E{need}" for need in sorted(needs))])
+        steps.append(PlanStep(id=f"E{number}", tool="Search", argument=argument))
+    return Plan(steps=tuple(draw(st.permutations(steps))))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@given(plan=graphs())
+def test_every_step_runs_once_after_its_inputs(schedule: Schedule, plan: Plan) -> None:
+    began: list[str] = []
+
+    def answer(query: str) -> str:
+        began.append(current_place().name)
+        return "found"
+
+    worker = anyio.run(work, plan, toolbox(Told(answer)), schedule)
+    assert sorted(began) == sorted(step.id for step in plan.steps)
+    for step in plan.steps:
+        assert all(began.index(need) < began.index(step.id) for need in step.references)
+    assert [step.id for step in worker.steps] == [step.id for step in plan.steps]
+
+
+@pytest.mark.anyio
+async def test_evidence_takes_the_place_of_its_name() -> None:
+    search = Told(lambda query: {"a": "Oslo", "in Oslo": "see #E1"}.get(query, ""))
+    worker = await work(plan_of("Search[a]", "Search[in #E1]", "Search[#E2?]"), toolbox(search))
+    assert search.asked == ["a", "in Oslo", "see #E1?"]
+    assert [step.argument for step in worker.steps] == search.asked
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("schedule", "third"), [("ready", 1), ("levels", 2)])
+async def test_a_ready_step_does_not_wait_for_its_level(schedule: Schedule, third: int) -> None:
+    ended: list[str] = []
+    search = Told(sleeps({"slow": 0.5}, ended))
+    await work(plan_of("Search[slow]", "Search[fast]", "Search[after #E2]"), toolbox(search), schedule)
+    assert ended.index("after No results.") == third
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("schedule", "at_once"), [("ready", 3), ("levels", 3), ("sequential", 1)])
+async def test_independent_steps_run_at_once_unless_told_otherwise(schedule: Schedule, at_once: int) -> None:
+    running: set[str] = set()
+    most = 0
+
+    async def answer(query: str) -> str:
+        nonlocal most
+        running.add(query)
+        most = max(most, len(running))
+        await anyio.sleep(0.05)
+        running.remove(query)
+        return ""
+
+    await work(plan_of("Search[a]", "Search[b]", "Search[c]"), toolbox(Told(answer)), schedule)
+    assert most == at_once
+
+
+@pytest.mark.anyio
+async def test_a_failed_tool_is_evidence_and_the_others_go_on() -> None:
+    worker = await work(
+        plan_of("Search[lost]", "Search[a]", "Year[b]"), toolbox(Told(fails("lost")), Told(name="Year", arguments=Year))
+    )
+    lost, found, unfit = worker.steps
+    assert (lost.observation, lost.failed) == ("ERROR: no page of that name", True)
+    assert (found.observation, found.failed) == ("page of a", False)
+    assert unfit.failed
+    assert unfit.observation.startswith("ERROR: 'b' doesn't fit Year: Input should be a valid integer")
+
+
+@pytest.mark.anyio
+async def test_what_needs_a_failed_step_is_skipped() -> None:
+    search = Told(fails("lost"))
+    worker = await work(plan_of("Search[lost]", "Search[#E1]", "Search[#E2]", "Search[a]"), toolbox(search))
+    assert search.asked == ["lost", "a"]
+    assert worker.evidence == {
+        "E1": "ERROR: no page of that name",
+        "E2": "ERROR: not run, since #E1 failed",
+        "E3": "ERROR: not run, since #E2 failed",
+        "E4": "page of a",
+    }
+
+
+@pytest.mark.anyio
+async def test_or_gets_the_text_of_the_error_where_that_is_wanted() -> None:
+    search = Told(fails("lost"))
+    await work(plan_of("Search[lost]", "Search[why: #E1]"), toolbox(search), failed_input="pass")
+    assert search.asked == ["lost", "why: ERROR: no page of that name"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("error", [ModelError("down", status=503), LimitReached("token_limit", "used 9 of 9")])
+async def test_a_failed_provider_or_a_limit_ends_the_plan_as_itself(schedule: Schedule, error: Exception) -> None:
+    async def answer(query: str) -> str:
+        if query == "b":
+            raise error
+        await anyio.sleep(30)
+        return ""
+
+    with anyio.fail_after(5), pytest.raises(type(error)) as caught:
+        await work(plan_of("Search[b]", "Search[a]", "Search[#E1]"), toolbox(Told(answer)), schedule)
+    assert caught.value is error
+
+
+@pytest.mark.anyio
+async def test_evidence_is_cut_to_its_slot() -> None:
+    worker = await work(
+        plan_of("Search[a]", "Search[b]"), toolbox(Told(lambda q: f"{q} word" * (1 + 99 * (q == "a")))), slot_tokens=7
+    )
+    assert count_tokens(worker.evidence["E1"]) <= 7
+    assert worker.evidence["E2"] == "b word"
+    assert worker.cut == ["E1"]
+
+
+@pytest.mark.anyio
+async def test_a_blank_answer_says_so() -> None:
+    assert (await work(plan_of("Search[a]"), toolbox(Told(lambda _: " \n")))).evidence == {"E1": "No results."}
+
+
+@pytest.mark.anyio
+async def test_a_call_knows_its_step_and_its_depth() -> None:
+    search = Told(lambda _: f"{current_place().name} at {current_place().level}")
+    worker = await work(plan_of("Search[a]", "Search[#E1]", "Search[b]"), toolbox(search))
+    assert worker.evidence == {"E1": "E1 at 0", "E2": "E2 at 1", "E3": "E3 at 0"}
+
+
+def test_a_level_is_the_longest_chain_before_a_step() -> None:
+    plan = plan_of("Search[#E3 #E2]", "Search[a]", "Search[#E2]", "Search[b]")
+    assert levels(plan) == {"E1": 2, "E2": 0, "E3": 1, "E4": 0}
