@@ -87,6 +87,8 @@ class RunLimits:
             return None
         if self.max_total_tokens is not None and totals.tokens >= self.max_total_tokens:
             return f"used {totals.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
+        if self.max_total_cost is not None and totals.unpriced:
+            return "the price of a call isn't known, so --max-total-cost can't be kept"
         if self.max_total_cost is not None and totals.cost_usd >= self.max_total_cost:
             return f"cost {totals.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
         return None
@@ -101,12 +103,14 @@ class Totals:
     errors: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: bool = False
     last_error: str | None = None
 
     def add(self, result: Result) -> None:
         self.done += 1
         self.tokens += sum(call.receipt.billed.total_tokens for call in result.calls)
         self.cost_usd += sum(call.receipt.cost_usd or 0.0 for call in result.calls)
+        self.unpriced |= result.cost_usd is None and any(call.status == "ok" for call in result.calls)
         if result.score is None:
             self.errors += 1
             self.last_error = result.error

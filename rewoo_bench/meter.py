@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.place import Place, current_place
 from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
 
@@ -149,7 +149,11 @@ class Meter:
             raise LimitReached("token_limit", f"used {used} of {limits.tokens} tokens")
         if limits.time_s is not None and (spent := self.clock() - self.start) >= limits.time_s:
             raise LimitReached("time_limit", f"took {spent:.1f} of {limits.time_s} s")
-        if limits.cost_usd is not None and (cost := self.cost_usd or 0.0) >= limits.cost_usd:
+        if limits.cost_usd is None:
+            return
+        if (cost := self.cost_usd) is None:
+            raise UsageError("--cost-limit: the price of the model isn't known, so it can't be kept")
+        if cost >= limits.cost_usd:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
 
     def _begin(self, kind: str, name: str, role: str) -> Call:

@@ -124,6 +124,14 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     part.replace(folder / MANIFEST)
 
 
+def remove_run(folder: Path) -> None:
+    """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
+    for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE):
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """run.json of a run folder. Raises `DataError`."""
     try:

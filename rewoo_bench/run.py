@@ -25,7 +25,7 @@ from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings, OpenModel, open_model
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.progress import Progress
-from rewoo_bench.results import MANIFEST, RunWriter, write_manifest
+from rewoo_bench.results import MANIFEST, RunWriter, remove_run, write_manifest
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Model
@@ -120,6 +120,7 @@ async def run(options: RunOptions) -> Outcome:
         examples = prepared.dataset.examples
         progress = Progress(len(examples) * len(prepared.architectures) * options.trials, shown=options.progress)
         ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
+        refused = False
         try:
             with RunWriter(folder, _run_columns(options, prepared, manifest["run_id"])) as writer:
 
@@ -133,11 +134,13 @@ async def run(options: RunOptions) -> Outcome:
                 ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
         except (RunStopped, ProviderRefused) as stop:
             ended["reason"] = str(stop)
-            if isinstance(stop, ProviderRefused) and not writer.rows:
-                raise UsageError(str(stop)) from None
+            refused = isinstance(stop, ProviderRefused)
         finally:
             progress.close()
             write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": writer.rows})
+        if refused and not writer.rows:
+            remove_run(folder)  # nothing was asked yet: the same --out can be used again
+            raise UsageError(ended["reason"])
         return Outcome(folder, **ended)
 
 
@@ -155,12 +158,23 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     toolbox = Toolbox(corpus)
     for architecture in architectures:
         toolbox.check(architecture)
+        _check_pages(architecture, dataset, corpus)
     async with AsyncExitStack() as stack:
         opened: dict[str, OpenModel] = {}
         for name in dict.fromkeys(options.role_models.values()):
             opened[name] = await stack.enter_async_context(open_model(name, options.model_settings))
         await stack.enter_async_context(toolbox)
         yield _Prepared(dataset, architectures, toolbox, opened, corpus)
+
+
+def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
+    """A search with nothing to find would make every agent look bad."""
+    searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
+    if searches and corpus is None and not any(example.documents for example in dataset.examples):
+        raise UsageError(
+            f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
+            "give passages with --corpus FILE"
+        )
 
 
 def _architectures(options: RunOptions, style: str) -> list[Architecture]:

@@ -160,7 +160,7 @@ class LiteLLMModel:
         if not response.choices:
             raise ModelError(f"{self.name!r} sent an answer without choices", retryable=True)
         choice, counted = response.choices[0], getattr(response, "usage", None)
-        text, calls = choice.message.content or "", wire.read_tool_calls(choice.message)
+        text, calls = wire.read_text(choice.message), wire.read_tool_calls(choice.message)
         usage = wire.read_usage(counted)
         source: Literal["provider", "estimated"] = "provider"
         # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.

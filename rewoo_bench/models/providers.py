@@ -89,6 +89,9 @@ def find_route(
 
 def check_key(name: str) -> None:
     """Raise `MissingKey`, naming the variables, where the provider of `name` wants a key that isn't set."""
+    # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
+    for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
+        del os.environ[variable]
     found = load_litellm().validate_environment(model=name)
     # An address that isn't set has a default; a key has none.
     missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]

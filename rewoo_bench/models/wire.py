@@ -59,6 +59,11 @@ def to_response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
 
 
+def read_text(message: Any) -> str:
+    """The text of litellm's message; half of a surrogate pair, which no file can hold, becomes `?`."""
+    return (message.content or "").encode("utf-8", "replace").decode("utf-8")
+
+
 def read_tool_calls(message: Any) -> tuple[ToolCall, ...]:
     """The tool calls of litellm's message; arguments that are no JSON object stay text (`RAW_ARGUMENTS`)."""
     return tuple(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 # Lengths are bounded, since a small model that can't stop writes until its output limit.
-_THOUGHT = "[^\\n#\\[\\]]{1,160}"
-_ANSWER = "[^\\n]{1,200}"
+_THOUGHT = "[^\\n#\\[\\]]{1,120}"
+_ANSWER = "[^\\n]{1,120}"
 
 
 def plan_grammar(tools: Iterable[str], max_steps: int) -> str:

@@ -109,15 +109,18 @@ class ReWOO:
         return {id_: truncate(text, share)[0] for id_, text in evidence.items()}
 
     async def _solve(self, question: str, plan: Plan, evidence: Mapping[str, str], model: Model) -> Completion:
-        lines = [
-            f"Plan: {step.thought}\n#{step.id} = {step.tool}[{step.argument}]\nEvidence: {evidence[step.id]}"
-            for step in plan.steps
-        ]
-        shown = "\n\n".join(lines)
+        first: dict[str, str] = {}  # evidence -> the slot where it stands; what was found twice is sent once
+        lines = []
+        for step in plan.steps:
+            text = evidence[step.id]
+            slot = first.setdefault(text, step.id)
+            shown = text if slot == step.id else f"the same as #{slot}"
+            lines.append(f"Plan: {step.thought}\n#{step.id} = {step.tool}[{step.argument}]\nEvidence: {shown}")
+        found = "\n\n".join(lines)
         messages = [
             self.prompts.system("solver"),
             *self.prompts.extra_shots("solver_exemplars"),
-            Message("user", f"Question: {question}\n\n{shown}\n\nQuestion: {question}"),
+            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
         ]
         with at("solver"):
             return await model.complete(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())

@@ -155,13 +155,14 @@ def test_a_wrong_flag_is_named(
     ("arguments", "env", "message"),
     [
         (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": None}, "needs an API key: set OPENAI_API_KEY"),
+        (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": ""}, "needs an API key: set OPENAI_API_KEY"),
         (
             ["--dataset", "hotpotqa"],
             {"HF_HUB_OFFLINE": "1", "HF_HOME": "hub"},
             "can't read hotpotqa/hotpot_qa (distractor)",
         ),
     ],
-    ids=["no key", "no hub"],
+    ids=["no key", "empty key", "no hub"],
 )
 def test_what_only_a_new_process_shows(arguments: Sequence[str], env: dict[str, str | None], message: str) -> None:
     process = start("--arch", "direct", *arguments, env=env)
@@ -264,10 +265,11 @@ def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     assert "3 of 6 failed, most of them so: 'openai/test' answered 400: rude" in capfd.readouterr().err
 
 
-def test_a_refused_key_is_a_wrong_command(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with ModelServer(lambda request: Fault(status=401, message=f"no such key: {KEY}")) as server:
-        assert hosted(server) == 2
+        assert hosted(server, "--out", "here") == 2
     err = capfd.readouterr().err
+    assert not (tmp_path / "here").exists()
     assert err == "rewoo-bench: 'openai/test' answered 401: no such key: [key]\n"
 
 
@@ -329,6 +331,33 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
     assert len(load(tmp_path / "here")) == 5
     manifest = json.loads((tmp_path / "here" / "run.json").read_text())
     assert (manifest["status"], manifest["reason"], manifest["rows"]) == ("incomplete", "interrupted", 5)
+
+
+def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
+    """A shell starts a background job with SIGINT ignored; SIGTERM ends it all the same."""
+    with ModelServer(lambda request: Fault("hang")) as slow:
+        command = f"trap '' INT; exec {sys.executable} {SCRIPT} --arch direct --model openai/test --out here"
+        with subprocess.Popen(["sh", "-c", f"{command} --api-base {slow.api_base}"], stderr=subprocess.PIPE) as process:
+            _wait_until(lambda: bool(slow.books))
+            process.terminate()
+            _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+
+
+def test_questions_without_documents_need_a_corpus(
+    server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    row = {"question_id": "q1", "question": "Which river?", "answer": {"value": "Neva", "aliases": []}}
+    (tmp_path / "trivia.jsonl").write_text(json.dumps(row) + "\n")
+    model = ["--model", "openai/test", "--api-base", server.api_base, "--no-progress"]
+    assert run("--arch", "react", "--dataset", "trivia.jsonl", *model) == 2
+    assert "give passages with --corpus FILE" in capfd.readouterr().err
+    assert run("--arch", "direct", "--dataset", "trivia.jsonl", *model) == 0
+
+
+def test_a_cost_cap_without_a_price_stops_the_run(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert hosted(server, "--max-total-cost", 1, "--concurrency", 1) == 3
+    assert "the price of a call isn't known" in capfd.readouterr().err
 
 
 def test_list_names_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from parts import Query, Told, model_call, toolbox
 
-from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.meter import Limits, Meter, idle_seconds
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.place import Place, at, current_place
@@ -155,10 +155,11 @@ async def test_time_is_a_limit_too() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_cost_limit_on_an_unknown_price_stops_nothing() -> None:
+async def test_a_cost_limit_that_cannot_be_kept_for_want_of_a_price_is_a_wrong_command() -> None:
     meter = metered(priced(None), priced(None), cost_usd=0.01)
     await meter.complete(ASK, role="agent")
-    await meter.complete(ASK, role="agent")
+    with pytest.raises(UsageError, match="price of the model isn't known"):
+        await meter.complete(ASK, role="agent")
 
 
 def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any) -> Any:

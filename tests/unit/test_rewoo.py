@@ -112,6 +112,13 @@ async def test_the_answer_is_read_from_its_line(reply: str) -> None:
     assert (await ask([PLAN, reply]))[0].answer == "Neva"
 
 
+async def test_evidence_found_twice_is_sent_once() -> None:
+    _, model = await ask([PLAN, "Answer: Neva"], Told(lambda query: "The Hermitage is in Saint Petersburg."))
+    sent = model.requests[-1].messages[-1].content
+    assert sent.count("The Hermitage is in Saint Petersburg.") == 1
+    assert "Evidence: the same as #E1" in sent
+
+
 async def test_the_solver_gets_no_more_evidence_than_the_map_holds() -> None:
     trajectory, model = await ask([PLAN, "Neva"], Told(lambda _: "word " * 100), slot_tokens=60, map_tokens=40)
     assert trajectory.evidence is not None
