@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
+# A shell starts background jobs with SIGINT ignored, and so would be every command that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault
