@@ -26,6 +26,8 @@ from typing import Any
 
 import anyio
 
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
+
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator
 from rewoo_bench.loaders import load_dataset_examples
