@@ -193,17 +193,19 @@ class Evaluator:
                 raise ProviderRefused(str(failed)) from failed
             trajectory, error = _stopped("error"), str(failed)
         latency_s = time.monotonic() - start
+        judging = Meter(self.models)  # a judge's calls are kept apart
+        judged_correct = await self._judge(task.example, trajectory, judging)
         return Result(
-            task,
-            trajectory,
-            (calls := [*meter.calls]),
-            self._score(task.example, trajectory),
-            error,
-            await self._judge(task.example, trajectory, calls),
-            latency_s,
-            max(0.0, latency_s - idle_seconds(meter.calls)),
-            started_at,
-            meter.cost_usd,
+            task=task,
+            trajectory=trajectory,
+            calls=[*meter.calls, *judging.calls],
+            score=self._score(task.example, trajectory),
+            error=error,
+            judged_correct=judged_correct,
+            latency_s=latency_s,
+            working_s=max(0.0, latency_s - idle_seconds(meter.calls)),
+            started_at=started_at,
+            cost_usd=meter.cost_usd,
         )
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
@@ -211,21 +213,18 @@ class Evaluator:
             return None
         return score(trajectory.answer, example.answers, self.scoring)
 
-    async def _judge(self, example: Example, trajectory: Trajectory, calls: list[Call]) -> bool | None:
-        """The judge's verdict. Its calls join the question's under the role `judge`, with a meter of their own."""
+    async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> bool | None:
+        """The judge's verdict; its calls go through a meter of their own."""
         if self.judge is None or trajectory.stop_reason == "error":
             return None
         if trajectory.answer is None:
             return False
-        meter = Meter(self.models)
         try:
             return await self.judge.judge(example, trajectory.answer, meter)
         except ModelError as failed:
             if failed.status in _REFUSED:
                 raise ProviderRefused(str(failed)) from failed
             return None  # a missing verdict is null, never a wrong answer
-        finally:
-            calls.extend(meter.calls)
 
 
 def _tasks(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:

@@ -52,6 +52,13 @@ class Progress:
             seconds = self._last - self._start
             print(f"{self._done}/{self._total} questions, {seconds:.0f} s, {self._state()}", file=self._stream)
 
+    def note(self, text: str) -> None:
+        """Says something once."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        elif self._shown:
+            print(text, file=self._stream)
+
     def close(self) -> None:
         """Ends the bar."""
         if self._bar is not None:

@@ -119,6 +119,7 @@ async def run(options: RunOptions) -> Outcome:
         write_manifest(folder, manifest)
         examples = prepared.dataset.examples
         progress = Progress(len(examples) * len(prepared.architectures) * options.trials, shown=options.progress)
+        progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
         ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
         refused = False
         try:
