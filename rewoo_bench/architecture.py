@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.prompts import Prompts, read_prompts
-from rewoo_bench.specs import ArchitectureSpec, architecture_folder, import_object, read_spec, validated
+from rewoo_bench.specs import ArchitectureSpec, ToolSettings, architecture_folder, import_object, read_spec, validated
 from rewoo_bench.types import Runner
 
 DESCRIPTION = "architecture.toml"
@@ -53,11 +53,14 @@ class Architecture:
 
 
 def load_architecture(name: str, *, style: str, **overrides: Any) -> Architecture:
-    """A bundled architecture by name, or one in a folder, for one style of question.
+    """A bundled architecture by name, one in a folder, or a class by import path, for one style of question.
 
+    `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
     `overrides` replace settings where the runner has them and the value is not None. Raises
     `SpecError`.
     """
+    if ":" in name and not Path(name).is_dir():
+        return _from_class(name, overrides)
     folder = architecture_folder(name)
     where = str(folder / DESCRIPTION)
     spec = read_spec(folder / DESCRIPTION, ArchitectureSpec)
@@ -67,6 +70,18 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
         )
     prompts = read_prompts(folder, spec.prompts, spec.exemplars.get(style), spec.max_exemplars)
     tool_prompts = {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
+    return _assembled(spec, prompts, tool_prompts, overrides, where)
+
+
+def _from_class(path: str, overrides: dict[str, Any]) -> Architecture:
+    tools = {"Search": ToolSettings(), "Lookup": ToolSettings()}
+    spec = ArchitectureSpec(name=path.rpartition(":")[2], description=path, runner=path, tools=tools)
+    return _assembled(spec, Prompts(), {}, overrides, f"architecture {path!r}")
+
+
+def _assembled(
+    spec: ArchitectureSpec, prompts: Prompts, tool_prompts: dict[str, str], overrides: dict[str, Any], where: str
+) -> Architecture:
     kind = import_object(spec.runner, where)
     settings = _settings(kind, spec, overrides, where)
     try:

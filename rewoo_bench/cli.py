@@ -37,8 +37,9 @@ def group() -> None:
 
 # fmt: off
 @group.command(context_settings=_SETTINGS)
-@click.option("--arch", "architectures", multiple=True, required=True, metavar="NAME|FOLDER",
-              help="Architecture(s) to run: repeat it, or separate with commas. See `rewoo-bench list`.")
+@click.option("--arch", "architectures", multiple=True, required=True, metavar="NAME|FOLDER|CLASS",
+              help="Architecture(s) to run, repeated or with commas: a name of `rewoo-bench list`, a folder, or "
+                   "package.module:Class.")
 @click.option("--dataset", default="sample", metavar="NAME|FILE", help="A bundled data set, or a file of questions.")
 @click.option("--split", help="Split of a hub data set.  [default: validation]")
 @click.option("-n", "--limit", type=click.IntRange(min=1),
@@ -111,7 +112,7 @@ def list_names() -> int:
         click.echo(f"  {name:14} {data.description}")
     click.echo("local models (--model)")
     for name, entry in catalogue().items():
-        click.echo(f"  local/{name:18} {entry.note}")
+        click.echo(f"  local/{name:14} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
     return DONE
 
 

@@ -161,6 +161,13 @@ async def test_a_loop_and_a_tool_of_ones_own_plug_in(tmp_path: Path) -> None:
     assert [call.name for call in results[0].calls] == ["Mine"]
 
 
+def test_a_class_by_import_path_needs_no_folder() -> None:
+    parrot = load_architecture("test_specs:Parrot", style="trivia")
+    assert (parrot.name, list(parrot.spec.tools)) == ("Parrot", ["Search", "Lookup"])
+    with pytest.raises(SpecError, match=r"architecture 'test_specs:Parot': module 'test_specs' has no 'Parot'"):
+        load_architecture("test_specs:Parot", style="trivia")
+
+
 def test_settings_for_a_loop_without_any_are_refused(tmp_path: Path) -> None:
     (tmp_path / "architecture.toml").write_text(
         'name = "parrot"\ndescription = "d"\nrunner = "test_specs:Parrot"\n[settings]\nloud = true\n'
