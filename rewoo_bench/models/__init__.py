@@ -101,6 +101,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         }
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
         async with _closing(model):
+            model.check()  # imports litellm, which is no part of the first question's latency
             yield OpenModel(model, name, settings.n_parallel, manifest)
 
 
