@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rewoo_bench.api import evaluate
     from rewoo_bench.errors import RewooBenchError
+    from rewoo_bench.events import Event, listening
     from rewoo_bench.models.scripted import ScriptedModel
     from rewoo_bench.results import load
     from rewoo_bench.scoring import Score, score
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Completion": "types",
     "Document": "types",
+    "Event": "events",
     "Example": "types",
     "Message": "types",
     "Model": "types",
@@ -47,6 +49,7 @@ _MODULES = {
     "Trajectory": "types",
     "Usage": "types",
     "evaluate": "api",
+    "listening": "events",
     "load": "results",
     "score": "scoring",
     "summarise": "summary",
@@ -55,6 +58,7 @@ _MODULES = {
 __all__ = [
     "Completion",
     "Document",
+    "Event",
     "Example",
     "Message",
     "Model",
@@ -67,6 +71,7 @@ __all__ = [
     "Trajectory",
     "Usage",
     "evaluate",
+    "listening",
     "load",
     "score",
     "summarise",

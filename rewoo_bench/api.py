@@ -9,7 +9,8 @@ from pathlib import Path
 import anyio
 
 from rewoo_bench.architecture import Architecture, load_architecture
-from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.evaluator import Evaluator, Result, Task
+from rewoo_bench.events import Event
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings, open_model
@@ -36,12 +37,14 @@ async def evaluate(
     concurrency: int | None = None,
     max_retries: int = 5,
     on_result: Callable[[Result], None] | None = None,
+    on_event: Callable[[Task, Event], None] | None = None,
 ) -> list[Result]:
     """Puts questions to architectures and returns the results in the order of the questions.
 
     `dataset` is what `--dataset` takes, or examples of your own; for those `style` picks the
     exemplars and `scoring` the metric. `model` is what `--model` takes, or a model of your own.
-    `on_result` gets each result as it ends. Writes nothing. Raises `UsageError`.
+    `on_result` gets each result as it ends, and `on_event` what happens inside each question as it
+    happens. Writes nothing. Raises `UsageError`.
     """
     async with AsyncExitStack() as stack:
         if isinstance(dataset, str):
@@ -65,5 +68,5 @@ async def evaluate(
             if on_result:
                 on_result(result)
 
-        await evaluator.run(examples, loaded, trials=trials, on_result=keep)
+        await evaluator.run(examples, loaded, trials=trials, on_result=keep, on_event=on_event)
     return sorted(results, key=lambda result: result.task.index)

@@ -44,7 +44,7 @@ class Architecture:
             "runner": self.spec.runner,
             "settings": self.settings.model_dump() if self.settings else self.spec.settings,
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
-            "exemplars": len(self.prompts.exemplars),
+            "exemplars": {name: len(shots) for name, shots in self.prompts.exemplars.items()},
             "prompts_sha256": self.prompts.digest,
             "tool_prompts_sha256": {
                 name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
@@ -64,13 +64,17 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     folder = architecture_folder(name)
     where = str(folder / DESCRIPTION)
     spec = read_spec(folder / DESCRIPTION, ArchitectureSpec)
-    if spec.exemplars and style not in spec.exemplars:
-        raise SpecError(
-            f"{where}: no exemplars for {style!r} questions; there are: {', '.join(sorted(spec.exemplars))}"
-        )
-    prompts = read_prompts(folder, spec.prompts, spec.exemplars.get(style), spec.max_exemplars)
+    exemplars = {name: _exemplar_file(name, files, style, where) for name, files in spec.exemplars.items()}
+    prompts = read_prompts(folder, spec.prompts, exemplars, spec.max_exemplars)
     tool_prompts = {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
     return _assembled(spec, prompts, tool_prompts, overrides, where)
+
+
+def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> str:
+    if style not in files:
+        there_are = ", ".join(sorted(files)) or "none"
+        raise SpecError(f"{where}: [exemplars.{name}] has none for {style!r} questions; there are: {there_are}")
+    return files[style]
 
 
 def _from_class(path: str, overrides: dict[str, Any]) -> Architecture:

@@ -53,6 +53,8 @@ def group() -> None:
 @click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")
 @click.option("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.")
 @click.option("--temperature", type=click.FloatRange(min=0), default=0.0, help="Sampling temperature.")
+@click.option("--planner-temperature", type=click.FloatRange(min=0), help="Temperature of planners.")
+@click.option("--solver-temperature", type=click.FloatRange(min=0), help="Temperature of solvers.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), default=512, help="Output limit of a model call.")
 @click.option("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
               help="Prompts as turns, or as one transcript to go on with.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -18,6 +19,7 @@ import anyio
 
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import LimitReached, ModelError, RewooBenchError, UsageError
+from rewoo_bench.events import Event, listening
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
@@ -138,10 +140,11 @@ class Evaluator:
         *,
         trials: int = 1,
         on_result: Callable[[Result], None],
+        on_event: Callable[[Task, Event], None] | None = None,
     ) -> Totals:
         """Puts every question to every architecture; `on_result` gets each result as it ends.
 
-        Holds no results itself. Raises `RunStopped` where a limit of the run was reached, after
+        `on_event` gets what happens inside each question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run was reached, after
         the questions in flight ended, and `ProviderRefused` or `UsageError` (a runner that can't work
         as it is set up) at once.
         """
@@ -156,7 +159,7 @@ class Evaluator:
                 if stopped:
                     return
                 try:
-                    result = await self.run_task(task)
+                    result = await self.run_task(task, on_event)
                 except (ProviderRefused, UsageError) as error:
                     stopped.append(error)
                     group.cancel_scope.cancel()
@@ -175,14 +178,15 @@ class Evaluator:
             raise stopped[0]
         return totals
 
-    async def run_task(self, task: Task) -> Result:
+    async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
         """One question, one architecture: never raises for what a question, a model or a tool did."""
+        heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         meter = Meter(self.models, self.limits)
         started_at, start = datetime.now(UTC), time.monotonic()
         error = None
         try:
             tools = self.toolbox.tools(task.architecture, task.example.documents, meter)
-            with anyio.fail_after(self.limits.time_s):
+            with heard, anyio.fail_after(self.limits.time_s):
                 trajectory = await task.architecture.runner.run(task.example.question, model=meter, tools=tools)
         except LimitReached as reached:
             trajectory, error = _stopped(reached.stop_reason), str(reached)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,14 @@ RESULTS = Path("results/local")
 
 
 @dataclass(frozen=True)
+class RoleModel:
+    """The model of one part of an architecture."""
+
+    name: str
+    temperature: float
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """The flags of `run`; None leaves the choice to the data set, the model or the architecture."""
 
@@ -50,6 +58,8 @@ class RunOptions:
     judge_model: str | None = None
     api_base: str | None = None
     temperature: float = 0.0
+    planner_temperature: float | None = None
+    solver_temperature: float | None = None
     max_output_tokens: int = 512
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
@@ -69,10 +79,14 @@ class RunOptions:
     progress: bool = True
 
     @property
-    def role_models(self) -> dict[str, str]:
-        """Role -> model name; `""` is every other role."""
-        named = {"planner": self.planner_model, "solver": self.solver_model, "judge": self.judge_model}
-        return {"": self.model, **{role: name for role, name in named.items() if name}}
+    def role_models(self) -> dict[str, RoleModel]:
+        """Role -> its model and temperature; `""` is every other role."""
+        planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
+        solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
+        roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
+        if self.judge_model:
+            roles["judge"] = RoleModel(self.judge_model, 0.0)
+        return {role: model for role, model in roles.items() if not role or model != roles[""]}
 
     @property
     def model_settings(self) -> ModelSettings:
@@ -103,7 +117,7 @@ class _Prepared:
     dataset: Dataset
     architectures: list[Architecture]
     toolbox: Toolbox
-    models: dict[str, OpenModel]
+    models: dict[RoleModel, OpenModel]
     corpus: Corpus | None
 
 
@@ -161,9 +175,10 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
         toolbox.check(architecture)
         _check_pages(architecture, dataset, corpus)
     async with AsyncExitStack() as stack:
-        opened: dict[str, OpenModel] = {}
-        for name in dict.fromkeys(options.role_models.values()):
-            opened[name] = await stack.enter_async_context(open_model(name, options.model_settings))
+        opened: dict[RoleModel, OpenModel] = {}
+        for role in dict.fromkeys(options.role_models.values()):
+            settings = replace(options.model_settings, temperature=role.temperature)
+            opened[role] = await stack.enter_async_context(open_model(role.name, settings))
         await stack.enter_async_context(toolbox)
         yield _Prepared(dataset, architectures, toolbox, opened, corpus)
 
@@ -191,11 +206,11 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
 def _evaluator(options: RunOptions, prepared: _Prepared) -> Evaluator:
     limiters: dict[str, anyio.CapacityLimiter] = {}
     models: dict[str, Model] = {}
-    for role, name in options.role_models.items():
-        opened = prepared.models[name]
+    for role, wanted in options.role_models.items():
+        opened = prepared.models[wanted]
         places = options.max_connections or opened.concurrency
-        limiter = limiters.setdefault(name, anyio.CapacityLimiter(places))
-        models[role] = RetryingModel(opened.model, name=name, max_retries=options.max_retries, limiter=limiter)
+        limiter = limiters.setdefault(wanted.name, anyio.CapacityLimiter(places))
+        models[role] = RetryingModel(opened.model, name=wanted.name, max_retries=options.max_retries, limiter=limiter)
     return Evaluator(
         models=models,
         scoring=prepared.dataset.scoring,
@@ -203,7 +218,7 @@ def _evaluator(options: RunOptions, prepared: _Prepared) -> Evaluator:
         limits=Limits(options.token_limit, options.time_limit, options.cost_limit),
         run_limits=RunLimits(options.max_total_tokens, options.max_total_cost, options.fail_on_error),
         judge=ModelJudge() if options.judge_model else None,
-        concurrency=options.concurrency or prepared.models[options.model].concurrency,
+        concurrency=options.concurrency or prepared.models[options.role_models[""]].concurrency,
     )
 
 
@@ -220,7 +235,7 @@ def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[s
         "dataset": dict(prepared.dataset.manifest),
         "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
         "architectures": [architecture.manifest for architecture in prepared.architectures],
-        "models": {role or "default": dict(prepared.models[name].manifest) for role, name in roles.items()},
+        "models": {role or "default": dict(prepared.models[model].manifest) for role, model in roles.items()},
         "environment": environment(),
     }
     try:
@@ -245,6 +260,10 @@ def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mappi
         "planner_model": options.planner_model or options.model,
         "solver_model": options.solver_model or options.model,
     }
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def _now() -> str:

@@ -54,10 +54,10 @@ class ArchitectureSpec(BaseModel):
     tools: dict[str, ToolSettings] = {}
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
-    exemplars: dict[str, str] = {}
-    """Question style (`multihop`, `trivia`) -> exemplar file, relative to the folder."""
+    exemplars: dict[str, dict[str, str]] = {}
+    """Prompt -> question style (`multihop`, `trivia`) -> exemplar file, relative to the folder."""
     max_exemplars: int | None = Field(default=None, ge=0)
-    """Use only the first so many exemplars."""
+    """Use only the first so many exemplars of each prompt."""
     settings: dict[str, Any] = {}
     """Validated by the runner's own `Settings`."""
 

@@ -115,7 +115,7 @@ async def measure(options: argparse.Namespace) -> None:
 def same_prompts(architecture: Architecture, example: Example) -> list[list[dict[str, str]]]:
     """The planner's and, near enough, the solver's messages."""
     question = {"role": "user", "content": f"Question: {example.question}"}
-    shots = [{"role": message.role, "content": message.content} for message in architecture.prompts.shots()]
+    shots = [{"role": message.role, "content": message.content} for message in architecture.prompts.shots("planner")]
     solver = architecture.prompts.texts["solver"]
     evidence = f"{example.question}\nPlan: Find the page.\n#E1 = Search[Paris]\nEvidence: {'word ' * 60}"
     return [

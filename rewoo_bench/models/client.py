@@ -25,12 +25,15 @@ from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usag
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+Style = Literal["chat", "completion"]
+
 
 class LiteLLMModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
     `style` "completion" sends the messages' contents, without roles, as one transcript that the
-    model goes on with. `constrain` says what decoding may be held to: a "grammar" (and a schema),
+    model goes on with; a call with tools is sent as a chat even so, since only chats have them.
+    `constrain` says what decoding may be held to: a "grammar" (and a schema),
     a "schema" where the provider has that, or "none". `timeout` (seconds) is for the whole call.
 
     A key that isn't given comes from the provider's own environment variable, also with a custom
@@ -48,7 +51,7 @@ class LiteLLMModel:
         *,
         api_base: str | None = None,
         api_key: str | None = None,
-        style: Literal["chat", "completion"] = "chat",
+        style: Style = "chat",
         constrain: Literal["grammar", "schema", "none"] = "schema",
         temperature: float | None = 0.0,
         max_output_tokens: int = 512,
@@ -66,7 +69,7 @@ class LiteLLMModel:
         self.seed = seed
         self.extra_body = dict(extra_body or {})
         self._api_key = api_key
-        self._found: providers.Route | None = None
+        self._routes: dict[Style, providers.Route] = {}
         self._client: AsyncOpenAI | None = None
 
     async def complete(
@@ -81,12 +84,13 @@ class LiteLLMModel:
         grammar: str | None = None,
     ) -> Completion:
         """One call, one attempt. Raises `ModelError`, with `retry_after` where the provider gave it."""
-        litellm, route = providers.load_litellm(), self._route()
+        style: Style = "chat" if tools else self.style
+        litellm, route = providers.load_litellm(), self._route(style)
         from openai import OpenAIError  # the root of whatever litellm raises
 
-        sent = messages if self.style == "chat" else [Message("user", wire.to_transcript(messages))]
+        sent = messages if style == "chat" else [Message("user", wire.to_transcript(messages))]
         request = {
-            **self._constraint(route, schema, grammar),
+            **self._constraint(route, style, schema, grammar),
             "messages": wire.to_chat(sent),
             "stop": list(stop) or None,
             "max_tokens": self.max_output_tokens if max_tokens is None else max_tokens,
@@ -100,11 +104,11 @@ class LiteLLMModel:
         except OpenAIError as error:
             # Not chained: what a provider says may repeat the key.
             raise failures.to_model_error(error, self.name, timeout=self.timeout, secrets=self._secrets()) from None
-        return self._read(response, messages, tools or ())
+        return self._read(response, style, messages, tools or ())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        self._route()
+        self._route(self.style)
         if self._api_key is None and self.api_base is None:
             providers.check_key(self.name)
 
@@ -118,10 +122,10 @@ class LiteLLMModel:
             if not self._sharing:
                 await providers.close_shared_pool()
 
-    def _route(self) -> providers.Route:
-        if self._found is None:
-            self._found = providers.find_route(self.name, self.api_base, self._api_key, self.style)
-        return self._found
+    def _route(self, style: Style) -> providers.Route:
+        if style not in self._routes:
+            self._routes[style] = providers.find_route(self.name, self.api_base, self._api_key, style)
+        return self._routes[style]
 
     def _settings(self, route: providers.Route) -> dict[str, Any]:
         """The arguments of litellm that are the same for every call."""
@@ -144,19 +148,19 @@ class LiteLLMModel:
         return {**settings, "api_key": route.api_key or "none", "client": self._client}
 
     def _constraint(
-        self, route: providers.Route, schema: Mapping[str, Any] | None, grammar: str | None
+        self, route: providers.Route, style: Style, schema: Mapping[str, Any] | None, grammar: str | None
     ) -> dict[str, Any]:
         """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
         body, by_grammar = dict(self.extra_body), self.constrain == "grammar"
         if grammar is not None and by_grammar:
             body["grammar"] = grammar
-        elif schema is not None and by_grammar and self.style == "completion":
+        elif schema is not None and by_grammar and style == "completion":
             body["json_schema"] = dict(schema)  # llama.cpp's own field: this endpoint has no response_format
         elif schema is not None and self.constrain != "none" and (route.takes_schema or by_grammar):
             return {"response_format": wire.to_response_format(schema), "extra_body": body or None}
         return {"extra_body": body or None}
 
-    def _read(self, response: Any, messages: Sequence[Message], tools: Sequence[Tool]) -> Completion:
+    def _read(self, response: Any, style: Style, messages: Sequence[Message], tools: Sequence[Tool]) -> Completion:
         if not response.choices:
             raise ModelError(f"{self.name!r} sent an answer without choices", retryable=True)
         choice, counted = response.choices[0], getattr(response, "usage", None)
@@ -165,18 +169,18 @@ class LiteLLMModel:
         source: Literal["provider", "estimated"] = "provider"
         # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
         if not usage.input_tokens or ((text or calls) and not usage.output_tokens):
-            usage, source, counted = self._estimate(messages, tools, text, calls), "estimated", None
-        cost = providers.price(self._route(), usage, counted)
+            usage, source, counted = self._estimate(style, messages, tools, text, calls), "estimated", None
+        cost = providers.price(self._route(style), usage, counted)
         receipt = Receipt(billed=usage, cost_usd=cost, usage_source=source)
         return Completion(text, usage, choice.finish_reason or "stop", calls, receipt)
 
     def _estimate(
-        self, messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]
+        self, style: Style, messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]
     ) -> Usage:
-        if self.style == "completion":
+        if style == "completion":
             return wire.estimate_transcript(messages, text)
         return wire.estimate_chat(messages, tools, text, calls)
 
     def _secrets(self) -> list[str]:
-        known = (self._api_key, self._route().api_key)
+        known = (self._api_key, self._route(self.style).api_key)
         return [secret for secret in known if secret]

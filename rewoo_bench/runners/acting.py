@@ -1,4 +1,4 @@
-"""What every architecture does alike: call a tool by its text argument, read an answer."""
+"""What every architecture does alike: call a tool, read an action, read an answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rewoo_bench.errors import ActionError, ToolError
-from rewoo_bench.runners.plan import closing_bracket, read_argument
+from rewoo_bench.runners.arguments import Arguments, read_call, show_call, to_model, write_call
 from rewoo_bench.types import Completion, StopReason, Tool
 
 NO_RESULTS = "No results."
 _ACTION = re.compile(r"Action(?:\s*\d+)?[\s*]*:[\s*`]*([^\W\d]\w*)[\s*`]*\[")  # with or without Markdown's signs
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
+
+_CITATION = re.compile(r"\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
+_CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,17 @@ class Observation:
     failed: bool = False
 
 
-async def call_tool(tool: Tool, argument: str) -> Observation:
-    """The tool's answer to a text argument; a fault of the tool or the argument is an answer too."""
+async def call_tool(tool: Tool, arguments: Arguments) -> Observation:
+    """The tool's answer; a fault of the tool or of its arguments is an answer too."""
     try:
-        text = await tool(read_argument(tool, argument))
+        fitting = to_model(tool, arguments)
     except ValidationError as error:
-        return Observation(f"ERROR: {argument[:80]!r} doesn't fit {tool.name}: {error.errors()[0]['msg']}", failed=True)
+        fault = error.errors()[0]
+        field = f"{fault['loc'][0]}: " if isinstance(arguments, dict) and fault["loc"] else ""
+        shown = show_call(arguments)[:80]
+        return Observation(f"ERROR: {shown!r} doesn't fit {tool.name}: {field}{fault['msg']}", failed=True)
+    try:
+        text = await tool(fitting)
     except ToolError as error:
         return Observation(f"ERROR: {error}", failed=True)
     return Observation(text.strip() or NO_RESULTS)
@@ -43,18 +51,18 @@ class Action:
 
     thought: str
     tool: str
-    argument: str
+    arguments: Arguments
 
     def render(self) -> str:
         """The turn as it goes into the trace: without what a model may have invented after it."""
-        return f"Thought: {self.thought}\nAction: {self.tool}[{self.argument}]"
+        return f"Thought: {self.thought}\nAction: {self.tool}[{write_call(self.arguments)}]"
 
 
 def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     """The first action of a turn. Raises `ActionError`, told so that the model can mend it.
 
     >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
-    Action(thought='I know it.', tool='Finish', argument='Rome')
+    Action(thought='I know it.', tool='Finish', arguments='Rome')
     """
     names = {name.casefold(): name for name in actions}
     match = _ACTION.search(text)
@@ -62,13 +70,13 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
     if match[1].casefold() not in names:
         raise ActionError(f"There is no action {match[1]!r}. The actions are: {', '.join(actions)}.")
-    argument = " ".join(text[match.end() : closing_bracket(text, match.end(), len(text))].split())
-    if not argument:
+    arguments, _ = read_call(text, match.end(), len(text))
+    if not arguments:
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
     before = text[: match.start()]  # what comes after the action may be invented
     thought = _THOUGHT.search(before)
     return Action(
-        " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], argument
+        " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], arguments
     )
 
 
@@ -85,6 +93,24 @@ def read_answer(text: str) -> str:
 def names_answer(text: str) -> bool:
     """Whether a reply has an `Answer:`, or was cut before it."""
     return _ANSWER.search(text) is not None
+
+
+def citations(answer: str, evidence: Mapping[str, str]) -> tuple[str, dict[str, list[str]]]:
+    """The answer without its citations `[#E2]`, and which slots they named: those there are, and others.
+
+    >>> citations("Copenhagen [#E4] [#E9]", {"E4": "Born in Copenhagen."})
+    ('Copenhagen', {'cited': ['E4'], 'unknown': ['E9']})
+    """
+    named = [f"E{int(number)}" for number in _CITED.findall(" ".join(_CITATION.findall(answer)))]
+    slots = list(dict.fromkeys(named))
+    cited = [slot for slot in slots if slot in evidence]
+    unknown = [slot for slot in slots if slot not in evidence]
+    return _CITATION.sub("", answer).strip(), {"cited": cited, "unknown": unknown}
+
+
+def gives_up(answer: str) -> bool:
+    """Whether a solver says that it doesn't know, as its prompt tells it to where evidence is missing."""
+    return answer.strip(" .").casefold() == "unknown"
 
 
 def answered(answer: str, completion: Completion) -> tuple[str | None, StopReason]:

@@ -1,16 +1,20 @@
-"""What a model may write, as GBNF grammars for models that can constrain their decoding.
+"""What a model may write, for models that can constrain their decoding: GBNF grammars and a JSON Schema.
 
-A grammar says nothing that the prompt doesn't: it keeps a small model in the form that every
-reader here expects, for all architectures alike. Format: llama.cpp, grammars/README.md.
+They say nothing that the prompt doesn't: they keep a small model in the form that every reader
+here expects, for all architectures alike. Format of grammars: llama.cpp, grammars/README.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rewoo_bench.types import Tool
 
 # Lengths are bounded, since a small model that can't stop writes until its output limit.
 _THOUGHT = "[^\\n#\\[\\]]{1,120}"
 _ANSWER = "[^\\n]{1,120}"
+_LONGEST_THOUGHT, _LONGEST_ARGUMENT = 120, 160
 
 
 def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
@@ -42,17 +46,73 @@ def _argument(number: int) -> str:
     return f"( {text} | {earlier} ){{1,160}}"
 
 
-def action_grammar(actions: Iterable[str]) -> str:
-    """One ReAct turn: a thought, and an action with one argument."""
+def action_grammar(actions: Iterable[str], *, thought: bool = True) -> str:
+    """One turn of an agent: a thought where wanted, and an action with one argument."""
     names = " | ".join(f'"{action}["' for action in actions)
-    return (
-        f'root ::= "Thought: " thought "\\nAction: " ( {names} ) argument "]"\n'
-        f"thought ::= [^\\n]{{1,300}}\n"
-        f"argument ::= [^\\n\\[\\]]{{1,160}}"
-    )
+    before = '"Thought: " [^\\n]{1,300} "\\n" ' if thought else ""
+    return f'root ::= {before}"Action: " ( {names} ) argument "]"\nargument ::= [^\\n\\[\\]]{{1,160}}'
+
+
+def plan_or_answer_grammar(max_steps: int) -> str:
+    """`Plan:` and numbered lines in words, or `Answer: …`."""
+    item = "[^\\n]{1,120}"
+    rules = [f'root ::= "Answer: " {_ANSWER} | "Plan:\\n" i1']
+    for number in range(1, max_steps + 1):
+        more = f' ("\\n" i{number + 1})?' if number < max_steps else ""
+        rules.append(f'i{number} ::= "{number}. " {item}{more}')
+    return "\n".join(rules)
 
 
 def answer_grammar(*, thought: bool = False) -> str:
     """`Answer: …` on one line, after a `Thought: …` where wanted."""
     before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
     return f'root ::= {before}"Answer: " {_ANSWER}'
+
+
+def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
+    """A plan in the JSON notation, each step with the arguments of its tool.
+
+    The list stands in an object, since providers' structured outputs want an object at the root.
+    """
+    steps = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": max_steps,
+        "items": {"anyOf": [_step(t) for t in tools.values()]},
+    }
+    shared: dict[str, Any] = {}
+    for tool in tools.values():
+        shared |= tool.arguments.model_json_schema().get("$defs", {})
+    return {
+        **({"$defs": shared} if shared else {}),
+        "title": "Plan",
+        "type": "object",
+        "properties": {"steps": steps},
+        "required": ["steps"],
+        "additionalProperties": False,
+    }
+
+
+def _step(tool: Tool) -> dict[str, Any]:
+    arguments = tool.arguments.model_json_schema()
+    args = {
+        "type": "object",
+        "properties": {name: _value(about) for name, about in arguments.get("properties", {}).items()},
+        "required": arguments.get("required", []),
+        "additionalProperties": False,
+    }
+    id_ = {"type": "string", "pattern": "^E[1-9][0-9]?$"}
+    fields = {
+        "id": id_,
+        "thought": {"type": "string", "maxLength": _LONGEST_THOUGHT},
+        "tool": {"const": tool.name},
+        "args": args,
+        "depends_on": {"type": "array", "items": id_},
+    }
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def _value(about: Mapping[str, Any]) -> dict[str, Any]:
+    """A field's own schema, or text that names an earlier step."""
+    text = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
+    return text if about.get("type") == "string" else {"anyOf": [dict(about), text]}

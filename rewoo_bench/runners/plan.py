@@ -1,50 +1,55 @@
-"""A plan: its reading, its validation and its order. Knows no model.
+"""A plan: steps, what they wait for, and how evidence takes its place in them. Knows no model.
 
-    Plan: Find who designed the tower.
-    #E1 = Search[Kuala Lumpur Tower]
-    Plan: Find where that architect was born.
-    #E2 = LLM[Where was the architect born? Context: #E1]
+    PlanStep(id="E2", tool="LLM", args="Where was {{E1}} born?", depends_on=("E1",))
 
-reads as
-
-    Plan(steps=(Step(id="E1", tool="Search", argument="Kuala Lumpur Tower", thought=…), …))
-
-Reading is tolerant where the intent is plain; validation after it is strict and finds all
-faults at once. Source of the notation: Xu et al. 2023, arXiv 2305.18323, section 2.
+A step's reference to an earlier one is written `{{E1}}` here, whatever the notation was
+(notations.py). A `Plan` may be unsound: checks.py says how. Source of the idea: Xu et al. 2023,
+arXiv 2305.18323, section 2.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from rewoo_bench.errors import PlanError
-from rewoo_bench.types import Tool
+from rewoo_bench.runners.arguments import Arguments, map_strings, show_call
 
-REFERENCE = re.compile(r"#E(\d{1,9})(?!\d)")
-# With or without Markdown's signs.
-_STEP = re.compile(r"(?:^[ *`-]+)?#E(\d{1,9})[\s*`]*=[\s*`]*([^\W\d]\w*)[\s*`]*\[", re.MULTILINE)
-_THOUGHT = re.compile(r"\bPlan(?:\s*\d+)?\s*:(.*)", re.DOTALL)
+# `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
+_ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)
+_REFERENCE = re.compile(r"\{\{E(\d{1,9})\}\}", re.ASCII)
 
 
 class PlanStep(BaseModel):
-    """One tool call of a plan. `argument` may hold `#E1` for what step E1 will find."""
+    """One tool call of a plan. `args` is text, the tool's first field, or fields by name.
+
+    `depends_on` holds every step whose evidence is waited for: those that `args` names, and any
+    others that were asked for.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     tool: str
-    argument: str
+    args: Arguments
+    depends_on: tuple[str, ...] = ()
     thought: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _canonical(cls, values: dict[str, Any]) -> dict[str, Any]:
+        args = map_strings(values.get("args", ""), canonical)
+        needs = {*values.get("depends_on", ()), *references(args)}
+        thought = " ".join(str(values.get("thought", "")).split())
+        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": _encodable(thought)}
+
     @property
-    def references(self) -> tuple[str, ...]:
-        """Ids of the steps whose evidence the argument needs, each once, in order."""
-        return tuple(dict.fromkeys(f"E{int(number)}" for number in REFERENCE.findall(self.argument)))
+    def call(self) -> str:
+        """The step as a reader wants it: `LLM[Where was #E1 born?]`."""
+        return f"{self.tool}[{as_text(show_call(self.args))}]"
 
 
 class Plan(BaseModel):
@@ -56,103 +61,61 @@ class Plan(BaseModel):
 
     def dependencies(self) -> dict[str, set[str]]:
         """Step id -> ids of the steps it waits for."""
-        return {step.id: set(step.references) for step in self.steps}
+        return {step.id: set(step.depends_on) for step in self.steps}
 
-    def render(self) -> str:
-        """The plan in the text notation; reads back equal."""
-        return "\n".join(f"Plan: {step.thought}\n#{step.id} = {step.tool}[{step.argument}]" for step in self.steps)
+    def levels(self) -> dict[str, int]:
+        """Step id -> length of the longest chain of steps that it waits for. Raises `CycleError`."""
+        dependencies = self.dependencies()
+        depth: dict[str, int] = {}
+        for id_ in TopologicalSorter(dependencies).static_order():
+            depth[id_] = max((depth[before] + 1 for before in dependencies[id_]), default=0)
+        return depth
 
-
-def parse_plan(text: str) -> Plan:
-    """The plan in a planner's text. Raises `PlanError` where there is no step in it."""
-    steps = []
-    starts = list(_STEP.finditer(text))
-    position = 0
-    for index, match in enumerate(starts):
-        limit = starts[index + 1].start() if index + 1 < len(starts) else len(text)
-        end = closing_bracket(text, match.end(), limit)
-        if end == len(text):
-            raise PlanError([f"the plan ends in the middle of #E{int(match[1])}"])
-        thought = _THOUGHT.search(text[position : match.start()])
-        steps.append(
-            PlanStep(
-                id=f"E{int(match[1])}",
-                tool=match[2],
-                argument=" ".join(text[match.end() : end].split()),
-                thought=" ".join(thought[1].split()) if thought else "",
-            )
-        )
-        position = min(end + 1, limit)
-    if not steps:
-        raise PlanError(["no step found; a step is a line such as '#E1 = Search[title]'"])
-    return Plan(steps=tuple(steps))
+    def leaves(self) -> list[str]:
+        """Ids of the steps that no other step waits for: what the plan is for."""
+        needed = {before for step in self.steps for before in step.depends_on}
+        return [step.id for step in self.steps if step.id not in needed]
 
 
-def closing_bracket(text: str, start: int, limit: int) -> int:
-    """Where the argument that starts at `start` ends: its own `]`, else the end of its line.
+def canonical(text: str) -> str:
+    """A text with its references (`#E1`, `{E1}`, `{{ E1 }}`) as `{{E1}}`; again, it stays as it is."""
+    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", _encodable(text))
 
-    Brackets inside the argument are balanced; where they aren't, the line's last `]` is taken.
+
+def as_text(text: str) -> str:
+    """A text with its references as `#E1`, but where a digit follows."""
+    return re.sub(r"\{\{(E\d{1,9})\}\}(?!\d)", r"#\1", text)
+
+
+def references(value: Any) -> tuple[str, ...]:
+    """Ids of the steps that a canonical JSON value names, each once, in order."""
+    return tuple(dict.fromkeys(f"E{number}" for text in _strings(value) for number in _REFERENCE.findall(text)))
+
+
+def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
+    """`args` with every reference replaced by its evidence, once, nested values included.
+
+    Evidence is data: a reference inside it stays as it is.
     """
-    depth = 1
-    for position in range(start, limit):
-        depth += {"[": 1, "]": -1}.get(text[position], 0)
-        if depth == 0:
-            return position
-    line_end = text.find("\n", start, limit)
-    line_end = limit if line_end < 0 else line_end
-    last = text.rfind("]", start, line_end)
-    return last if last >= 0 else line_end
+    filled: Arguments = map_strings(
+        args, lambda text: _REFERENCE.sub(lambda match: evidence.get(f"E{match[1]}", match[0]), text)
+    )
+    return filled
 
 
-def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None = None) -> list[str]:
-    """Everything that keeps a plan from being run, a sentence each; empty for a sound plan."""
-    ids = [step.id for step in plan.steps]
-    faults = [f"#{id_} is defined more than once" for id_ in dict.fromkeys(ids) if ids.count(id_) > 1]
-    if max_steps is not None and len(ids) > max_steps:
-        faults.append(f"the plan has {len(ids)} steps, at most {max_steps} are allowed")
-    for step in plan.steps:
-        faults += _step_faults(step, set(ids), tools)
-    cycle = _cycle(plan)
-    if cycle:
-        faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
-    return faults
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
-def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
-    faults = [f"#{step.id} uses #{ref}, which no step defines" for ref in step.references if ref not in ids]
-    if step.tool not in tools:
-        return [*faults, f"#{step.id} uses the unknown tool {step.tool!r}; the tools are: {', '.join(tools)}"]
-    if not step.argument.strip():
-        faults.append(f"#{step.id} has an empty argument")
-    elif not step.references:  # an argument that waits for evidence can only be checked with it
-        try:
-            read_argument(tools[step.tool], step.argument)
-        except ValidationError as error:
-            faults.append(f"#{step.id}: {step.argument!r} doesn't fit {step.tool}: {error.errors()[0]['msg']}")
-    return faults
+def _number(id_: str) -> tuple[int, str]:
+    digits = id_.removeprefix("E")
+    return (int(digits) if digits.isdecimal() else 0, id_)
 
 
-def _cycle(plan: Plan) -> list[str]:
-    try:
-        TopologicalSorter(plan.dependencies()).prepare()
-    except CycleError as error:
-        return [str(node) for node in error.args[1]]
-    return []
-
-
-def read_argument(tool: Tool, argument: str) -> BaseModel:
-    """The text between a call's brackets as the tool's arguments: its first field.
-
-    Raises pydantic's `ValidationError`.
-    """
-    first = next(iter(tool.arguments.model_fields))
-    values: dict[str, Any] = {first: argument}
-    return tool.arguments.model_validate(values)
-
-
-def substitute(argument: str, evidence: Mapping[str, str]) -> str:
-    """`argument` with every placeholder replaced by its evidence, once.
-
-    Evidence is data: a placeholder inside it stays as it is.
-    """
-    return REFERENCE.sub(lambda match: evidence.get(f"E{int(match[1])}", match[0]), argument)
+def _encodable(text: str) -> str:
+    """Half of a surrogate pair, which no file can hold, becomes `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -32,10 +32,10 @@ Exemplar = tuple[Message, ...]
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of an architecture by name, and its exemplars for one style of question."""
+    """The prompts of an architecture by name, and the exemplars of each for one style of question."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    exemplars: Sequence[Exemplar] = ()
+    exemplars: Mapping[str, Sequence[Exemplar]] = field(default_factory=dict)
 
     def system(self, name: str, **values: object) -> Message:
         """The prompt `name`, filled in, as the system message."""
@@ -51,15 +51,9 @@ class Prompts:
             known = ", ".join(f"${value}" for value in values) or "none"
             raise SpecError(f"prompt {name!r}: placeholder {error}; known placeholders: {known}") from None
 
-    def shots(self) -> list[Message]:
-        """All exemplars, one after the other, as messages."""
-        return [message for exemplar in self.exemplars for message in exemplar]
-
-    def extra_shots(self, name: str) -> list[Message]:
-        """The exemplars in the prompt file `name`, as messages; none where the architecture has no such file."""
-        if name not in self.texts:
-            return []
-        return [message for exemplar in parse_exemplars(self.texts[name], name) for message in exemplar]
+    def shots(self, name: str) -> list[Message]:
+        """The exemplars of the prompt `name`, one after the other, as messages; none where it has none."""
+        return [message for exemplar in self.exemplars.get(name, ()) for message in exemplar]
 
     @property
     def digest(self) -> str:
@@ -67,18 +61,26 @@ class Prompts:
         digest = sha256()
         for name in sorted(self.texts):
             digest.update(f"{name}\0{self.texts[name]}\0".encode())
-        for message in self.shots():
-            digest.update(f"{message.role}\0{message.content}\0".encode())
+        for name in sorted(self.exemplars):
+            digest.update(f"{name}\0".encode())
+            for message in self.shots(name):
+                digest.update(f"{message.role}\0{message.content}\0".encode())
         return digest.hexdigest()
 
 
 def read_prompts(
-    folder: Path, prompts: Mapping[str, str], exemplars: str | None = None, limit: int | None = None
+    folder: Path,
+    prompts: Mapping[str, str],
+    exemplars: Mapping[str, str] | None = None,
+    limit: int | None = None,
 ) -> Prompts:
-    """The prompt files and one exemplar file of a folder. Raises `SpecError`."""
+    """The prompt files of a folder, and an exemplar file for some of them. Raises `SpecError`."""
     texts = {name: _read(folder / file) for name, file in prompts.items()}
-    shots = parse_exemplars(_read(folder / exemplars), str(folder / exemplars)) if exemplars else ()
-    return Prompts(texts, shots[:limit])
+    shots = {
+        name: parse_exemplars(_read(folder / file), str(folder / file))[:limit]
+        for name, file in (exemplars or {}).items()
+    }
+    return Prompts(texts, shots)
 
 
 def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:
@@ -106,9 +108,27 @@ def describe_tools(tools: Mapping[str, Tool]) -> str:
     """The tools as a prompt shows them: `Search[query]: what it does`, a line each."""
     lines = []
     for tool in tools.values():
-        names = ", ".join(tool.arguments.model_fields)
-        lines.append(f"{tool.name}[{names}]: {tool.description}")
+        lines.append(f"{tool.name}[{', '.join(tool.arguments.model_fields)}]: {tool.description}")
     return "\n".join(lines)
+
+
+def describe_schemas(tools: Mapping[str, Tool]) -> str:
+    """The tools with the fields of their arguments, for calls in JSON:
+
+    Search {"query": string (a page's title)}: what it does
+    """
+    lines = []
+    for tool in tools.values():
+        schema = tool.arguments.model_json_schema()
+        required = schema.get("required", ())
+        fields = [_field(name, about, name in required) for name, about in schema.get("properties", {}).items()]
+        lines.append(f"{tool.name} {{{', '.join(fields)}}}: {tool.description}")
+    return "\n".join(lines)
+
+
+def _field(name: str, about: Mapping[str, object], required: bool) -> str:
+    kind = str(about.get("type", "value")) + ("" if required else " or nothing")
+    return f'"{name}": {kind}' + (f" ({about['description']})" if "description" in about else "")
 
 
 def _read(path: Path) -> str:

@@ -9,32 +9,18 @@ Yao et al. 2022, arXiv 2210.03629. The text form, for any model:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pydantic import BaseModel, ConfigDict, Field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.place import at
-from rewoo_bench.runners.acting import call_tool, parse_action
+from rewoo_bench.runners.acting import Action, parse_action, read_answer
 from rewoo_bench.runners.grammars import action_grammar
 from rewoo_bench.runners.prompts import Prompts, describe_tools
-from rewoo_bench.tokens import truncate
+from rewoo_bench.runners.turns import ReActSettings, Turns
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
 FINISH = "Finish"
-
-
-class ReActSettings(BaseModel):
-    """The `[settings]` table of a ReAct architecture."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    max_steps: int = Field(default=8, ge=1)
-    """Turns, repair turns included."""
-    max_repairs: int = Field(default=1, ge=0)
-    """Unparsable turns that are told so; the next one ends the question."""
-    observation_tokens: int = Field(default=200, ge=1)
-    """An observation is cut to so many tokens."""
 
 
 class ReAct:
@@ -46,36 +32,66 @@ class ReAct:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
+        if self.settings.shorten == "llm":
+            prompts.fill("summary")
 
-    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
-        """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
+    async def run(
+        self, question: str, *, model: Model, tools: Mapping[str, Tool], before: Sequence[Step] = ()
+    ) -> Trajectory:
+        """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`.
+
+        `before` is what was done already, shown to the model as turns of its own.
+        """
+        actions = dict.fromkeys([*tools, FINISH])
+        grammar = action_grammar(actions)
+        turns = Turns(self.settings, tools, model, self.prompts)
         messages = [
             self.prompts.system("agent", tools=describe_tools(tools), max_steps=self.settings.max_steps),
-            *self.prompts.shots(),
+            *self.prompts.shots("agent"),
             Message("user", f"Question: {question}"),
+            *(message for step in before for message in _as_turn(step)),
         ]
-        actions = [*tools, FINISH]
-        grammar = action_grammar(actions)
-        steps: list[Step] = []
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with at(f"turn {turn}"):
                 completion = await model.complete(messages, role="agent", stop=["\nObservation"], grammar=grammar)
                 text = completion.text.strip()
                 try:
-                    action = parse_action(text, dict.fromkeys(actions))
+                    action = parse_action(text, actions)
                 except ActionError as error:
-                    steps.append(Step(str(turn), thought=text, observation=str(error), failed=True))
+                    turns.keep(Step(str(turn), thought=text, observation=str(error), failed=True))
                     if repairs == self.settings.max_repairs:
-                        return Trajectory(None, "unparsable", tuple(steps))
+                        return turns.end(None, "unparsable")
                     repairs += 1
                     messages += [Message("assistant", text), Message("user", f"Observation: {error}")]
                     continue
                 if action.tool == FINISH:
-                    steps.append(Step(str(turn), action.thought, FINISH, action.argument))
-                    return Trajectory(action.argument, "answered", tuple(steps))
-                observation = await call_tool(tools[action.tool], action.argument)
-            seen, _ = truncate(observation.text, self.settings.observation_tokens)
-            steps.append(Step(str(turn), action.thought, action.tool, action.argument, seen, observation.failed))
+                    answer = str(action.arguments)
+                    turns.keep(Step(str(turn), action.thought, FINISH, answer))
+                    return turns.end(answer, "answered")
+                step = await turns.act(str(turn), action.tool, action.arguments, action.thought)
+            seen = turns.keep(step) + turns.warning(turn)
             messages += [Message("assistant", action.render()), Message("user", f"Observation: {seen}")]
-        return Trajectory(None, "step_limit", tuple(steps))
+        partial = await self._partial_answer(messages, model) if self.settings.partial_answer else None
+        return turns.end(partial, "step_limit")
+
+    async def _partial_answer(self, messages: list[Message], model: Model) -> str | None:
+        """The best answer that the trace allows, asked for when no turn is left."""
+        last = messages[-1]
+        told = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
+        with at("partial answer"):
+            completion = await model.complete(
+                [*messages[:-1], replace(last, content=told)],
+                role="agent",
+                stop=["\nObservation"],
+                grammar=action_grammar([FINISH]),
+            )
+        try:
+            return str(parse_action(completion.text, {FINISH: None}).arguments)
+        except ActionError:
+            return read_answer(completion.text) or None
+
+
+def _as_turn(step: Step) -> tuple[Message, Message]:
+    action = Action(step.thought, step.tool or "", step.argument)
+    return Message("assistant", action.render()), Message("user", f"Observation: {step.observation}")

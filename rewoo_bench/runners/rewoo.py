@@ -8,19 +8,22 @@ answer   = solver(question, plan, evidence)  one model call
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.errors import PlanError
+from rewoo_bench.events import emit
 from rewoo_bench.place import at
-from rewoo_bench.runners.acting import answered, read_answer
-from rewoo_bench.runners.grammars import answer_grammar, plan_grammar
-from rewoo_bench.runners.plan import Plan, parse_plan, plan_faults
-from rewoo_bench.runners.prompts import Prompts, describe_tools
+from rewoo_bench.runners.acting import answered, citations, read_answer
+from rewoo_bench.runners.checks import TooLong, read_checked
+from rewoo_bench.runners.evidence import Border, Shorten
+from rewoo_bench.runners.grammars import answer_grammar, plan_grammar, plan_schema
+from rewoo_bench.runners.notations import Notation
+from rewoo_bench.runners.plan import Plan
+from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
 from rewoo_bench.runners.worker import Schedule, Worker
-from rewoo_bench.tokens import count_tokens, truncate
-from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
 
 class ReWOOSettings(BaseModel):
@@ -28,17 +31,44 @@ class ReWOOSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    notation: Notation = "text"
+    """How the planner writes."""
     max_steps: int = Field(default=8, ge=1)
-    """Steps of a plan; a longer plan is broken."""
+    """Steps of a plan."""
+    too_long: TooLong = "reject"
+    """A longer plan is broken, or loses its last steps."""
     max_replans: int = Field(default=1, ge=0)
     """New planner calls after a broken plan."""
+    invalid_plan: Literal["stop", "solve"] = "stop"
+    """Where every plan was broken: the question ends, or the solver answers without evidence."""
     schedule: Schedule = "ready"
     failed_input: Literal["skip", "pass"] = "skip"
     """A step whose input failed is not run, or gets the error's text."""
+    shorten: Shorten = "truncate"
+    """How evidence that is too long is shortened."""
     slot_tokens: int = Field(default=200, ge=1)
-    """Evidence of one step is cut to so many tokens."""
+    """Evidence of one step is shortened to so many tokens."""
     map_tokens: int = Field(default=1500, ge=1)
-    """Evidence that the solver sees is cut to so many tokens, shared by all slots."""
+    """Evidence that the solver sees is shortened to so many tokens, shared by all slots."""
+
+
+@dataclass
+class Gathered:
+    """What there is before the solver is asked: every draft with its faults, the plan that ran, and what it found."""
+
+    border: Border
+    plan: Plan | None = None
+    worker: Worker | None = None
+    drafts: list[dict[str, Any]] = field(default_factory=list)
+    dropped_steps: int = 0
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.worker.steps if self.worker else ()
+
+    def notes(self) -> dict[str, Any]:
+        """For the trace."""
+        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.border.cuts}
 
 
 class ReWOO:
@@ -51,79 +81,109 @@ class ReWOO:
         self.settings = settings or ReWOOSettings()
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("solver")
+        if self.settings.shorten == "llm":
+            prompts.fill("summary")
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
-        """Answers a question; a plan that stays broken ends it as `invalid_plan`."""
-        drafts: list[dict[str, Any]] = []
-        plan = await self._plan(question, model, tools, drafts)
-        replans = len(drafts) - 1
-        if plan is None:
-            return Trajectory(None, "invalid_plan", replans=replans, notes={"drafts": drafts})
-        worker = Worker(plan, tools, slot_tokens=self.settings.slot_tokens, failed_input=self.settings.failed_input)
-        await worker.run(self.settings.schedule)
-        evidence = self._cut_map(worker.evidence)
-        completion = await self._solve(question, plan, evidence, model)
-        answer, stop_reason = answered(read_answer(completion.text), completion)
+        """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
+        gathered = await self.gather(question, model, tools)
+        if gathered.plan is None and self.settings.invalid_plan == "stop":
+            return Trajectory(None, "invalid_plan", replans=len(gathered.drafts) - 1, notes=gathered.notes())
+        return await self.solve(question, gathered, model)
+
+    async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> Gathered:
+        """Planner and Worker: a sound plan, if one was written, and its evidence."""
+        gathered = Gathered(Border(self.settings.shorten, model, self.prompts))
+        gathered.plan = await self._plan(question, model, tools, gathered)
+        if gathered.plan is not None:
+            gathered.worker = Worker(
+                gathered.plan,
+                tools,
+                gathered.border,
+                slot_tokens=self.settings.slot_tokens,
+                failed_input=self.settings.failed_input,
+            )
+            await gathered.worker.run(self.settings.schedule)
+        return gathered
+
+    async def solve(self, question: str, gathered: Gathered, model: Model) -> Trajectory:
+        """The Solver: question, plan and evidence in one call."""
+        evidence = await self._evidence(gathered)
+        found = _solver_lines(gathered.plan, evidence) if gathered.plan else "No plan could be run: no evidence."
+        messages = [
+            self.prompts.system("solver"),
+            *self.prompts.shots("solver"),
+            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
+        ]
+        emit("solver_started")
+        with at("solver"):
+            completion = await model.complete(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
+        text, cited = citations(read_answer(completion.text), evidence)
+        answer, stop_reason = answered(text, completion)
+        emit("answered", answer=answer)
         return Trajectory(
             answer,
             stop_reason,
-            steps=worker.steps,
-            plan=[step.model_dump() for step in plan.steps],
+            gathered.steps,
+            plan=[step.model_dump(mode="json") for step in gathered.plan.steps] if gathered.plan else None,
             evidence=evidence,
-            replans=replans,
-            notes={"drafts": drafts, "cut": sorted(worker.cut), "solver": completion.text},
+            replans=len(gathered.drafts) - 1,
+            notes={**gathered.notes(), "citations": cited, "solver": completion.text},
         )
 
-    async def _plan(
-        self, question: str, model: Model, tools: Mapping[str, Tool], drafts: list[dict[str, Any]]
-    ) -> Plan | None:
-        """The first sound plan of at most 1 + `max_replans` drafts; each draft is noted with its faults."""
-        limit = self.settings.max_steps
-        messages = [
-            self.prompts.system("planner", tools=describe_tools(tools), max_steps=limit),
-            *self.prompts.shots(),
-            Message("user", f"Question: {question}"),
-        ]
-        grammar = plan_grammar(tools, limit)
+    async def _plan(self, question: str, model: Model, tools: Mapping[str, Tool], gathered: Gathered) -> Plan | None:
+        """The first sound plan of at most 1 + `max_replans` drafts."""
+        messages = self._planner_messages(question, tools)
         for attempt in range(1 + self.settings.max_replans):
+            emit("planner_started", attempt=attempt)
             with at(f"planner {attempt}"):
-                completion = await model.complete(messages, role="planner", stop=["\nQuestion:"], grammar=grammar)
-            faults: list[str] = []
-            try:
-                plan = parse_plan(completion.text)
-                faults = plan_faults(plan, tools, max_steps=limit)
-            except PlanError as error:
-                faults = list(error.faults)
-            drafts.append({"text": completion.text, "faults": faults})
-            if not faults:
+                completion = await model.complete(
+                    messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools)
+                )
+            plan, faults, gathered.dropped_steps = read_checked(
+                completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long
+            )
+            gathered.drafts.append({"text": completion.text, "faults": faults})
+            if plan is not None and not faults:
+                emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
                 return plan
+            emit("plan_rejected", faults=faults)
             messages += [Message("assistant", completion.text), _complaint(question, faults)]
         return None
 
-    def _cut_map(self, evidence: Mapping[str, str]) -> dict[str, str]:
-        """The evidence within `map_tokens`: where it is too much, every slot gets an equal share."""
-        sizes = sum(count_tokens(text) for text in evidence.values())
-        if sizes <= self.settings.map_tokens:
-            return dict(evidence)
-        share = max(1, self.settings.map_tokens // len(evidence))
-        return {id_: truncate(text, share)[0] for id_, text in evidence.items()}
-
-    async def _solve(self, question: str, plan: Plan, evidence: Mapping[str, str], model: Model) -> Completion:
-        first: dict[str, str] = {}  # evidence -> the slot where it stands; what was found twice is sent once
-        lines = []
-        for step in plan.steps:
-            text = evidence[step.id]
-            slot = first.setdefault(text, step.id)
-            shown = text if slot == step.id else f"the same as #{slot}"
-            lines.append(f"Plan: {step.thought}\n#{step.id} = {step.tool}[{step.argument}]\nEvidence: {shown}")
-        found = "\n\n".join(lines)
-        messages = [
-            self.prompts.system("solver"),
-            *self.prompts.extra_shots("solver_exemplars"),
-            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
+    def _planner_messages(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
+        """What is the same for every question comes first."""
+        described = describe_tools(tools) if self.settings.notation == "text" else describe_schemas(tools)
+        return [
+            self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
         ]
-        with at("solver"):
-            return await model.complete(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
+
+    def _planner_form(self, tools: Mapping[str, Tool]) -> dict[str, Any]:
+        """What a planner may write, for models that can constrain their decoding."""
+        if self.settings.notation == "text":
+            return {"grammar": plan_grammar(tools, self.settings.max_steps)}
+        return {"schema": plan_schema(tools, self.settings.max_steps)}
+
+    async def _evidence(self, gathered: Gathered) -> dict[str, str]:
+        """The evidence map within `map_tokens`."""
+        if gathered.worker is None:
+            return {}
+        queries = {step.id: f"{step.thought} {step.argument}" for step in gathered.steps}
+        with at("map"):
+            return await gathered.border.admit_map(gathered.worker.evidence, queries, self.settings.map_tokens)
+
+
+def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:
+    first: dict[str, str] = {}  # evidence -> the slot where it stands; what was found twice is sent once
+    lines = []
+    for step in plan.steps:
+        text = evidence[step.id]
+        slot = first.setdefault(text, step.id)
+        shown = text if slot == step.id else f"the same as #{slot}"
+        lines.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
+    return "\n\n".join(lines)
 
 
 def _complaint(question: str, faults: list[str]) -> Message:

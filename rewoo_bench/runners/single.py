@@ -38,7 +38,11 @@ class SingleCall:
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; `tools` are not used."""
-        messages = [self.prompts.system("answer"), *self.prompts.shots(), Message("user", f"Question: {question}")]
+        messages = [
+            self.prompts.system("answer"),
+            *self.prompts.shots("answer"),
+            Message("user", f"Question: {question}"),
+        ]
         grammar = answer_grammar(thought=self.settings.thought)
         with at("answer"):
             completion = await model.complete(messages, role="agent", stop=["\nQuestion:"], grammar=grammar)

@@ -14,28 +14,36 @@ from typing import Literal
 import anyio
 
 from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.events import emit
 from rewoo_bench.place import at
-from rewoo_bench.runners.acting import Observation, call_tool
+from rewoo_bench.runners.acting import NO_RESULTS, Observation, call_tool
+from rewoo_bench.runners.arguments import show_call
+from rewoo_bench.runners.evidence import Border
 from rewoo_bench.runners.plan import Plan, PlanStep, substitute
-from rewoo_bench.tokens import truncate
 from rewoo_bench.types import Step, Tool
 
 Schedule = Literal["ready", "levels", "sequential"]
 
 
 class Worker:
-    """Runs one plan once. `evidence` and `steps` fill up as steps end; `cut` names shortened slots."""
+    """Runs one plan once. `steps` and `evidence` fill up as steps end."""
 
     def __init__(
-        self, plan: Plan, tools: Mapping[str, Tool], *, slot_tokens: int, failed_input: Literal["skip", "pass"] = "skip"
+        self,
+        plan: Plan,
+        tools: Mapping[str, Tool],
+        border: Border,
+        *,
+        slot_tokens: int,
+        failed_input: Literal["skip", "pass"] = "skip",
     ) -> None:
         self.plan = plan
-        self.tools = tools
-        self.slot_tokens = slot_tokens
-        self.failed_input = failed_input
         self.done: dict[str, Step] = {}
-        self.cut: list[str] = []
-        self._levels = levels(plan)
+        self._tools = tools
+        self._border = border
+        self._slot_tokens = slot_tokens
+        self._failed_input = failed_input
+        self._levels = plan.levels()
 
     async def run(self, schedule: Schedule = "ready") -> None:
         """Runs every step once, after all its inputs."""
@@ -52,27 +60,23 @@ class Worker:
         """Slot -> text, in the order of the plan."""
         return {step.id: step.observation for step in self.steps}
 
+    def empty_leaves(self) -> list[str]:
+        """Slots that no other step uses and that have nothing for the solver."""
+        return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
+
     async def _run_step(self, step: PlanStep) -> None:
-        argument = substitute(step.argument, {ref: self.done[ref].observation for ref in step.references})
-        failed = [ref for ref in step.references if self.done[ref].failed]
-        if failed and self.failed_input == "skip":
-            observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
-        else:
-            with at(step.id, self._levels[step.id]):
-                observation = await call_tool(self.tools[step.tool], argument)
-        text, was_cut = truncate(observation.text, self.slot_tokens)
-        if was_cut:
-            self.cut.append(step.id)
-        self.done[step.id] = Step(step.id, step.thought, step.tool, argument, text, observation.failed)
-
-
-def levels(plan: Plan) -> dict[str, int]:
-    """Step id -> length of the longest chain of steps that it waits for."""
-    dependencies = plan.dependencies()
-    depth: dict[str, int] = {}
-    for id_ in TopologicalSorter(dependencies).static_order():
-        depth[id_] = max((depth[before] + 1 for before in dependencies[id_]), default=0)
-    return depth
+        args = substitute(step.args, {need: self.done[need].observation for need in step.depends_on})
+        emit("step_started", step.id, tool=step.tool, argument=show_call(args))
+        failed = [need for need in step.depends_on if self.done[need].failed]
+        with at(step.id, self._levels[step.id]):
+            if failed and self._failed_input == "skip":
+                observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
+            else:
+                observation = await call_tool(self._tools[step.tool], args)
+            query = f"{step.thought} {show_call(args)}"
+            text = await self._border.admit(step.id, observation.text, query=query, max_tokens=self._slot_tokens)
+        self.done[step.id] = Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
+        emit("step_finished", step.id, observation=text, failed=observation.failed)
 
 
 async def in_order(

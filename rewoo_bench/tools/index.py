@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from rewoo_bench.tools.documents import K1, B
+from rewoo_bench.tools.ranking import K1, B
 from rewoo_bench.tools.text import clean_title, terms, title_key
 from rewoo_bench.tools.titles import Titles
 from rewoo_bench.types import Document

@@ -82,7 +82,10 @@ def contents(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--arch", "rewo"], "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, react, rewoo"),
+        (
+            ["--arch", "rewo"],
+            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, plan-execute, react, ",
+        ),
         (["--arch", " , "], "--arch: no architecture given"),
         (["--arch", "direct,direct"], "--arch: two architectures are named 'direct'"),
         (["--dataset", "hotpot"], "unknown data set 'hotpot', did you mean 'hotpotqa'? available: "),

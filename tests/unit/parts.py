@@ -60,7 +60,7 @@ def plan_of(*calls: str) -> Plan:
     steps = []
     for number, call in enumerate(calls, start=1):
         tool, _, argument = call.removesuffix("]").partition("[")
-        steps.append(PlanStep(id=f"E{number}", tool=tool, argument=argument, thought=f"step {number}"))
+        steps.append(PlanStep(id=f"E{number}", tool=tool, args=argument, thought=f"step {number}"))
     return Plan(steps=tuple(steps))
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from parts import Told, Year, toolbox
 
-from rewoo_bench.runners.grammars import action_grammar, answer_grammar, plan_grammar
+from rewoo_bench.runners.grammars import (
+    action_grammar,
+    answer_grammar,
+    plan_grammar,
+    plan_or_answer_grammar,
+    plan_schema,
+)
 
 
 def rules(grammar: str) -> dict[str, str]:
@@ -29,7 +36,13 @@ def test_a_plan_ends_at_its_last_step() -> None:
 
 @pytest.mark.parametrize(
     "grammar",
-    [plan_grammar(["Search"], 3), action_grammar(["Search", "Finish"]), answer_grammar(), answer_grammar(thought=True)],
+    [
+        plan_grammar(["Search"], 3),
+        action_grammar(["Search", "Finish"]),
+        answer_grammar(),
+        answer_grammar(thought=True),
+        plan_or_answer_grammar(3),
+    ],
 )
 def test_every_rule_that_is_used_is_there(grammar: str) -> None:
     defined = rules(grammar)
@@ -40,8 +53,19 @@ def test_every_rule_that_is_used_is_there(grammar: str) -> None:
 
 def test_a_turn_has_a_thought_and_one_of_the_actions() -> None:
     root = rules(action_grammar(["Search", "Finish"]))["root"]
-    assert root == '"Thought: " thought "\\nAction: " ( "Search[" | "Finish[" ) argument "]"'
+    assert root == '"Thought: " [^\\n]{1,300} "\\n" "Action: " ( "Search[" | "Finish[" ) argument "]"'
+    alone = rules(action_grammar(["Search"], thought=False))["root"]
+    assert alone == '"Action: " ( "Search[" ) argument "]"'
 
 
 def test_an_answer_has_a_thought_only_where_one_is_wanted() -> None:
     assert ("Thought" in answer_grammar(), "Thought" in answer_grammar(thought=True)) == (False, True)
+
+
+def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None:
+    schema = plan_schema(toolbox(Told(), Told(name="Year", arguments=Year)), 5)
+    steps = schema["properties"]["steps"]
+    assert (schema["type"], steps["maxItems"]) == ("object", 5)
+    search, year = (step["properties"] for step in steps["items"]["anyOf"])
+    assert (search["tool"], list(search["args"]["properties"])) == ({"const": "Search"}, ["query"])
+    assert [kind["type"] for kind in year["args"]["properties"]["year"]["anyOf"]] == ["integer", "string"]

@@ -13,9 +13,10 @@ from rewoo_bench.architecture import load_architecture
 from rewoo_bench.errors import ActionError, ToolError
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.acting import Action, parse_action, read_answer
-from rewoo_bench.runners.react import ReAct, ReActSettings
+from rewoo_bench.runners.react import ReAct
+from rewoo_bench.runners.turns import ReActSettings
 from rewoo_bench.tokens import count_tokens
-from rewoo_bench.types import Message, Runner, Trajectory
+from rewoo_bench.types import Message, Runner, Step, Trajectory
 
 PROMPTS = load_architecture("react", style="multihop").prompts
 SEARCH = "Thought: find it\nAction: Search[Hermitage]"
@@ -36,12 +37,13 @@ def test_it_is_a_runner() -> None:
 
 @pytest.mark.anyio
 async def test_every_turn_sends_the_whole_trace() -> None:
-    trajectory, model = await ask([SEARCH, SEARCH, FINISH])
+    again = SEARCH.replace("Hermitage", "Neva")
+    trajectory, model = await ask([SEARCH, again, FINISH])
     start, second, third = (request.messages for request in model.requests)
     seen = (Message("assistant", SEARCH), Message("user", "Observation: page of Hermitage"))
     assert start[-1] == Message("user", f"Question: {QUESTION}")
     assert second == (*start, *seen)
-    assert third == (*start, *seen, *seen)
+    assert third == (*start, *seen, Message("assistant", again), Message("user", "Observation: page of Neva"))
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "answered")
     assert [step.tool for step in trajectory.steps] == ["Search", "Search", "Finish"]
 
@@ -63,9 +65,65 @@ async def test_an_invented_observation_is_not_told_back() -> None:
 
 @pytest.mark.anyio
 async def test_the_turns_have_a_limit() -> None:
-    trajectory, model = await ask([SEARCH] * 3, max_steps=3)
+    trajectory, model = await ask([SEARCH] * 3, max_steps=3, partial_answer=False)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 3)
     assert len(trajectory.steps) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reply", [FINISH, "Answer: Neva", "Neva"])
+async def test_at_the_limit_the_best_answer_is_asked_for_and_marked_as_partial(reply: str) -> None:
+    trajectory, model = await ask([SEARCH] * 2 + [reply], max_steps=2)
+    assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
+    assert trajectory.notes["partial_answer"] is True
+    asked = model.requests[2].messages[-1].content
+    assert asked.endswith("\nNo turn is left. Use Finish now, with the best answer there is.")
+    assert '"Search["' not in (model.requests[2].grammar or "")
+
+
+@pytest.mark.anyio
+async def test_an_answer_in_time_is_not_partial() -> None:
+    trajectory, _ = await ask([SEARCH, FINISH])
+    assert trajectory.notes["partial_answer"] is False
+
+
+@pytest.mark.anyio
+async def test_an_action_that_brings_nothing_new_is_told_so() -> None:
+    trajectory, model = await ask([SEARCH, SEARCH, FINISH])
+    told = "Observation: The same as in turn 1: this action brings nothing new. Do something else."
+    assert model.requests[2].messages[-1] == Message("user", told)
+    assert [step.observation for step in trajectory.steps[:2]] == ["page of Hermitage"] * 2
+
+
+@pytest.mark.anyio
+async def test_a_repeated_action_that_brings_something_else_is_not() -> None:
+    results = iter(["result 1", "result 2"])
+    _, model = await ask([SEARCH, SEARCH, FINISH], Told(lambda _: next(results)))
+    assert model.requests[2].messages[-1] == Message("user", "Observation: result 2")
+
+
+@pytest.mark.anyio
+async def test_the_model_is_told_of_its_last_turns_where_that_is_wanted() -> None:
+    searches = [SEARCH.replace("Hermitage", name) for name in "abc"]
+    _, model = await ask([*searches, FINISH], max_steps=4, warn_turns=2)
+    observations = [request.messages[-1].content for request in model.requests[1:]]
+    assert observations == [
+        "Observation: page of a",
+        "Observation: page of b\n(2 turns left.)",
+        "Observation: page of c\n(1 turn left.)",
+    ]
+
+
+@pytest.mark.anyio
+async def test_it_can_go_on_from_what_was_done_before() -> None:
+    model = ScriptedModel([FINISH])
+    before = (Step("E1", "find it", "Search", "Hermitage", "page of Hermitage"),)
+    await ReAct(PROMPTS).run(QUESTION, model=model, tools=toolbox(), before=before)
+    assert model.requests[0].messages[-3:] == (
+        Message("user", f"Question: {QUESTION}"),
+        Message("assistant", SEARCH),
+        Message("user", "Observation: page of Hermitage"),
+    )
 
 
 @pytest.mark.anyio
@@ -155,7 +213,7 @@ def test_another_turn_is_told_what_is_wrong(text: str, message: str) -> None:
 def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
     start = time.perf_counter()
     text = filler * 20_000
-    assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).argument == "a"
+    assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).arguments == "a"
     assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
     read_answer(text)
     assert time.perf_counter() - start < 1

@@ -10,6 +10,7 @@ from parts import Told, said, toolbox
 
 from rewoo_bench.architecture import load_architecture
 from rewoo_bench.errors import ModelError
+from rewoo_bench.events import Event, listening
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.tokens import count_tokens
@@ -45,8 +46,8 @@ async def test_the_trajectory_holds_plan_evidence_and_steps() -> None:
     trajectory, _ = await ask([PLAN, "Answer: Neva"], Told(lambda query: f"about {query}"))
     assert trajectory.evidence == {"E1": "about Hermitage", "E2": "about about Hermitage"}
     assert trajectory.plan == [
-        {"id": "E1", "tool": "Search", "argument": "Hermitage", "thought": "find the city"},
-        {"id": "E2", "tool": "Search", "argument": "#E1", "thought": "find its river"},
+        {"id": "E1", "tool": "Search", "args": "Hermitage", "depends_on": [], "thought": "find the city"},
+        {"id": "E2", "tool": "Search", "args": "{{E1}}", "depends_on": ["E1"], "thought": "find its river"},
     ]
     assert [step.argument for step in trajectory.steps] == ["Hermitage", "about Hermitage"]
 
@@ -63,7 +64,7 @@ async def test_the_solver_sees_question_plan_and_evidence() -> None:
 async def test_what_is_the_same_for_every_question_comes_first() -> None:
     first, second = [(await ask([PLAN, "x"], question=q))[1].requests[0].messages for q in ("One?", "Two?")]
     assert first[:-1] == second[:-1]
-    assert len(first) == 2 + len(PROMPTS.shots())
+    assert len(first) == 2 + len(PROMPTS.shots("planner"))
     assert (first[-1].content, second[-1].content) == ("Question: One?", "Question: Two?")
 
 
@@ -163,3 +164,65 @@ async def test_an_earlier_question_leaves_nothing_in_a_later_prompt() -> None:
     for question in ("Who was first?", "Who was second?"):
         await runner.run(question, model=model, tools=toolbox())
     assert "first" not in said(model.requests[2].messages[-1:]) + said(model.requests[3].messages)
+
+
+async def test_where_every_plan_was_broken_the_solver_can_be_asked_without_evidence() -> None:
+    trajectory, model = await ask(["no plan", "still none", "Answer: Neva"], invalid_plan="solve")
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.plan) == ("Neva", "answered", None)
+    assert "No plan could be run: no evidence." in model.requests[2].messages[-1].content
+
+
+async def test_a_plan_in_json_runs_as_one_in_text() -> None:
+    plan = """[{"id": "E1", "tool": "Search", "args": {"query": "Hermitage"}},
+               {"id": "E2", "tool": "Search", "args": {"query": "{{E1}}"}, "depends_on": ["E1"]}]"""
+    prompts = load_architecture("rewoo-json", style="multihop").prompts
+    model = ScriptedModel([plan, "Answer: Neva"])
+    runner = ReWOO(prompts, ReWOOSettings(notation="json"))
+    trajectory = await runner.run(QUESTION, model=model, tools=toolbox())
+    assert trajectory.evidence == {"E1": "page of Hermitage", "E2": "page of page of Hermitage"}
+    assert "#E2 = Search[#E1]\nEvidence: page of page of Hermitage" in model.requests[1].messages[-1].content
+    schema = model.requests[0].schema
+    assert schema is not None
+    assert schema["properties"]["steps"]["maxItems"] == 8
+    assert 'Search {"query": string}' in model.requests[0].messages[0].content
+
+
+async def test_citations_are_checked_and_taken_off_the_answer() -> None:
+    trajectory, _ = await ask([PLAN, "Answer: Neva [#E2] [#E1, #E7]"])
+    assert trajectory.answer == "Neva"
+    assert trajectory.notes["citations"] == {"cited": ["E2", "E1"], "unknown": ["E7"]}
+
+
+async def test_what_was_cut_is_recorded() -> None:
+    trajectory, _ = await ask([PLAN, "Neva"], Told(lambda _: "word " * 100), slot_tokens=60, map_tokens=40)
+    cuts = trajectory.notes["cuts"]
+    assert [(cut["slot"], cut["at"]) for cut in cuts] == [("E1", "slot"), ("E2", "slot"), ("E1", "map"), ("E2", "map")]
+    assert all(cut["kept"] < cut["tokens"] for cut in cuts)
+
+
+async def test_a_plan_too_long_can_be_cut_and_says_so() -> None:
+    trajectory, _ = await ask([PLAN, "Neva"], max_steps=1, too_long="truncate")
+    assert (len(trajectory.steps), trajectory.replans, trajectory.notes["dropped_steps"]) == (1, 0, 1)
+
+
+async def test_what_happens_is_told_as_it_happens() -> None:
+    heard: list[Event] = []
+    with listening(heard.append):
+        await ask(["no plan", PLAN, "Answer: Neva"])
+    assert [(event.kind, event.step) for event in heard] == [
+        ("planner_started", None),
+        ("plan_rejected", None),
+        ("planner_started", None),
+        ("plan_created", None),
+        ("step_started", "E1"),
+        ("step_finished", "E1"),
+        ("step_started", "E2"),
+        ("step_finished", "E2"),
+        ("solver_started", None),
+        ("answered", None),
+    ]
+    times = [event.at_s for event in heard]
+    assert times == sorted(times)
+    assert heard[1].data["faults"] == ["no step found; a step is a line such as '#E1 = Search[title]'"]
+    assert heard[4].data == {"tool": "Search", "argument": "Hermitage"}
+    assert heard[-1].data == {"answer": "Neva"}

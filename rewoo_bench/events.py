@@ -1,0 +1,68 @@
+"""What happens inside a question, as it happens: for a live view, a log or a test.
+
+    with listening(print):
+        await runner.run(question, model=model, tools=tools)
+
+    Event(kind="planner_started", at_s=0.0, step=None, data={})
+    Event(kind="plan_created", at_s=1.2, step=None, data={"plan": [...]})
+    Event(kind="step_started", at_s=1.2, step="E1", data={"tool": "Search", "argument": "Oslo"})
+
+A runner says it with `emit`; where nobody listens, that costs nothing. The listener travels with
+the task (a context variable), as the place of a call does. Nothing is counted from events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+EventKind = Literal[
+    "planner_started",
+    "plan_created",
+    "plan_rejected",
+    "step_started",
+    "step_finished",
+    "solver_started",
+    "fallback_started",
+    "answered",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened. `at_s` is seconds since the question began; `data` is JSON-ready."""
+
+    kind: EventKind
+    at_s: float
+    step: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+_emit: ContextVar[Callable[[EventKind, str | None, Mapping[str, Any]], None] | None]
+_emit = ContextVar("events", default=None)
+
+
+def emit(kind: EventKind, step: str | None = None, **data: Any) -> None:
+    """Tells whoever listens. What the listener raises is raised here."""
+    tell = _emit.get()
+    if tell is not None:
+        tell(kind, step, data)
+
+
+@contextmanager
+def listening(on_event: Callable[[Event], None]) -> Iterator[None]:
+    """What is emitted inside goes to `on_event`, at once and in order; its clock starts now."""
+    start = time.monotonic()
+
+    def tell(kind: EventKind, step: str | None, data: Mapping[str, Any]) -> None:
+        on_event(Event(kind, time.monotonic() - start, step, data))
+
+    token = _emit.set(tell)
+    try:
+        yield
+    finally:
+        _emit.reset(token)

@@ -1,0 +1,93 @@
+"""What keeps a plan from being run, found before anything runs, and all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from pydantic import ValidationError
+
+from rewoo_bench.errors import PlanError
+from rewoo_bench.runners.arguments import show_call, to_fields, to_model
+from rewoo_bench.runners.notations import Notation, read_plan
+from rewoo_bench.runners.plan import Plan, PlanStep, as_text, references
+from rewoo_bench.types import Tool
+
+TooLong = Literal["reject", "truncate"]
+
+
+def read_checked(
+    text: str, notation: Notation, tools: Mapping[str, Tool], max_steps: int, too_long: TooLong = "reject"
+) -> tuple[Plan | None, list[str], int]:
+    """The plan in a planner's reply, its faults, and how many steps too many were dropped.
+
+    It can be run where there is a plan and no fault.
+    """
+    try:
+        plan = with_tool_names(read_plan(text, notation), tools)
+    except PlanError as error:
+        return None, list(error.faults), 0
+    dropped = max(0, len(plan.steps) - max_steps) if too_long == "truncate" else 0
+    plan = Plan(steps=plan.steps[: len(plan.steps) - dropped])
+    return plan, plan_faults(plan, tools, max_steps=max_steps), dropped
+
+
+def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
+    """The plan with its tools' names as they are spelt: `search` is meant as `Search`."""
+    names = {name.casefold(): name for name in tools}
+    steps = (step.model_copy(update={"tool": names.get(step.tool.casefold(), step.tool)}) for step in plan.steps)
+    return Plan(steps=tuple(steps))
+
+
+def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None = None) -> list[str]:
+    """Everything that keeps a plan from being run, a sentence each; empty for a sound plan.
+
+    A step that waits for a later one without a circle is only a matter of order, and no fault.
+    """
+    ids = [step.id for step in plan.steps]
+    faults = [f"#{id_} is defined more than once" for id_ in dict.fromkeys(ids) if ids.count(id_) > 1]
+    if max_steps is not None and len(ids) > max_steps:
+        faults.append(f"the plan has {len(ids)} steps, at most {max_steps} are allowed")
+    for step in plan.steps:
+        faults += _step_faults(step, set(ids), tools)
+    cycle = _cycle(plan)
+    if cycle:
+        faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
+    return faults
+
+
+def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
+    faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
+    if step.tool not in tools:
+        return [*faults, f"#{step.id} uses the unknown tool {step.tool!r}; the tools are: {', '.join(tools)}"]
+    shown = as_text(show_call(step.args))
+    if not shown.strip():
+        return [*faults, f"#{step.id} has an empty argument"]
+    misfit = argument_fault(tools[step.tool], step)
+    return [*faults, f"#{step.id}: {shown[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
+
+
+def argument_fault(tool: Tool, step: PlanStep) -> str | None:
+    """Why the tool would refuse a step's arguments, or None. What waits for evidence can only be checked with it."""
+    try:
+        to_model(tool, step.args)
+    except ValidationError as error:
+        fields = to_fields(tool, step.args)
+        for fault in error.errors():
+            field = fault["loc"][0] if fault["loc"] else None
+            if fault["type"] == "missing":
+                return f"the field {field!r} is missing"
+            if fault["type"] == "extra_forbidden":
+                return f"there is no field {field!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
+            if not references(fields.get(str(field))):
+                return f"{fault['msg']}"
+    return None
+
+
+def _cycle(plan: Plan) -> list[str]:
+    try:
+        TopologicalSorter(plan.dependencies()).prepare()
+    except CycleError as error:
+        return [str(node) for node in error.args[1]]
+    return []

@@ -1,0 +1,88 @@
+"""Evidence at the border: how much of what tools found a model gets to read.
+
+    border = Border("sentences", model)
+    await border.admit("E1", text, query="birthplace of Utzon", max_tokens=200)
+    border.cuts     # [{"slot": "E1", "at": "slot", "tokens": 412, "kept": 196}]
+
+`truncate` keeps the beginning, `sentences` those nearest to the query in their own order, and `llm`
+asks the question's model for a summary, which is metered like any other call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from rewoo_bench.place import at
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.tokens import count_tokens, truncate
+from rewoo_bench.tools.ranking import bm25
+from rewoo_bench.tools.text import sentences, terms
+from rewoo_bench.types import Message, Model
+
+Shorten = Literal["truncate", "sentences", "llm"]
+
+
+class Border:
+    """Shortens the evidence of one question. `cuts` says what was cut, where, and how many tokens are left."""
+
+    def __init__(self, shorten: Shorten, model: Model, prompts: Prompts) -> None:
+        self.shorten = shorten
+        self.cuts: list[dict[str, Any]] = []
+        self._model = model
+        self._prompts = prompts
+
+    async def admit(self, slot: str, text: str, *, query: str, max_tokens: int, where: str = "slot") -> str:
+        """`text` within `max_tokens`."""
+        size = count_tokens(text)
+        if size <= max_tokens:
+            return text
+        kept = await self._shortened(text, query, max_tokens)
+        self.cuts.append({"slot": slot, "at": where, "tokens": size, "kept": count_tokens(kept)})
+        return kept
+
+    async def admit_map(
+        self, evidence: Mapping[str, str], queries: Mapping[str, str], max_tokens: int
+    ) -> dict[str, str]:
+        """The evidence map within `max_tokens`: slots that are too long share what the short ones leave."""
+        allowed = shares({slot: count_tokens(text) for slot, text in evidence.items()}, max_tokens)
+        return {
+            slot: await self.admit(slot, text, query=queries[slot], max_tokens=allowed[slot], where="map")
+            for slot, text in evidence.items()
+        }
+
+    async def _shortened(self, text: str, query: str, max_tokens: int) -> str:
+        if self.shorten == "truncate":
+            return truncate(text, max_tokens)[0]
+        if self.shorten == "sentences":
+            return nearest_sentences(text, query, max_tokens)
+        messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
+        with at("summary"):
+            completion = await self._model.complete(messages, role="tool", max_tokens=max_tokens)
+        return truncate(completion.text.strip() or text, max_tokens)[0]
+
+
+def nearest_sentences(text: str, query: str, max_tokens: int) -> str:
+    """The sentences of `text` nearest to `query` (BM25) that fit into `max_tokens`, in their own order."""
+    found = sentences(text)
+    scores = bm25(terms(query), [Counter(terms(sentence)) for sentence in found])
+    kept: list[int] = []
+    for number in sorted(range(len(found)), key=lambda number: -scores[number]):
+        candidate = sorted([*kept, number])
+        if count_tokens(" ".join(found[i] for i in candidate)) <= max_tokens:
+            kept = candidate
+    return " ".join(found[i] for i in kept) or truncate(text, max_tokens)[0]
+
+
+def shares(sizes: Mapping[str, int], budget: int) -> dict[str, int]:
+    """What each size may keep of a budget: the small ones all, the others the same share of the rest.
+
+    >>> shares({"E1": 30, "E2": 500, "E3": 500}, 430)
+    {'E1': 30, 'E2': 200, 'E3': 200}
+    """
+    left, allowed = budget, {}
+    for position, (slot, size) in enumerate(sorted(sizes.items(), key=lambda item: item[1])):
+        allowed[slot] = min(size, max(1, left // (len(sizes) - position)))
+        left -= allowed[slot]
+    return {slot: allowed[slot] for slot in sizes}

@@ -1,0 +1,93 @@
+"""ReWOO first, and a short ReAct where that left a gap.
+
+rewoo    plan, evidence                        as ReWOO
+react    at most k turns, from that evidence   where the plan was broken or a slot stayed empty
+solver   answer                                where neither happened
+
+A slot counts as empty where its step failed, was skipped or found nothing; only slots that no other
+step uses are looked at, since those are what the plan is for. A solver that answers "unknown" is a
+gap too. Calls are told apart by their place: `rewoo/…` and `react/…`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.events import emit
+from rewoo_bench.place import at
+from rewoo_bench.runners.acting import gives_up
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.react import ReAct
+from rewoo_bench.runners.rewoo import Gathered, ReWOO, ReWOOSettings
+from rewoo_bench.runners.turns import ReActSettings
+from rewoo_bench.types import Model, Tool, Trajectory
+
+Gap = Literal["invalid_plan", "empty_slot", "unknown"]
+
+
+class ReWOOReActSettings(BaseModel):
+    """The `[settings]` table, with a table for each of the two."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_steps: int | None = Field(default=None, ge=1)
+    """Steps of a plan, in place of `rewoo.max_steps`."""
+    plan_tools: tuple[str, ...] = ()
+    """Tools that a plan may use; none named is all. ReAct has all."""
+    rewoo: ReWOOSettings = ReWOOSettings()
+    react: ReActSettings = ReActSettings(max_steps=4)
+    gaps: tuple[Gap, ...] = ("invalid_plan", "empty_slot", "unknown")
+    """What ReAct is called for."""
+
+
+class ReWOOReAct:
+    """Plans ahead, and adapts only where the plan didn't hold."""
+
+    Settings = ReWOOReActSettings
+
+    def __init__(self, prompts: Prompts, settings: ReWOOReActSettings | None = None) -> None:
+        self.settings = settings or ReWOOReActSettings()
+        steps = {} if self.settings.max_steps is None else {"max_steps": self.settings.max_steps}
+        self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=steps))
+        self.react = ReAct(prompts, self.settings.react)
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
+        with at("rewoo"):
+            planned = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
+            gathered = await self.rewoo.gather(question, model, planned)
+            gap = self._gap(gathered)
+            first = None if gap else await self.rewoo.solve(question, gathered, model)
+        if first is not None:
+            if "unknown" not in self.settings.gaps or not gives_up(first.answer or ""):
+                return first
+            gap = "unknown"
+        emit("fallback_started", reason=gap)
+        with at("react"):
+            second = await self.react.run(question, model=model, tools=tools, before=gathered.steps)
+        return _joined(gathered, second, gap)
+
+    def _gap(self, gathered: Gathered) -> Gap | None:
+        if gathered.worker is None:
+            return "invalid_plan"
+        if "empty_slot" in self.settings.gaps and gathered.worker.empty_leaves():
+            return "empty_slot"
+        return None
+
+
+def _joined(gathered: Gathered, second: Trajectory, gap: Gap | None) -> Trajectory:
+    """ReAct's trajectory with what came before it; its turns are named `R1`, `R2`, …"""
+    turns = tuple(replace(step, id=f"R{step.id}") for step in second.steps)
+    notes: dict[str, Any] = {**gathered.notes(), "fallback": gap, "react": second.notes}
+    return replace(
+        second,
+        steps=(*gathered.steps, *turns),
+        plan=[step.model_dump(mode="json") for step in gathered.plan.steps] if gathered.plan else None,
+        evidence=gathered.worker.evidence if gathered.worker else None,
+        replans=len(gathered.drafts) - 1,
+        notes=notes,
+    )

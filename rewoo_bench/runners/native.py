@@ -1,0 +1,104 @@
+"""ReAct with the provider's own tool calls, the form that hosted agents have today.
+
+assistant  (calls Search {"query": "Oslo"}, Search {"query": "Bergen"})
+tool       Oslo: …
+tool       Bergen: …
+assistant  Answer: Oslo
+
+The calls of one turn run at once; their results go back in the order of the calls. A reply
+without a call is the answer. The loop is that of Yao et al. 2022, arXiv 2210.03629, without the
+written thoughts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.place import at
+from rewoo_bench.runners.acting import answered, read_answer
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.turns import ReActSettings, Turns
+from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
+
+_NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply with one line 'Answer: …'."
+_LAST = "No turn is left. Reply with one line 'Answer: …' and the best answer there is."
+
+
+class NativeReAct:
+    """One model call a turn, with tools as the provider's API has them."""
+
+    Settings = ReActSettings
+
+    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
+        self.prompts = prompts
+        self.settings = settings or ReActSettings()
+        prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
+        if self.settings.shorten == "llm":
+            prompts.fill("summary")
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
+        turns = Turns(self.settings, tools, model, self.prompts)
+        messages = [
+            self.prompts.system("agent", max_steps=self.settings.max_steps),
+            *self.prompts.shots("agent"),
+            Message("user", f"Question: {question}"),
+        ]
+        repairs = 0
+        for turn in range(1, self.settings.max_steps + 1):
+            with at(f"turn {turn}"):
+                completion = await model.complete(messages, role="agent", tools=list(tools.values()))
+                if not completion.tool_calls:
+                    answer = read_answer(completion.text)
+                    if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
+                        return turns.end(*answered(answer, completion))
+                    repairs += 1
+                    turns.keep(Step(str(turn), observation=_NOTHING, failed=True))
+                    messages.append(Message("user", _NOTHING))
+                    continue
+                steps = await _act_at_once(turn, completion.tool_calls, turns)
+            messages.append(Message("assistant", completion.text, tool_calls=completion.tool_calls))
+            messages += _results(completion.tool_calls, steps, turns, turn)
+        partial = await self._partial_answer(messages, model, tools) if self.settings.partial_answer else None
+        return turns.end(partial, "step_limit")
+
+    async def _partial_answer(self, messages: Sequence[Message], model: Model, tools: Mapping[str, Tool]) -> str | None:
+        """The best answer that the trace allows, asked for when no turn is left.
+
+        The tools go along, since some providers refuse a trace of tool calls without them.
+        """
+        last = Message("user", _LAST)
+        with at("partial answer"):
+            completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
+        return read_answer(completion.text) or None
+
+
+async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:
+    """A step for each call, in the order of the calls. A provider's failure or a limit is raised as it is."""
+    steps: dict[int, Step] = {}
+    failures: list[ModelError | LimitReached] = []
+
+    async def act(index: int, call: ToolCall) -> None:
+        id_ = str(turn) if len(calls) == 1 else f"{turn}.{index + 1}"
+        try:
+            with at(f"call {index + 1}"):
+                steps[index] = await turns.act(id_, call.name, dict(call.arguments))
+        except (ModelError, LimitReached) as error:
+            failures.append(error)
+            group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for index, call in enumerate(calls):
+            group.start_soon(act, index, call)
+    if failures:
+        raise failures[0]
+    return [steps[index] for index in range(len(calls))]
+
+
+def _results(calls: Sequence[ToolCall], steps: Sequence[Step], turns: Turns, turn: int) -> list[Message]:
+    seen = [turns.keep(step) for step in steps]
+    seen[-1] += turns.warning(turn)
+    return [Message("tool", text, tool_call_id=call.id) for call, text in zip(calls, seen, strict=True)]

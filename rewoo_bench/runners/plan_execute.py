@@ -1,0 +1,127 @@
+"""Plan and execute: a plan in words, one step at a time by a model call, a new plan after each.
+
+plan      = planner(question)                          one model call
+action    = executor(plan's first step)                one model call a step
+plan      = planner(question, what was found so far)   one model call a step, or the answer
+
+After Wang et al. 2023, arXiv 2305.04091 (plan and solve), with a new plan after every observation
+as in the plan-and-execute agents built on it. All calls of a question share one growing trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rewoo_bench.errors import ActionError
+from rewoo_bench.place import at
+from rewoo_bench.runners.acting import Action, answered, names_answer, parse_action, read_answer
+from rewoo_bench.runners.grammars import action_grammar, answer_grammar, plan_or_answer_grammar
+from rewoo_bench.runners.prompts import Prompts, describe_tools
+from rewoo_bench.runners.turns import ReActSettings, Turns
+from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
+
+_ITEM = re.compile(r"^[\s*`-]*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
+_WHAT_NEXT = "Make a new plan from what is known now, or answer."
+_LAST = "No step is left: answer now."
+_FAULT = "Write a plan as numbered lines under 'Plan:', or one line 'Answer:' and the answer."
+
+
+class PlanExecute:
+    """Plans, does one step, plans anew from what it found."""
+
+    Settings = ReActSettings
+
+    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
+        self.prompts = prompts
+        self.settings = settings or ReActSettings()
+        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
+        if self.settings.shorten == "llm":
+            prompts.fill("summary")
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
+        limit = self.settings.max_steps
+        turns = Turns(self.settings, tools, model, self.prompts)
+        talk = _Talk(model, self._opening(question, tools), self.settings.max_repairs)
+        with at("planner 0"):
+            intent = await talk.intent(plan_or_answer_grammar(limit))
+        plans = 1
+        for number in range(1, limit + 1):
+            if not isinstance(intent, list):
+                break
+            talk.say(f"Step: {intent[0]}")
+            with at(f"step {number}"):
+                action = await talk.action(action_grammar(tools, thought=False), tools)
+                if action is None:
+                    return turns.end(None, "unparsable", replans=plans - 1)
+                step = await turns.act(str(number), action.tool, action.arguments, intent[0])
+            seen = turns.keep(step) + turns.warning(number)
+            last = number == limit
+            if last and not self.settings.partial_answer:
+                return turns.end(None, "step_limit", replans=plans - 1)
+            talk.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
+            with at("partial answer" if last else f"planner {number}"):
+                intent = await talk.intent(answer_grammar() if last else plan_or_answer_grammar(limit))
+            plans += isinstance(intent, list)
+            if last:
+                return turns.end(intent if isinstance(intent, str) else None, "step_limit", replans=plans - 1)
+        if intent is None:
+            return turns.end(None, "unparsable", replans=plans - 1)
+        return turns.end(*answered(str(intent), talk.last), replans=plans - 1)
+
+    def _opening(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
+        return [
+            self.prompts.system("planner", tools=describe_tools(tools), max_steps=self.settings.max_steps),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
+        ]
+
+
+class _Talk:
+    """The one growing trace of a question, and the calls made on it."""
+
+    def __init__(self, model: Model, messages: list[Message], max_repairs: int) -> None:
+        self.messages = messages
+        self.last = Completion("")
+        self._model = model
+        self._repairs_left = max_repairs
+
+    def say(self, text: str) -> None:
+        self.messages.append(Message("user", text))
+
+    async def intent(self, grammar: str) -> list[str] | str | None:
+        """Steps in words, or an answer; None where neither was written, told once or not."""
+        while True:
+            text = await self._ask("planner", grammar)
+            if items := [" ".join(item.split()) for item in _ITEM.findall(text)]:
+                return items
+            if names_answer(text):
+                return read_answer(text)
+            if not self._told(_FAULT):
+                return None
+
+    async def action(self, grammar: str, tools: Mapping[str, Tool]) -> Action | None:
+        """The call that does a step; None where none was written, told once or not."""
+        while True:
+            text = await self._ask("agent", grammar)
+            try:
+                return parse_action(text, tools)
+            except ActionError as error:
+                if not self._told(str(error)):
+                    return None
+
+    async def _ask(self, role: str, grammar: str) -> str:
+        stop = ["\nObservation", "\nStep:", "\nQuestion:"]
+        self.last = await self._model.complete(self.messages, role=role, stop=stop, grammar=grammar)
+        text = self.last.text.strip()
+        self.messages.append(Message("assistant", text))
+        return text
+
+    def _told(self, fault: str) -> bool:
+        """Says what was wrong, while there are repairs left."""
+        if not self._repairs_left:
+            return False
+        self._repairs_left -= 1
+        self.say(fault)
+        return True

@@ -1,0 +1,81 @@
+"""The turns of an agent that acts and observes: what the text form and the native form of ReAct share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.events import emit
+from rewoo_bench.runners.acting import Observation, call_tool
+from rewoo_bench.runners.arguments import Arguments, show_call
+from rewoo_bench.runners.evidence import Border, Shorten
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
+
+
+class ReActSettings(BaseModel):
+    """The `[settings]` table of a ReAct architecture."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_steps: int = Field(default=8, ge=1)
+    """Turns, repair turns included."""
+    max_repairs: int = Field(default=1, ge=0)
+    """Unusable turns that are told so; the next one ends the question."""
+    partial_answer: bool = True
+    """After the last turn the best answer is asked for, in one more call; the row says `step_limit`."""
+    warn_turns: int = Field(default=0, ge=0)
+    """With so many turns left or fewer, the model is told how many."""
+    shorten: Shorten = "truncate"
+    """How an observation that is too long is shortened."""
+    observation_tokens: int = Field(default=200, ge=1)
+    """An observation is shortened to so many tokens."""
+
+
+class Turns:
+    """The tool calls of one question, observed. `steps` holds them in order."""
+
+    def __init__(self, settings: ReActSettings, tools: Mapping[str, Tool], model: Model, prompts: Prompts) -> None:
+        self.steps: list[Step] = []
+        self._settings = settings
+        self._tools = tools
+        self._border = Border(settings.shorten, model, prompts)
+        self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, what it brought)
+
+    async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
+        """Calls a tool. An action that brings what it brought before is told so, and not repeated in full."""
+        shown = show_call(arguments)
+        emit("step_started", id_, tool=tool, argument=shown)
+        if tool in self._tools:
+            observation = await call_tool(self._tools[tool], arguments)
+        else:
+            observation = Observation(f"ERROR: no tool {tool!r}; the tools are: {', '.join(self._tools)}", failed=True)
+        text = await self._border.admit(
+            id_, observation.text, query=f"{thought} {shown}", max_tokens=self._settings.observation_tokens
+        )
+        emit("step_finished", id_, observation=text, failed=observation.failed)
+        return Step(id_, thought, tool, shown, text, observation.failed)
+
+    def keep(self, step: Step) -> str:
+        """Adds a step; returns its observation as the model is to see it."""
+        self.steps.append(step)
+        action = (step.tool or "", step.argument)
+        before, found = self._seen.setdefault(action, (step.id, step.observation))
+        if before == step.id or found != step.observation:
+            return step.observation
+        return f"The same as in turn {before}: this action brings nothing new. Do something else."
+
+    def warning(self, turn: int) -> str:
+        """What the model is told of its budget after `turn`; empty where it isn't."""
+        left = self._settings.max_steps - turn
+        if not 0 < left <= self._settings.warn_turns:
+            return ""
+        return f"\n({left} turn{'s' if left > 1 else ''} left.)"
+
+    def end(self, answer: str | None, stop_reason: StopReason, replans: int = 0) -> Trajectory:
+        """How the question ended; an answer at the step limit is partial."""
+        emit("answered", answer=answer)
+        partial = stop_reason == "step_limit" and answer is not None
+        notes = {"partial_answer": partial, "cuts": self._border.cuts}
+        return Trajectory(answer, stop_reason, tuple(self.steps), replans=replans, notes=notes)

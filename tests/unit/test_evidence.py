@@ -1,0 +1,98 @@
+"""Evidence at the border: how much of it a model gets to read, and what was cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.errors import SpecError
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.place import at
+from rewoo_bench.runners.evidence import Border, Shorten, nearest_sentences, shares
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
+from rewoo_bench.tokens import count_tokens
+
+PAGE = (
+    "Jørn Utzon: Jørn Utzon was a Danish architect. He won a competition in 1957. "
+    "He was born in Copenhagen in 1918. His father built ships. He liked the sea. He died in 2008."
+)
+SUMMARY = Prompts({"summary": "Sum up what is looked for."})
+
+
+async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, Border]:
+    border = Border(shorten, model or ScriptedModel([]), SUMMARY)
+    with at("E1"):
+        return await border.admit("E1", text, query="Where was Utzon born?", max_tokens=max_tokens), border
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("shorten", ["truncate", "sentences", "llm"])
+async def test_what_fits_is_not_touched(shorten: Shorten) -> None:
+    kept, border = await admit(shorten, PAGE, 100)
+    assert (kept, border.cuts) == (PAGE, [])
+
+
+@pytest.mark.anyio
+async def test_truncation_keeps_the_beginning() -> None:
+    kept, border = await admit("truncate", PAGE, 12)
+    assert PAGE.startswith(kept)
+    assert count_tokens(kept) <= 12
+    assert border.cuts == [{"slot": "E1", "at": "slot", "tokens": count_tokens(PAGE), "kept": count_tokens(kept)}]
+
+
+@pytest.mark.anyio
+async def test_the_sentences_nearest_to_the_query_stay_in_their_order() -> None:
+    kept, _ = await admit("sentences", PAGE, 28)
+    assert kept == "Jørn Utzon: Jørn Utzon was a Danish architect. He was born in Copenhagen in 1918."
+
+
+def test_a_sentence_too_long_is_cut() -> None:
+    kept = nearest_sentences("one two three four five six seven eight nine ten.", "four", 3)
+    assert kept == "one two three"
+
+
+@given(st.text(max_size=400), st.text(max_size=40), st.integers(1, 30))
+def test_the_nearest_sentences_keep_to_the_budget(text: str, query: str, max_tokens: int) -> None:
+    assert count_tokens(nearest_sentences(text, query, max_tokens)) <= max_tokens
+
+
+@pytest.mark.anyio
+async def test_a_model_sums_up_and_is_asked_through_the_meter() -> None:
+    model = ScriptedModel({"tool": ["Utzon was born in Copenhagen."]})
+    kept, border = await admit("llm", PAGE, 12, model)
+    assert kept == "Utzon was born in Copenhagen."
+    assert model.requests[0].max_tokens == 12
+    assert model.requests[0].messages[1].content == f"Looking for: Where was Utzon born?\n\n{PAGE}"
+    assert border.cuts[0]["kept"] == count_tokens(kept)
+
+
+@pytest.mark.anyio
+async def test_a_summary_that_is_empty_or_too_long_is_no_harm() -> None:
+    empty, _ = await admit("llm", PAGE, 5, ScriptedModel([" "]))
+    long, _ = await admit("llm", PAGE, 5, ScriptedModel(["word " * 50]))
+    assert (PAGE.startswith(empty), count_tokens(empty) <= 5, count_tokens(long) <= 5) == (True, True, True)
+
+
+def test_a_summary_needs_a_prompt_which_is_missed_before_the_first_question() -> None:
+    prompts = load_architecture("direct", style="multihop").prompts
+    texts = {"planner": "", "solver": ""}
+    with pytest.raises(SpecError, match="no prompt 'summary'"):
+        ReWOO(Prompts(texts, prompts.exemplars), ReWOOSettings(shorten="llm"))
+
+
+def test_short_slots_leave_their_share_to_the_long_ones() -> None:
+    assert shares({"E1": 500, "E2": 30, "E3": 500}, 430) == {"E1": 200, "E2": 30, "E3": 200}
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(0, 1000), max_size=12), st.integers(12, 2000))
+def test_shares_never_add_up_to_more_than_the_budget(sizes: dict[str, int], budget: int) -> None:
+    allowed = shares(sizes, budget)
+    assert sum(allowed.values()) <= budget
+    assert all(allowed[slot] <= size for slot, size in sizes.items())
+    if sum(sizes.values()) <= budget:
+        assert allowed == sizes

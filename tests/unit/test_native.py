@@ -1,0 +1,140 @@
+"""ReAct with the provider's tool calls: several in a turn at once, each failure its own observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from parts import Told, toolbox
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.place import current_place
+from rewoo_bench.runners.native import NativeReAct
+from rewoo_bench.runners.turns import ReActSettings
+from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+PROMPTS = load_architecture("react-native", style="multihop").prompts
+
+
+def calls(*queries: str, tool: str = "Search") -> Completion:
+    """A turn that calls a tool for each query."""
+    return Completion("", tool_calls=tuple(ToolCall(f"call_{q}", tool, {"query": q}) for q in queries))
+
+
+async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+    model = ScriptedModel(lines)
+    runner = NativeReAct(PROMPTS, ReActSettings(**settings))
+    return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model
+
+
+def test_it_is_a_runner() -> None:
+    assert isinstance(NativeReAct(PROMPTS), Runner)
+
+
+async def test_tools_go_to_the_provider_and_results_come_back_under_their_ids() -> None:
+    first = calls("Hermitage")
+    trajectory, model = await ask([first, "Answer: Neva"])
+    assert [tool.name for tool in model.requests[0].tools] == ["Search"]
+    assert model.requests[1].messages[-2:] == (
+        Message("assistant", "", tool_calls=first.tool_calls),
+        Message("tool", "page of Hermitage", tool_call_id="call_Hermitage"),
+    )
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.steps[0].id) == ("Neva", "answered", "1")
+
+
+async def test_calls_of_one_turn_run_at_once_and_results_keep_their_order() -> None:
+    running = most = 0
+
+    async def answer(query: str) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.sleep({"a": 0.06, "b": 0.03, "c": 0.0}[query])
+        running -= 1
+        return f"{query} from {current_place().name}"
+
+    trajectory, model = await ask([calls("a", "b", "c"), "x"], Told(answer))
+    assert most == 3
+    results = [message.content for message in model.requests[1].messages if message.role == "tool"]
+    assert results == ["a from turn 1/call 1", "b from turn 1/call 2", "c from turn 1/call 3"]
+    assert [step.id for step in trajectory.steps] == ["1.1", "1.2", "1.3"]
+
+
+async def test_each_failure_is_its_own_observation() -> None:
+    def answer(query: str) -> str:
+        if query == "lost":
+            raise ToolError("no page of that name")
+        return "found"
+
+    turn = Completion(
+        "",
+        tool_calls=(
+            ToolCall("1", "Search", {"query": "lost"}),
+            ToolCall("2", "Search", {"query": "a"}),
+            ToolCall("3", "Serch", {"query": "a"}),
+            ToolCall("4", "Search", {"title": "a"}),
+            ToolCall("5", "Search", {"__raw__": "{broken"}),
+        ),
+    )
+    trajectory, _ = await ask([turn, "x"], Told(answer))
+    assert [step.observation for step in trajectory.steps] == [
+        "ERROR: no page of that name",
+        "found",
+        "ERROR: no tool 'Serch'; the tools are: Search",
+        "ERROR: 'a' doesn't fit Search: query: Field required",
+        "ERROR: '{broken' doesn't fit Search: query: Field required",
+    ]
+    assert [step.failed for step in trajectory.steps] == [True, False, True, True, True]
+
+
+@pytest.mark.parametrize("error", [ModelError("down"), LimitReached("token_limit", "used 9 of 9")])
+async def test_a_failed_provider_or_a_limit_inside_a_tool_ends_the_question_as_itself(error: Exception) -> None:
+    async def answer(query: str) -> str:
+        if query == "b":
+            raise error
+        await anyio.sleep(30)
+        return ""
+
+    with anyio.fail_after(5), pytest.raises(type(error)) as caught:
+        await ask([calls("a", "b")], Told(answer))
+    assert caught.value is error
+
+
+async def test_a_reply_without_a_call_is_the_answer() -> None:
+    trajectory, _ = await ask(["It flows through the city.\nAnswer: Neva"])
+    assert (trajectory.answer, len(trajectory.steps)) == ("Neva", 0)
+
+
+async def test_an_empty_reply_is_told_so_once() -> None:
+    mended, model = await ask(["", "Neva"])
+    assert "neither a tool call nor an answer" in model.requests[1].messages[-1].content
+    assert mended.answer == "Neva"
+    gone, _ = await ask(["", " "])
+    assert (gone.answer, gone.stop_reason) == (None, "empty_answer")
+
+
+async def test_a_reply_cut_at_its_length_says_so() -> None:
+    trajectory, _ = await ask([Completion("", finish_reason="length")])
+    assert (trajectory.answer, trajectory.stop_reason) == (None, "length_limit")
+
+
+@pytest.mark.parametrize(("partial_answer", "answer", "asked"), [(True, "Neva", 3), (False, None, 2)])
+async def test_the_turns_have_a_limit(partial_answer: bool, answer: str | None, asked: int) -> None:
+    script = [calls("a"), calls("b"), "Answer: Neva"]
+    trajectory, model = await ask(script, max_steps=2, partial_answer=partial_answer)
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (answer, "step_limit", asked)
+    assert trajectory.notes["partial_answer"] is partial_answer
+
+
+async def test_a_repeated_call_is_told_so_and_the_last_turns_are_announced() -> None:
+    _, model = await ask([calls("a"), calls("a"), "x"], max_steps=3, warn_turns=1)
+    told = [message.content for message in model.requests[2].messages if message.role == "tool"]
+    assert told == [
+        "page of a",
+        "The same as in turn 1: this action brings nothing new. Do something else.\n(1 turn left.)",
+    ]

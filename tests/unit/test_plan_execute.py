@@ -1,0 +1,118 @@
+"""Plan and execute as a conversation: a step, an observation, a new plan, until the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from parts import Told, toolbox
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.runners.plan_execute import PlanExecute
+from rewoo_bench.runners.turns import ReActSettings
+from rewoo_bench.types import Completion, Runner, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+PROMPTS = load_architecture("plan-execute", style="multihop").prompts
+PLAN = "Plan:\n1. Find the city.\n2. Find its river."
+ACTION = "Action: Search[Hermitage]"
+REPLAN = "Plan:\n1. Find the river of Saint Petersburg."
+SECOND = "Action: Search[Saint Petersburg]"
+
+
+async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+    model = ScriptedModel(lines)
+    runner = PlanExecute(PROMPTS, ReActSettings(**settings))
+    return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model
+
+
+def test_it_is_a_runner() -> None:
+    assert isinstance(PlanExecute(PROMPTS), Runner)
+
+
+async def test_it_plans_anew_after_every_observation() -> None:
+    trajectory, model = await ask([PLAN, ACTION, REPLAN, SECOND, "Answer: Neva"])
+    assert [request.role for request in model.requests] == ["planner", "agent", "planner", "agent", "planner"]
+    assert [request.messages[-1].content for request in model.requests] == [
+        "Question: Which river?",
+        "Step: Find the city.",
+        "Observation: page of Hermitage\nMake a new plan from what is known now, or answer.",
+        "Step: Find the river of Saint Petersburg.",
+        "Observation: page of Saint Petersburg\nMake a new plan from what is known now, or answer.",
+    ]
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == ("Neva", "answered", 1)
+    assert [(step.thought, step.argument) for step in trajectory.steps] == [
+        ("Find the city.", "Hermitage"),
+        ("Find the river of Saint Petersburg.", "Saint Petersburg"),
+    ]
+
+
+async def test_every_call_sees_the_one_growing_trace() -> None:
+    _, model = await ask([PLAN, ACTION, "Answer: Neva"])
+    first, second, third = (request.messages for request in model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+
+
+async def test_it_may_answer_at_once() -> None:
+    trajectory, model = await ask(["Answer: Neva"])
+    assert (trajectory.answer, len(model.requests), trajectory.steps) == ("Neva", 1, ())
+
+
+async def test_an_empty_answer_is_none() -> None:
+    trajectory, _ = await ask(["Answer: "])
+    assert (trajectory.answer, trajectory.stop_reason) == (None, "empty_answer")
+
+
+@pytest.mark.parametrize("at_limit", ["Answer: Neva", Completion("Answer: Neva")])
+async def test_at_the_limit_it_has_to_answer_and_that_is_marked(at_limit: Any) -> None:
+    trajectory, model = await ask([PLAN, ACTION, at_limit], max_steps=1)
+    assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
+    assert trajectory.notes["partial_answer"] is True
+    assert model.requests[2].messages[-1].content.endswith("\nNo step is left: answer now.")
+
+
+async def test_without_a_partial_answer_the_limit_is_the_end() -> None:
+    trajectory, model = await ask([PLAN, ACTION], max_steps=1, partial_answer=False)
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 2)
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        (["I would search.", "Answer: Neva"], "Write a plan as numbered lines under 'Plan:'"),
+        ([PLAN, "I search.", ACTION, "Answer: Neva"], "No action found. Write one line 'Action: Tool[input]'"),
+    ],
+)
+async def test_what_cannot_be_read_is_told_so_once(script: list[str], complaint: str) -> None:
+    trajectory, model = await ask(script)
+    assert any(complaint in request.messages[-1].content for request in model.requests)
+    assert trajectory.answer == "Neva"
+
+
+@pytest.mark.parametrize("script", [["x", "y"], [PLAN, "x", "y"], ["x", PLAN, "y"]])
+async def test_and_ends_the_question_the_next_time(script: list[str]) -> None:
+    trajectory, model = await ask(script)
+    assert (trajectory.answer, trajectory.stop_reason) == (None, "unparsable")
+    assert len(model.requests) == len(script)
+
+
+async def test_a_repeated_action_is_told_so() -> None:
+    _, model = await ask([PLAN, ACTION, REPLAN, ACTION, "Answer: x"], Told())
+    assert model.requests[4].messages[-1].content.startswith("Observation: The same as in turn 1")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1. Find the city.\n2. x",
+        "Plan:\n1) Find the city.",
+        "**Plan:**\n- 1. Find  the city.",
+        "Plan:\n 1: Find the city.",
+    ],
+)
+async def test_plans_are_read_in_many_forms(written: str) -> None:
+    _, model = await ask([written, ACTION, "Answer: Neva"])
+    assert model.requests[1].messages[-1].content.replace("*", "").strip() == "Step: Find the city."
