@@ -144,9 +144,9 @@ class Evaluator:
     ) -> Totals:
         """Puts every question to every architecture; `on_result` gets each result as it ends.
 
-        `on_event` gets what happens inside each question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run was reached, after
-        the questions in flight ended, and `ProviderRefused` or `UsageError` (a runner that can't work
-        as it is set up) at once.
+        `on_event` gets what happens inside each question, as it happens. Holds no results itself.
+        Raises `RunStopped` where a limit of the run was reached, after the questions in flight
+        ended, and `ProviderRefused` or `UsageError` (a runner that can't work as it is set up) at once.
         """
         for architecture in architectures:
             self.toolbox.check(architecture)

@@ -53,10 +53,10 @@ def action_grammar(actions: Iterable[str], *, thought: bool = True) -> str:
     return f'root ::= {before}"Action: " ( {names} ) argument "]"\nargument ::= [^\\n\\[\\]]{{1,160}}'
 
 
-def plan_or_answer_grammar(max_steps: int) -> str:
-    """`Plan:` and numbered lines in words, or `Answer: …`."""
+def words_grammar(max_steps: int, *, answer: bool) -> str:
+    """`Plan:` and numbered lines in words, or `Answer: …` where that is wanted too."""
     item = "[^\\n]{1,120}"
-    rules = [f'root ::= "Answer: " {_ANSWER} | "Plan:\\n" i1']
+    rules = [(f'root ::= "Answer: " {_ANSWER} | ' if answer else "root ::= ") + '"Plan:\\n" i1']
     for number in range(1, max_steps + 1):
         more = f' ("\\n" i{number + 1})?' if number < max_steps else ""
         rules.append(f'i{number} ::= "{number}. " {item}{more}')

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from rewoo_bench.errors import ActionError
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, answered, names_answer, parse_action, read_answer
-from rewoo_bench.runners.grammars import action_grammar, answer_grammar, plan_or_answer_grammar
+from rewoo_bench.runners.grammars import action_grammar, answer_grammar, words_grammar
 from rewoo_bench.runners.prompts import Prompts, describe_tools
 from rewoo_bench.runners.turns import ReActSettings, Turns
 from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
@@ -45,7 +45,7 @@ class PlanExecute:
         turns = Turns(self.settings, tools, model, self.prompts)
         talk = _Talk(model, self._opening(question, tools), self.settings.max_repairs)
         with at("planner 0"):
-            intent = await talk.intent(plan_or_answer_grammar(limit))
+            intent = await talk.intent(words_grammar(limit, answer=False))
         plans = 1
         for number in range(1, limit + 1):
             if not isinstance(intent, list):
@@ -62,7 +62,7 @@ class PlanExecute:
                 return turns.end(None, "step_limit", replans=plans - 1)
             talk.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
             with at("partial answer" if last else f"planner {number}"):
-                intent = await talk.intent(answer_grammar() if last else plan_or_answer_grammar(limit))
+                intent = await talk.intent(answer_grammar() if last else words_grammar(limit, answer=True))
             plans += isinstance(intent, list)
             if last:
                 return turns.end(intent if isinstance(intent, str) else None, "step_limit", replans=plans - 1)

@@ -11,8 +11,8 @@ from rewoo_bench.runners.grammars import (
     action_grammar,
     answer_grammar,
     plan_grammar,
-    plan_or_answer_grammar,
     plan_schema,
+    words_grammar,
 )
 
 
@@ -41,7 +41,8 @@ def test_a_plan_ends_at_its_last_step() -> None:
         action_grammar(["Search", "Finish"]),
         answer_grammar(),
         answer_grammar(thought=True),
-        plan_or_answer_grammar(3),
+        words_grammar(3, answer=True),
+        words_grammar(1, answer=False),
     ],
 )
 def test_every_rule_that_is_used_is_there(grammar: str) -> None:
@@ -69,3 +70,7 @@ def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None
     search, year = (step["properties"] for step in steps["items"]["anyOf"])
     assert (search["tool"], list(search["args"]["properties"])) == ({"const": "Search"}, ["query"])
     assert [kind["type"] for kind in year["args"]["properties"]["year"]["anyOf"]] == ["integer", "string"]
+
+
+def test_the_first_plan_in_words_is_no_answer() -> None:
+    assert ("Answer" in words_grammar(2, answer=True), "Answer" in words_grammar(2, answer=False)) == (True, False)

@@ -24,8 +24,8 @@ RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", 
 QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model example_id question_type trial question answers
 prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans input_tokens
-cached_input_tokens output_tokens reasoning_tokens total_tokens planner_tokens solver_tokens tool_llm_tokens agent_tokens
-billed_tokens cost_usd usage_source latency_s working_s retries started_at
+cached_input_tokens output_tokens reasoning_tokens total_tokens planner_tokens solver_tokens tool_llm_tokens
+agent_tokens billed_tokens cost_usd usage_source latency_s working_s retries started_at
 """
 
 CALL_COLUMNS = """
@@ -78,8 +78,8 @@ def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> Non
     (row,) = rows(written(tmp_path, result(calls=calls)))
     expected = {
         "llm_calls": 4, "tool_calls": 1, "input_tokens": 37, "cached_input_tokens": 5, "output_tokens": 6,
-        "reasoning_tokens": 1, "total_tokens": 43, "planner_tokens": 12, "solver_tokens": 8, "tool_llm_tokens": 23, "agent_tokens": 0,
-        "billed_tokens": 67, "retries": 3,
+        "reasoning_tokens": 1, "total_tokens": 43, "planner_tokens": 12, "solver_tokens": 8, "tool_llm_tokens": 23,
+        "agent_tokens": 0, "billed_tokens": 67, "retries": 3,
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
 

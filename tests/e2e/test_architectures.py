@@ -1,0 +1,93 @@
+"""Every bundled architecture on the embedded model: in form, in its books, and with its prefix cached."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import anyio
+import pytest
+
+from rewoo_bench import evaluate
+from rewoo_bench.architecture import DESCRIPTION
+from rewoo_bench.bundled import bundled_folder, bundled_names
+from rewoo_bench.evaluator import Result, Task
+from rewoo_bench.events import Event
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+
+NAMES = bundled_names("architectures", DESCRIPTION)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
+    """Two questions put to each architecture, one after the other, on one server.
+
+    With one exemplar each: a third of the prompts, for the sake of slow machines.
+    """
+    folder = tmp_path_factory.mktemp("copy") / "architectures"
+    shutil.copytree(bundled_folder("architectures"), folder)
+    for description in folder.glob(f"*/{DESCRIPTION}"):
+        description.write_text(f"max_exemplars = 1\n{description.read_text()}")
+
+    heard: dict[int, list[str]] = {}
+
+    def watch(task: Task, event: Event) -> None:
+        heard.setdefault(task.index, []).append(event.kind)
+
+    async def run() -> list[Result]:
+        names = [str(folder / name) for name in NAMES]
+        return await evaluate("sample", names, limit=2, concurrency=1, on_event=watch)
+
+    made = anyio.run(run)
+    for result in made:
+        kinds = heard.get(result.task.index, [])
+        assert kinds.count("step_finished") == sum(
+            step.tool not in (None, "Finish") for step in result.trajectory.steps
+        )
+    return {name: [result for result in made if result.task.architecture.name == name] for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_question_ends_in_a_typed_way(results: dict[str, list[Result]], name: str) -> None:
+    assert len(results[name]) == 2
+    for result in results[name]:
+        assert result.error is None
+        assert result.score is not None
+        assert result.trajectory.stop_reason in (
+            "answered",
+            "step_limit",
+            "invalid_plan",
+            "empty_answer",
+            "length_limit",
+        )
+
+
+@pytest.mark.parametrize("name", ["rewoo", "rewoo-react"])
+def test_every_plan_is_sound_at_the_first_attempt(results: dict[str, list[Result]], name: str) -> None:
+    for result in results[name]:
+        assert [draft["faults"] for draft in result.trajectory.notes["drafts"]] == [[]]
+
+
+def test_every_plan_in_json_has_the_form_of_the_schema(results: dict[str, list[Result]]) -> None:
+    drafts: list[Any] = [draft for result in results["rewoo-json"] for draft in result.trajectory.notes["drafts"]]
+    assert drafts
+    for draft in drafts:  # a schema can't keep a step from naming a later one
+        assert all(
+            "wait" in fault or "which no step defines" in fault or "than once" in fault for fault in draft["faults"]
+        )
+
+
+@pytest.mark.parametrize("name", ["react", "plan-execute", "rewoo-react"])
+def test_every_action_can_be_read(results: dict[str, list[Result]], name: str) -> None:
+    for result in results[name]:
+        assert all(step.tool for step in result.trajectory.steps)
+
+
+@pytest.mark.parametrize("name", ["rewoo", "rewoo-json", "react", "plan-execute", "direct", "cot"])
+def test_the_second_question_finds_the_prompt_of_the_first(results: dict[str, list[Result]], name: str) -> None:
+    """What is the same from question to question comes first, so the server has it in its cache."""
+    first, second = (next(call for call in result.calls if call.kind == "model") for result in results[name])
+    shared = min(first.usage.input_tokens, second.usage.input_tokens)
+    question = 60  # tokens, at most, of the sample's questions
+    assert second.usage.cached_input_tokens >= shared - question
