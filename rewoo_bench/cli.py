@@ -37,7 +37,7 @@ def group() -> None:
 
 # fmt: off
 @group.command(context_settings=_SETTINGS)
-@click.option("--arch", "architectures", multiple=True, required=True, metavar="NAME|FOLDER|CLASS",
+@click.option("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
               help="Architecture(s) to run, repeated or with commas: a name of `rewoo-bench list`, a folder, or "
                    "package.module:Class.")
 @click.option("--dataset", default="sample", metavar="NAME|FILE", help="A bundled data set, or a file of questions.")
@@ -75,26 +75,47 @@ def group() -> None:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
 @click.option("--fail-on-error", type=float, callback=_count_or_fraction, metavar="COUNT|FRACTION",
               help="Failed questions that end the run, a count or a fraction.")
+@click.option("--grace", type=click.FloatRange(min=0), default=15.0,
+              help="Seconds that calls in flight get to end, once the run is interrupted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where it goes.  [default: results/local/<time>-<arch>]")
+@click.option("--resume", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Go on with the run in this folder, with its own settings.")
 @click.option("--no-progress", "progress", flag_value=False, default=True, show_default=False,
               help="No progress on standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def run(architectures: tuple[str, ...], as_json: bool, **options: Any) -> int:
+@click.pass_context
+def run(context: click.Context, /, as_json: bool, **flags: Any) -> int:
     """Put questions to architectures and record every call, token, second and answer."""
     import anyio
 
     from rewoo_bench import run as running
 
-    names = tuple(name.strip() for value in architectures for name in value.split(",") if name.strip())
-    if not names:
-        raise UsageError("--arch: no architecture given")
+    options = _options(context, flags)
     sys.path.append(str(Path.cwd()))  # where code of one's own is looked for, after all that is installed
     with _terminated_as_interrupted():
-        outcome = anyio.run(running.run, running.RunOptions(architectures=names, **options))
+        outcome = anyio.run(running.run, options)
     _report(outcome, as_json)
     return DONE if outcome.status == "done" else INCOMPLETE
 # fmt: on
+
+
+def _options(context: click.Context, flags: dict[str, Any]) -> Any:
+    """The options of a new run, or of one that goes on; for that, only what was named in the command counts."""
+    from rewoo_bench.resume import resumed
+    from rewoo_bench.run import RunOptions
+
+    names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
+    if flags["resume"] is None:
+        if not flags["architectures"]:
+            raise click.UsageError("Missing option '--arch'.", context)
+        if not names:
+            raise UsageError("--arch: no architecture given")
+        return RunOptions(**{**flags, "architectures": names})
+    flags = {**flags, "architectures": names}
+    named = click.core.ParameterSource.COMMANDLINE
+    given = {name: value for name, value in flags.items() if context.get_parameter_source(name) is named}
+    return resumed(flags["resume"], given)
 
 
 @group.command(name="list", context_settings=_SETTINGS)

@@ -10,6 +10,7 @@
     ├── ActionError         a ReAct turn that names no usable action
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
     ├── ModelError          a provider failed for good; holds what the attempts cost
+    ├── JournalError        the journal can't be written: the run ends, what is in it is kept
     └── LimitReached        a limit of the question was reached; holds which
 
 `UsageError` ends a run before it starts. The others are data: they become a row's
@@ -90,6 +91,10 @@ class ModelError(RewooBenchError):
         self.retryable = retryable
         self.receipt = receipt
         self.retry_after = retry_after
+
+
+class JournalError(RewooBenchError):
+    """The journal can't be written, for want of space or of the right to."""
 
 
 class LimitReached(RewooBenchError):

@@ -9,7 +9,7 @@ The gold answers stay here: a runner gets the question's text, its tools get doc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,9 +18,12 @@ from typing import Protocol
 import anyio
 
 from rewoo_bench.architecture import Architecture
-from rewoo_bench.errors import LimitReached, ModelError, RewooBenchError, UsageError
+from rewoo_bench.brake import Brake
+from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenchError, UsageError
 from rewoo_bench.events import Event, listening
+from rewoo_bench.journal import Spent, TaskKey
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
+from rewoo_bench.recording import Recorder
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Example, Model, StopReason, Trajectory
@@ -51,6 +54,10 @@ class Task:
     example: Example
     trial: int
     architecture: Architecture
+
+    @property
+    def key(self) -> TaskKey:
+        return TaskKey(self.architecture.name, self.example.id, self.trial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +94,27 @@ class RunLimits:
                 )
         if totals.done == totals.tasks:
             return None
-        if self.max_total_tokens is not None and totals.tokens >= self.max_total_tokens:
-            return f"used {totals.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
-        if self.max_total_cost is not None and totals.unpriced:
+        if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
+            return f"used {totals.spent.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
+        if self.max_total_cost is not None and totals.spent.unpriced:
             return "the price of a call isn't known, so --max-total-cost can't be kept"
-        if self.max_total_cost is not None and totals.cost_usd >= self.max_total_cost:
-            return f"cost {totals.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
+        if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
+            return f"cost {totals.spent.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
         return None
 
 
 @dataclass
 class Totals:
-    """What a run has used so far, billed: failed attempts included."""
+    """How far a run is, and what it has paid: failed attempts included, and earlier sessions."""
 
     tasks: int = 0
     done: int = 0
     errors: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced: bool = False
+    spent: Spent = field(default_factory=Spent)
     last_error: str | None = None
 
     def add(self, result: Result) -> None:
         self.done += 1
-        self.tokens += sum(call.receipt.billed.total_tokens for call in result.calls)
-        self.cost_usd += sum(call.receipt.cost_usd or 0.0 for call in result.calls)
-        self.unpriced |= result.cost_usd is None and any(call.status == "ok" for call in result.calls)
         if result.score is None:
             self.errors += 1
             self.last_error = result.error
@@ -122,7 +124,8 @@ class Totals:
 class Evaluator:
     """Everything that is the same for all questions of a run.
 
-    `models` maps a role to its model, `""` to the model of every other role.
+    `models` maps a role to its model, `""` to the model of every other role. With a `recorder`, what
+    was done in earlier sessions of the run isn't done again, and its brake stops the run.
     """
 
     models: Mapping[str, Model]
@@ -131,7 +134,10 @@ class Evaluator:
     limits: Limits = field(default_factory=Limits)
     run_limits: RunLimits = field(default_factory=RunLimits)
     judge: Judge | None = None
+    recorder: Recorder | None = None
     concurrency: int = 8
+    grace_s: float = 15.0
+    """How long calls in flight may take to end once the brake is pulled."""
 
     async def run(
         self,
@@ -140,19 +146,28 @@ class Evaluator:
         *,
         trials: int = 1,
         on_result: Callable[[Result], None],
+        keep: Callable[[Result], Awaitable[None]] | None = None,
         on_event: Callable[[Task, Event], None] | None = None,
     ) -> Totals:
         """Puts every question to every architecture; `on_result` gets each result as it ends.
 
-        `on_event` gets what happens inside each question, as it happens. Holds no results itself.
-        Raises `RunStopped` where a limit of the run was reached, after the questions in flight
-        ended, and `ProviderRefused` or `UsageError` (a runner that can't work as it is set up) at once.
+        `keep` gets each result first and is waited for. `on_event` gets what happens inside each
+        question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the
+        run was reached, after the questions in flight ended, or the brake was pulled; and
+        `ProviderRefused`, `UsageError` (a runner that can't work as it is set up) or `JournalError`
+        at once.
         """
         for architecture in architectures:
             self.toolbox.check(architecture)
-        totals = Totals(tasks=len(examples) * len(architectures) * trials)
-        tasks = _tasks(examples, architectures, trials)
+        todo = len(examples) * len(architectures) * trials
+        finished = self.recorder.journal.finished() if self.recorder else set()
+        totals = Totals(tasks=todo, done=len(finished))
+        if self.recorder:
+            totals.spent = self.recorder.journal.spent
+        tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         stopped: list[RewooBenchError] = []
+        if spent_before := self.run_limits.exceeded(totals):
+            raise RunStopped(spent_before)
 
         async def work() -> None:
             for task in tasks:
@@ -160,19 +175,36 @@ class Evaluator:
                     return
                 try:
                     result = await self.run_task(task, on_event)
-                except (ProviderRefused, UsageError) as error:
+                    if keep:
+                        await keep(result)
+                except (ProviderRefused, UsageError, JournalError) as error:
                     stopped.append(error)
                     group.cancel_scope.cancel()
                     return
                 totals.add(result)
+                if self.recorder is None:
+                    _spend(totals.spent, result)
                 on_result(result)
                 reason = self.run_limits.exceeded(totals)
                 if reason and not stopped:
                     stopped.append(RunStopped(reason))
 
+        async def work_all() -> None:
+            async with anyio.create_task_group() as workers:
+                for _ in range(min(self.concurrency, totals.tasks)):
+                    workers.start_soon(work)
+            group.cancel_scope.cancel()
+
+        async def heed_brake(brake: Brake) -> None:
+            await brake.pulled.wait()
+            stopped.append(RunStopped("interrupted"))
+            await brake.stopped(self.grace_s)
+            group.cancel_scope.cancel()
+
         async with anyio.create_task_group() as group:
-            for _ in range(min(self.concurrency, totals.tasks)):
-                group.start_soon(work)
+            group.start_soon(work_all)
+            if self.recorder:
+                group.start_soon(heed_brake, self.recorder.brake)
         through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
         if stopped and not through:
             raise stopped[0]
@@ -181,11 +213,13 @@ class Evaluator:
     async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
         """One question, one architecture: never raises for what a question, a model or a tool did."""
         heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
-        meter = Meter(self.models, self.limits)
+        recorder = self.recorder.question(task.key) if self.recorder else None
+        models = {role: recorder.model(model) for role, model in self.models.items()} if recorder else self.models
+        meter = Meter(models, self.limits)
         started_at, start = datetime.now(UTC), time.monotonic()
         error = None
         try:
-            tools = self.toolbox.tools(task.architecture, task.example.documents, meter)
+            tools = self.toolbox.tools(task.architecture, task.example.documents, meter, recorder)
             with heard, anyio.fail_after(self.limits.time_s):
                 trajectory = await task.architecture.runner.run(task.example.question, model=meter, tools=tools)
         except LimitReached as reached:
@@ -197,7 +231,7 @@ class Evaluator:
                 raise ProviderRefused(str(failed)) from failed
             trajectory, error = _stopped("error"), str(failed)
         latency_s = time.monotonic() - start
-        judging = Meter(self.models)  # a judge's calls are kept apart
+        judging = Meter(models)  # a judge's calls are kept apart
         judged_correct = await self._judge(task.example, trajectory, judging)
         return Result(
             task=task,
@@ -231,7 +265,12 @@ class Evaluator:
             return None  # a missing verdict is null, never a wrong answer
 
 
-def _tasks(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
+def _spend(spent: Spent, result: Result) -> None:
+    for call in result.calls:
+        spent.add(call.receipt.billed.total_tokens, call.receipt.cost_usd)
+
+
+def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
     """All architectures of a question before the next question, so that an interrupted run is still paired."""
     index = 0
     for example in examples:

@@ -15,11 +15,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.place import Place, current_place
+from rewoo_bench.recording import Recalled
+from rewoo_bench.tokens import count_messages
 from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+
+_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,9 @@ class Meter:
         self.calls: list[Call] = []
         self.start = clock()
         self._begun = 0
+        self._in_flight = 0
+        self._reserved = 0  # tokens that the calls in flight may take
+        self._freed = anyio.Event()
 
     async def complete(
         self,
@@ -88,7 +96,7 @@ class Meter:
         grammar: str | None = None,
     ) -> Completion:
         """The completion of the role's model, counted. Raises `LimitReached` before a call too many."""
-        self._check_limits()
+        reserved = await self._admit(messages, max_tokens)
         model = self.models.get(role) or self.models[""]
         call = self._begin("model", getattr(model, "name", type(model).__name__), role)
         try:
@@ -107,6 +115,7 @@ class Meter:
             raise
         finally:
             self._end(call)
+            self._release(reserved)
         return completion
 
     def wrap(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
@@ -119,7 +128,8 @@ class Meter:
         call = self._begin("tool", tool.name, "tool")
         try:
             text = await tool(arguments)
-            call = replace(call, status="ok" if text.strip() else "empty")
+            receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else call.receipt
+            call = replace(call, status="ok" if text.strip() else "empty", receipt=receipt)
         except (ToolError, ModelError):  # the latter from a tool that asks a model
             call = replace(call, status="error")
             raise
@@ -142,6 +152,34 @@ class Meter:
                     return None
                 total += call.receipt.cost_usd
         return total
+
+    async def _admit(self, messages: Sequence[Message], max_tokens: int | None) -> int:
+        """Waits while the calls in flight may use up what is left, so that only one call can overshoot a limit.
+
+        Returns what was reserved, in tokens: the prompt, and the longest answer. What a call will
+        cost isn't known before it ends, so with a cost limit a question's calls go one at a time.
+        """
+        self._check_limits()
+        size = 0
+        if self.limits.tokens is not None:
+            size = count_messages(messages) + (max_tokens or _LONG_ANSWER)
+        while self._in_flight and self._crowded():
+            await self._freed.wait()
+            self._check_limits()
+        self._in_flight += 1
+        self._reserved += size
+        return size
+
+    def _crowded(self) -> bool:
+        if self.limits.cost_usd is not None:
+            return True
+        return self.limits.tokens is not None and self.usage.total_tokens + self._reserved >= self.limits.tokens
+
+    def _release(self, reserved: int) -> None:
+        self._in_flight -= 1
+        self._reserved -= reserved
+        self._freed.set()
+        self._freed = anyio.Event()
 
     def _check_limits(self) -> None:
         limits = self.limits

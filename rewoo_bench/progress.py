@@ -19,6 +19,7 @@ class Progress:
         self,
         total: int,
         *,
+        done: int = 0,
         shown: bool = True,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -27,13 +28,14 @@ class Progress:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._shown = shown
-        self._done = self._scored = self._correct = self._failed = self._tokens = 0
+        self._done = done  # by earlier sessions of the run
+        self._scored = self._correct = self._failed = self._tokens = 0
         self._last = self._start = clock()
         self._bar = None
         if shown and self._stream.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, unit="q", file=self._stream, dynamic_ncols=True, smoothing=0.1)
+            self._bar = tqdm(total=total, initial=done, unit="q", file=self._stream, dynamic_ncols=True, smoothing=0.1)
 
     def add(self, result: Result) -> None:
         """Shows one more result."""

@@ -4,24 +4,30 @@
     questions.parquet   a row for each example x trial x architecture
     calls.parquet       a row for each model or tool call
     traces.jsonl        plan, evidence and steps of every question
+    journal.sqlite      every call and question as it finished (journal.py)
 
-Rows come in any order and are written in the order of the run, so that the same run gives the
-same files; what waits for its turn is all that is held in memory.
+The journal is the truth while a run goes on; the parquet files are made from it when the run ends,
+whatever ends it, in the order of the run, so that the same run gives the same files.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluator import Result
-from rewoo_bench.rows import CALLS, QUESTIONS, call_rows, question_row, trace
+from rewoo_bench.journal import JOURNAL, Journal, TaskKey, open_journal
+from rewoo_bench.rows import CALLS, QUESTIONS, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,49 +39,60 @@ TRACES_FILE = "traces.jsonl"
 _ROWS_A_GROUP = 500
 
 
-class RunWriter:
-    """Writes a run folder. A context manager: whatever ends the run, what was added is kept.
+@dataclass(frozen=True)
+class RunFolder:
+    """An open run: its folder, its journal, and the columns that are the same in all its rows."""
 
-    `run` has the columns that are the same for all rows. Parquet files appear under their names
-    when they are whole. `rows` counts the questions written.
+    folder: Path
+    journal: Journal
+    columns: Mapping[str, str]
+
+    async def keep(self, result: Result) -> None:
+        """Writes a result into the journal. Raises `JournalError`."""
+        failed = result.score is None
+        await self.journal.add_question(result.task.key, rows_of(result, self.columns), failed=failed)
+
+    async def export(self, tasks: Iterable[TaskKey]) -> int:
+        """Makes the files of what is finished; returns how many questions that is."""
+        rows = 0
+        with CancelScope(shield=True):
+            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks)
+        return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
+
+
+@asynccontextmanager
+async def open_run(folder: Path, columns: Mapping[str, str]) -> AsyncIterator[RunFolder]:
+    """The run in a folder that is there."""
+    async with open_journal(folder / JOURNAL) as journal:
+        yield RunFolder(folder, journal, columns)
+
+
+def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
+    """The finished questions of a journal as files, in the order of `tasks`; returns how many there are.
+
+    Each file appears under its name when it is whole.
     """
+    rows = 0
+    traces = folder / f"{TRACES_FILE}.part"
+    with (
+        _Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        _Table(folder / CALLS_FILE, CALLS) as calls,
+        traces.open("w", encoding="utf-8") as lines,
+    ):
+        for task in tasks:
+            found = journal.rows(task)
+            if found is not None:
+                questions.add([_dated(found["question"])])
+                calls.add([_dated(call) for call in found["calls"]])
+                lines.write(json.dumps(found["trace"], ensure_ascii=False) + "\n")
+                rows += 1
+    traces.replace(folder / TRACES_FILE)
+    return rows
 
-    def __init__(self, folder: Path, run: Mapping[str, str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self._run = run
-        self._waiting: dict[int, Result] = {}
-        self._next = 0
-        self.rows = 0
 
-    def __enter__(self) -> RunWriter:
-        self._questions = _Table(self.folder / QUESTIONS_FILE, QUESTIONS)
-        self._calls = _Table(self.folder / CALLS_FILE, CALLS)
-        # Half a character, which a cut-off model can send, becomes its escape, as JSON writes it.
-        self._traces = (self.folder / TRACES_FILE).open("w", encoding="utf-8", errors="backslashreplace")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for index in sorted(self._waiting):
-            self._write(self._waiting.pop(index))
-        self._traces.close()
-        self._questions.close()
-        self._calls.close()
-
-    def add(self, result: Result) -> None:
-        """Takes a result in any order; writes it as soon as all before it are written."""
-        self._waiting[result.task.index] = result
-        while self._next in self._waiting:
-            self._write(self._waiting.pop(self._next))
-            self._next += 1
-
-    def _write(self, result: Result) -> None:
-        run_id = self._run["run_id"]
-        self._questions.add([question_row(result, self._run)])
-        self._calls.add(call_rows(result, run_id))
-        self._traces.write(json.dumps(trace(result, run_id), ensure_ascii=False, default=str) + "\n")
-        self._traces.flush()
-        self.rows += 1
+def _dated(row: dict[str, Any]) -> dict[str, Any]:
+    row["started_at"] = datetime.fromisoformat(row["started_at"])
+    return row
 
 
 class _Table:
@@ -86,34 +103,27 @@ class _Table:
         self._part = path.with_suffix(".parquet.part")
         self._schema = schema
         self._rows: list[dict[str, Any]] = []
-        self._writer = pq.ParquetWriter(self._part, schema, compression="zstd")
+
+    def __enter__(self) -> _Table:
+        self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            self._part.replace(self._path)
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         self._rows += rows
         if len(self._rows) >= _ROWS_A_GROUP:
             self._flush()
 
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-        self._part.replace(self._path)
-
     def _flush(self) -> None:
         if self._rows:
-            try:
-                table = pa.Table.from_pylist(self._rows, schema=self._schema)
-            except UnicodeEncodeError:
-                table = pa.Table.from_pylist([_encodable(row) for row in self._rows], schema=self._schema)
-            self._writer.write_table(table)
+            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
             self._rows.clear()
-
-
-def _encodable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with `?` for half a character, which UTF-8 can't hold and a cut-off model can send."""
-    return {
-        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-        for name, value in row.items()
-    }
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -126,7 +136,8 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def remove_run(folder: Path) -> None:
     """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
-    for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE):
+    journal = (JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm")
+    for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, *journal):
         (folder / name).unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -5,10 +5,14 @@ Tokens are logical (what the architecture needed) but for `billed_tokens` (what 
 failed attempts included). A judge's calls are in calls.parquet only, under the role `judge`:
 
     sum of calls where role != "judge"  ==  the row of the question
+
+A latency is null where it wasn't measured: for a replay, and for a question that was begun in an
+earlier session of its run.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,11 +95,23 @@ CALLS = pa.schema(
 )
 
 
+def rows_of(result: Result, run: Mapping[str, str]) -> str:
+    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run.
+
+    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
+    """
+    run_id = run["run_id"]
+    rows = {"question": question_row(result, run), "calls": call_rows(result, run_id), "trace": trace(result, run_id)}
+    text = json.dumps(rows, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
     """The row of a result. `run` has the columns that are the same for the whole run."""
     example, trajectory = result.task.example, result.trajectory
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
     usage = sum((call.usage for call in model_calls), Usage())
+    measured = not any(call.receipt.replayed or call.receipt.measured_s is not None for call in result.calls)
     return {
         **run,
         "architecture": result.task.architecture.name,
@@ -123,8 +139,8 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
         "cost_usd": result.cost_usd,
         "usage_source": _usage_source(model_calls),
-        "latency_s": result.latency_s,
-        "working_s": result.working_s,
+        "latency_s": result.latency_s if measured else None,
+        "working_s": result.working_s if measured else None,
         "retries": sum(call.receipt.attempts - 1 for call in model_calls),
         "started_at": result.started_at,
     }
@@ -185,11 +201,15 @@ def _call_row(call: Call) -> dict[str, Any]:
         "billed_tokens": call.receipt.billed.total_tokens,
         "usage_source": call.receipt.usage_source if is_model and call.status == "ok" else None,
         "finish_reason": call.finish_reason,
-        "latency_s": call.end - call.start,
+        "latency_s": None if call.receipt.replayed else _given(call.receipt.measured_s, call.end - call.start),
         "waiting_s": call.waiting_s,
         "replayed": call.receipt.replayed,
         "started_at": call.started_at,
     }
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

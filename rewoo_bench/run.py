@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -16,8 +16,9 @@ import anyio
 from anyio import to_thread
 
 from rewoo_bench.architecture import Architecture, load_architecture
-from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped
+from rewoo_bench.brake import beside, pull_on_signal
+from rewoo_bench.errors import JournalError, UsageError
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.manifest import command_line, environment, new_run_id
@@ -25,7 +26,9 @@ from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings, OpenModel, open_model
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.progress import Progress
-from rewoo_bench.results import MANIFEST, RunWriter, remove_run, write_manifest
+from rewoo_bench.recording import Recorder
+from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
+from rewoo_bench.resume import KEPT, as_json, check_same
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Model
@@ -75,7 +78,9 @@ class RunOptions:
     max_retries: int = 5
     timeout: float = 600.0
     fail_on_error: float | None = None
+    grace: float = 15.0
     out: Path | None = None
+    resume: Path | None = None
     progress: bool = True
 
     @property
@@ -126,44 +131,57 @@ async def run(options: RunOptions) -> Outcome:
 
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
-    async with _prepared(options) as prepared:
+    async with AsyncExitStack() as stack:
+        prepared = await stack.enter_async_context(_prepared(options))
         folder, manifest = _open_folder(options, prepared)
-        evaluator = _evaluator(options, prepared)
+        columns = _run_columns(options, prepared, manifest["run_id"])
+        opened = await stack.enter_async_context(open_run(folder, columns))
+        recorder = Recorder(opened.journal)
+        await stack.enter_async_context(beside(pull_on_signal(recorder.brake, options.grace)))
+        evaluator = _evaluator(options, prepared, recorder)
         manifest["concurrency"] = evaluator.concurrency
         write_manifest(folder, manifest)
-        examples = prepared.dataset.examples
-        progress = Progress(len(examples) * len(prepared.architectures) * options.trials, shown=options.progress)
-        progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
-        ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
-        refused = False
-        try:
-            with RunWriter(folder, _run_columns(options, prepared, manifest["run_id"])) as writer:
+        return await _evaluated(options, prepared, evaluator, opened, manifest)
 
-                def keep(result: Any) -> None:
-                    writer.add(result)
-                    progress.add(result)
 
-                totals = await evaluator.run(examples, prepared.architectures, trials=options.trials, on_result=keep)
-            ended = {"status": "done", "reason": None}
-            if totals.errors == totals.tasks:
-                ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
-        except (RunStopped, ProviderRefused) as stop:
-            ended["reason"] = str(stop)
-            refused = isinstance(stop, ProviderRefused)
-        finally:
-            progress.close()
-            write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": writer.rows})
-        if refused and not writer.rows:
-            remove_run(folder)  # nothing was asked yet: the same --out can be used again
-            raise UsageError(ended["reason"])
-        return Outcome(folder, **ended)
+async def _evaluated(
+    options: RunOptions, prepared: _Prepared, evaluator: Evaluator, opened: RunFolder, manifest: dict[str, Any]
+) -> Outcome:
+    """Runs what is to be run and writes the files, whatever ends it."""
+    folder, examples = opened.folder, prepared.dataset.examples
+    tasks = [task.key for task in tasks_of(examples, prepared.architectures, options.trials)]
+    progress = Progress(len(tasks), done=len(opened.journal.finished()), shown=options.progress)
+    progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
+    ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
+    refused: UsageError | None = None
+    try:
+        totals = await evaluator.run(
+            examples, prepared.architectures, trials=options.trials, keep=opened.keep, on_result=progress.add
+        )
+        ended = {"status": "done", "reason": None}
+        if totals.errors == totals.tasks:
+            ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
+    except (RunStopped, JournalError) as stop:
+        ended["reason"] = str(stop)
+    except ProviderRefused as stop:
+        ended["reason"] = str(stop)
+        refused = UsageError(str(stop))
+    finally:
+        progress.close()
+        rows = await opened.export(tasks)
+        write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": rows})
+    if refused and not rows:
+        remove_run(folder)  # nothing was asked yet: the same --out can be used again
+        raise refused
+    return Outcome(folder, **ended)
 
 
 @asynccontextmanager
 async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     """Everything that can be wrong is found here, cheapest first, before a model is fetched or asked."""
-    if options.out is not None and (options.out / MANIFEST).exists():
-        raise UsageError(f"--out: {str(options.out)!r} holds another run; choose a new folder")
+    if options.out is not None and options.resume is None and (options.out / MANIFEST).exists():
+        folder = str(options.out)
+        raise UsageError(f"--out: {folder!r} holds another run; choose a new folder, or go on with --resume {folder}")
     dataset = await to_thread.run_sync(
         lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
     )
@@ -203,7 +221,7 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
     return architectures
 
 
-def _evaluator(options: RunOptions, prepared: _Prepared) -> Evaluator:
+def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> Evaluator:
     limiters: dict[str, anyio.CapacityLimiter] = {}
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
@@ -218,31 +236,44 @@ def _evaluator(options: RunOptions, prepared: _Prepared) -> Evaluator:
         limits=Limits(options.token_limit, options.time_limit, options.cost_limit),
         run_limits=RunLimits(options.max_total_tokens, options.max_total_cost, options.fail_on_error),
         judge=ModelJudge() if options.judge_model else None,
+        recorder=recorder,
+        grace_s=options.grace,
         concurrency=options.concurrency or prepared.models[options.role_models[""]].concurrency,
     )
 
 
 def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[str, Any]]:
-    run_id = new_run_id([architecture.name for architecture in prepared.architectures])
-    folder = options.out or RESULTS / run_id
-    roles = options.role_models
-    manifest = {
-        "run_id": run_id,
-        "status": "running",
-        "started_at": _now(),
-        "command": command_line(),
-        "options": {**asdict(options), "out": None, "corpus": None},
-        "dataset": dict(prepared.dataset.manifest),
-        "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
-        "architectures": [architecture.manifest for architecture in prepared.architectures],
-        "models": {role or "default": dict(prepared.models[model].manifest) for role, model in roles.items()},
-        "environment": environment(),
-    }
+    """The run's folder and manifest: new ones, or those of the run that goes on."""
+    names = [architecture.name for architecture in prepared.architectures]
+    manifest = _manifest(options, prepared, new_run_id(names))
+    if options.resume is not None:
+        before = read_manifest(options.resume)
+        check_same(before, manifest)
+        sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
+        return options.resume, {**manifest, **{key: before[key] for key in KEPT}, "sessions": sessions}
+    folder = options.out or RESULTS / manifest["run_id"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out: can't make the folder {str(folder)!r}: {error.strerror}") from None
     return folder, manifest
+
+
+def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "status": "running",
+        "started_at": _now(),
+        "command": command_line(),
+        "options": as_json(options),
+        "dataset": dict(prepared.dataset.manifest),
+        "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
+        "architectures": [architecture.manifest for architecture in prepared.architectures],
+        "models": {
+            role or "default": dict(prepared.models[model].manifest) for role, model in options.role_models.items()
+        },
+        "environment": environment(),
+    }
 
 
 def _corpus_manifest(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:

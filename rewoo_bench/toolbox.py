@@ -1,10 +1,11 @@
 """Makes the tools of a question, anew each time, since lookup remembers the page found last.
 
-runner -> guard (the architecture's limits) -> meter -> tool
+runner -> places (so many calls at once) -> meter -> recorder -> deadline -> tool
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError, ToolError, unknown
 from rewoo_bench.meter import Meter
+from rewoo_bench.recording import QuestionRecorder
 from rewoo_bench.specs import ToolSettings, import_object
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.llm import LLM
@@ -54,7 +56,13 @@ class Toolbox:
             elif name == "LLM" and not settings.prompt:
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
-    def tools(self, architecture: Architecture, documents: tuple[Document, ...], meter: Meter) -> dict[str, Tool]:
+    def tools(
+        self,
+        architecture: Architecture,
+        documents: tuple[Document, ...],
+        meter: Meter,
+        recorder: QuestionRecorder | None = None,
+    ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
         pages = DocumentPages(documents) if self._pages is None else self._pages
         state = PageState()
@@ -66,7 +74,10 @@ class Toolbox:
                 made[name] = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
             else:
                 made[name] = self._built_in(name, pages, state)
-        return {name: Guard(tool, architecture.spec.tools[name]) for name, tool in meter.wrap(made).items()}
+        settings_of = architecture.spec.tools
+        timed: dict[str, Tool] = {name: Deadline(tool, settings_of[name]) for name, tool in made.items()}
+        recorded = recorder.tools(timed) if recorder else timed
+        return {name: Places(tool, settings_of[name]) for name, tool in meter.wrap(recorded).items()}
 
     def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
         if name == "Search":
@@ -85,22 +96,38 @@ class Toolbox:
         return self._client
 
 
-class Guard:
-    """A tool under its architecture's limits: so many calls at once, so long each."""
+class _Wrapped:
+    """A tool around another, that looks like it."""
 
     def __init__(self, tool: Tool, settings: ToolSettings) -> None:
         self.name = tool.name
         self.description = tool.description
         self.arguments: type[BaseModel] = tool.arguments
+        self.stateful = bool(getattr(tool, "stateful", False))
+        self.asks_model = bool(getattr(tool, "asks_model", False))
         self._tool = tool
-        self._timeout_s = settings.timeout_s
-        self._limiter = anyio.CapacityLimiter(settings.max_concurrency or float("inf"))
+        self._settings = settings
+
+
+class Places(_Wrapped):
+    """A tool of which only so many calls run at once."""
+
+    def __init__(self, tool: Tool, settings: ToolSettings) -> None:
+        super().__init__(tool, settings)
+        self._limiter = anyio.CapacityLimiter(settings.max_concurrency or math.inf)
 
     async def __call__(self, arguments: Any) -> str:
         async with self._limiter:
-            try:
-                with anyio.fail_after(self._timeout_s):
-                    return await self._tool(arguments)
-            except TimeoutError:
-                after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
-                raise ToolError(f"timeout{after}") from None
+            return await self._tool(arguments)
+
+
+class Deadline(_Wrapped):
+    """A tool whose calls fail where they take too long."""
+
+    async def __call__(self, arguments: Any) -> str:
+        try:
+            with anyio.fail_after(self._settings.timeout_s):
+                return await self._tool(arguments)
+        except TimeoutError:
+            after = "" if self._settings.timeout_s is None else f" after {self._settings.timeout_s:g} s"
+            raise ToolError(f"timeout{after}") from None

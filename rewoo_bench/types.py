@@ -101,9 +101,11 @@ class Usage:
 class Receipt:
     """What it took to get a completion, besides what the architecture asked for.
 
-    `billed` is what was paid now, failed attempts included; it is zero for a replay.
-    `waiting` holds (start, end) of every queueing and back-off interval, in seconds of the
-    monotonic clock. `cost_usd` is None where the price isn't known.
+    `billed` is what was paid in this run, failed attempts included; it is zero for a replay, an
+    answer that another run paid for. `measured_s` is how long the call took when an earlier session
+    of this run made it; None where it was made now. `waiting` holds (start, end) of every queueing
+    and back-off interval, in seconds of the monotonic clock. `cost_usd` is None where the price
+    isn't known.
     """
 
     attempts: int = 1
@@ -112,6 +114,7 @@ class Receipt:
     cost_usd: float | None = None
     usage_source: Literal["provider", "estimated"] = "provider"
     replayed: bool = False
+    measured_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,8 @@ class Tool(Protocol):
     """Something an agent can call. Made anew for every question, since tools may hold state.
 
     `arguments` is a pydantic model; in text notations (`Search[…]`) the text is its first field.
+    Two optional attributes tell a resumed run what to do: `stateful = True` for a tool that has to
+    be called again so that its state is right, `asks_model = True` for one whose work is a model's.
     Raises `ToolError` where it can't do its work.
     """
 

@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,12 @@ import anyio
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
 
 from rewoo_bench.architecture import Architecture, load_architecture
-from rewoo_bench.evaluator import Evaluator
+from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.results import RunWriter
+from rewoo_bench.recording import Recorder
+from rewoo_bench.results import open_run
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example
@@ -79,10 +81,12 @@ async def harness(
     with tempfile.TemporaryDirectory() as folder:
         async with open_model("openai/test", settings) as opened:
             model = RetryingModel(opened.model, limiter=anyio.CapacityLimiter(concurrency))
-            evaluator = Evaluator({"": model}, "hotpotqa", toolbox, concurrency=concurrency)
             run = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "overhead")
-            with RunWriter(Path(folder), run) as writer:
-                await evaluator.run(examples, [architecture], on_result=writer.add)
+            async with open_run(Path(folder), run) as kept:
+                recorder = Recorder(kept.journal)
+                evaluator = Evaluator({"": model}, "hotpotqa", toolbox, recorder=recorder, concurrency=concurrency)
+                await evaluator.run(examples, [architecture], keep=kept.keep, on_result=lambda result: None)
+                await kept.export([task.key for task in tasks_of(examples, [architecture], 1)])
 
 
 async def timed(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:
@@ -96,7 +100,7 @@ async def measure(options: argparse.Namespace) -> None:
     data = load_dataset_examples("sample")
     assert data.corpus is not None
     toolbox, architecture = Toolbox(Corpus.open(data.corpus)), load_architecture("rewoo", style="multihop")
-    examples = [data.examples[i % len(data.examples)] for i in range(options.questions)]
+    examples = [replace(data.examples[i % len(data.examples)], id=f"q{i}") for i in range(options.questions)]
     prompts = same_prompts(architecture, examples[0])
     with server(options.latency_ms) as api_base:
         works: dict[str, Callable[[], Awaitable[None]]] = {

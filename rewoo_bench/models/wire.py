@@ -107,11 +107,12 @@ def connect(api_key: str, api_base: str | None, timeout: float) -> AsyncOpenAI:
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
     from openai import AsyncOpenAI
 
-    http = AsyncHTTPHandler(timeout=timeout).client
-    sdk = AsyncOpenAI(api_key=api_key, base_url=api_base, http_client=http, timeout=timeout, max_retries=0)
+    handler = AsyncHTTPHandler(timeout=timeout)
+    sdk = AsyncOpenAI(api_key=api_key, base_url=api_base, http_client=handler.client, timeout=timeout, max_retries=0)
     chat = _Endpoint(sdk, "/chat/completions")
     # Instance attributes, over the properties of the same name that litellm calls.
-    sdk.__dict__.update(chat=_Completions(chat), completions=_Endpoint(sdk, "/completions"))
+    # The handler, too: it would close its client when it is collected.
+    sdk.__dict__.update(chat=_Completions(chat), completions=_Endpoint(sdk, "/completions"), _handler=handler)
     return sdk
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
-from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.errors import RewooBenchError
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, read_answer
 from rewoo_bench.runners.prompts import Prompts
@@ -79,14 +79,14 @@ class NativeReAct:
 async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:
     """A step for each call, in the order of the calls. A provider's failure or a limit is raised as it is."""
     steps: dict[int, Step] = {}
-    failures: list[ModelError | LimitReached] = []
+    failures: list[RewooBenchError] = []
 
     async def act(index: int, call: ToolCall) -> None:
         id_ = str(turn) if len(calls) == 1 else f"{turn}.{index + 1}"
         try:
             with at(f"call {index + 1}"):
                 steps[index] = await turns.act(id_, call.name, dict(call.arguments))
-        except (ModelError, LimitReached) as error:
+        except RewooBenchError as error:
             failures.append(error)
             group.cancel_scope.cancel()
 

@@ -27,6 +27,7 @@ class LLM:
     name = "LLM"
     description = "a language model that reads. It answers a question from the text given with it."
     arguments: type[BaseModel] = LLMArguments
+    asks_model = True
 
     def __init__(self, model: Model, instructions: str, max_tokens: int | None = None) -> None:
         self._model = model

@@ -73,6 +73,7 @@ class Search:
         "else of the best match. Give the exact title of a page, or a few keywords."
     )
     arguments: type[BaseModel] = SearchArguments
+    stateful = True  # Lookup goes on from the page found last
 
     def __init__(self, pages: Pages, state: PageState | None = None) -> None:
         self._pages = pages
@@ -104,6 +105,7 @@ class Lookup:
         "Give one word or a short phrase; give it again for the next sentence."
     )
     arguments: type[BaseModel] = LookupArguments
+    stateful = True
 
     def __init__(self, state: PageState) -> None:
         self._state = state

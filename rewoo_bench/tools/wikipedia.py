@@ -67,6 +67,7 @@ class Wikipedia:
         "else of the best match. Give the exact title of a page, or a few keywords."
     )
     arguments: type[BaseModel] = SearchArguments
+    stateful = True  # Lookup goes on from the page found last
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from rewoo_bench.testing import Fault, ModelServer, Reply
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "run_bench.py"
 KEY = "sk-live-0123456789abcdef"
-FILES = ["calls.parquet", "questions.parquet", "run.json", "traces.jsonl"]
+FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "run.json", "traces.jsonl"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def start(*arguments: object, env: Mapping[str, str | None] | None = None) -> su
 
 def contents(folder: Path) -> str:
     """All text in a run folder, that of the parquet files as rows."""
-    texts = [path.read_text() for path in folder.iterdir() if path.suffix != ".parquet"]
+    texts = [path.read_text(errors="replace") for path in folder.iterdir() if path.suffix != ".parquet"]
     return "\n".join([*texts, *(str(pd.read_parquet(path).to_dict()) for path in folder.glob("*.parquet"))])
 
 
@@ -323,12 +323,15 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
             "here",
             "--concurrency",
             2,
+            "--grace",
+            0.5,
         )
         _wait_until(lambda: len(slow.books) >= 7)
         process.send_signal(interrupt)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
-    assert err.endswith("rewoo-bench: interrupted; what was finished is kept\n")
+    assert "rewoo-bench: interrupted; waiting up to 0.5 s for the calls in flight" in err
+    assert err.endswith("incomplete: interrupted\n")
     assert "Traceback" not in err
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == FILES
     assert len(load(tmp_path / "here")) == 5
@@ -339,7 +342,7 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
 def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
     """A shell starts a background job with SIGINT ignored; SIGTERM ends it all the same."""
     with ModelServer(lambda request: Fault("hang")) as slow:
-        command = f"trap '' INT; exec {sys.executable} {SCRIPT} --arch direct --model openai/test --out here"
+        command = f"trap '' INT; exec {sys.executable} {SCRIPT} --arch direct --model openai/test --out here --grace 0"
         with subprocess.Popen(["sh", "-c", f"{command} --api-base {slow.api_base}"], stderr=subprocess.PIPE) as process:
             _wait_until(lambda: bool(slow.books))
             process.terminate()

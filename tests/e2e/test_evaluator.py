@@ -16,13 +16,14 @@ import rewoo_bench
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunLimits, RunStopped
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunLimits, RunStopped, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.results import RunWriter
+from rewoo_bench.recording import Recorder
+from rewoo_bench.results import open_run
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
@@ -71,9 +72,14 @@ async def run(
     """The rows and the calls that a run wrote; what it raises comes after they are written."""
     async with model_of(server, **(patience or {})) as model:
         models: dict[str, Model] = {"": model}
-        evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), **settings)
-        with RunWriter(folder, RUN) as writer:
-            await evaluator.run(questions, architectures(*names), trials=trials, on_result=writer.add)
+        async with open_run(folder, RUN) as opened:
+            recorder = Recorder(opened.journal)
+            evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), recorder=recorder, **settings)
+            asked = architectures(*names)
+            try:
+                await evaluator.run(questions, asked, trials=trials, keep=opened.keep, on_result=lambda _: None)
+            finally:
+                await opened.export(task.key for task in tasks_of(questions, asked, trials))
     return read(folder)
 
 
@@ -262,8 +268,10 @@ async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str
     with ModelServer(answer) as server, judges:
         async with model_of(server) as model, model_of(judges) as judge:
             evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())
-            with RunWriter(tmp_path, RUN) as writer:
-                await evaluator.run(examples(1), architectures("direct"), on_result=writer.add)
+            async with open_run(tmp_path, RUN) as opened:
+                asked = architectures("direct")
+                await evaluator.run(examples(1), asked, keep=opened.keep, on_result=lambda _: None)
+                await opened.export(task.key for task in tasks_of(examples(1), asked, 1))
     (row,), calls = read(tmp_path)
     assert (row["judged_correct"], row["llm_calls"]) == (judged, 1)
     assert row["total_tokens"] == server.totals().total_tokens

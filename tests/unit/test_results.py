@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +17,9 @@ from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.journal import TaskKey
 from rewoo_bench.place import Place
-from rewoo_bench.results import RunWriter, load, read_manifest, write_manifest
+from rewoo_bench.results import load, open_run, read_manifest, write_manifest
 from rewoo_bench.types import Receipt, Step, Trajectory, Usage
 
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
@@ -36,9 +39,16 @@ replayed started_at
 
 
 def written(folder: Path, *results: Any, run: dict[str, str] | None = None) -> Path:
-    with RunWriter(folder, run or RUN) as writer:
-        for each in results:
-            writer.add(each)
+    folder.mkdir(exist_ok=True)
+
+    async def write() -> None:
+        async with open_run(folder, run or RUN) as opened:
+            for each in results:
+                await opened.keep(each)
+            in_order = sorted(results, key=lambda each: each.task.index)
+            await opened.export(dict.fromkeys(each.task.key for each in in_order))
+
+    anyio.run(write)
     return folder
 
 
@@ -133,24 +143,33 @@ def test_rows_are_written_in_the_order_of_the_run(tmp_path_factory: pytest.TempP
     assert [trace["example_id"] for trace in traces(folder)] == expected
 
 
-def test_a_row_waits_only_for_those_before_it(tmp_path: Path) -> None:
-    with RunWriter(tmp_path, RUN) as writer:
-        writer.add(result(1))
-        assert writer.rows == 0
-        writer.add(result(0))
-        assert writer.rows == 2
-        assert len(traces(tmp_path)) == 2
+def test_an_export_that_fails_leaves_the_files_of_the_one_before(tmp_path: Path) -> None:
+    written(tmp_path, result(0))
+
+    def tasks() -> Iterator[TaskKey]:
+        yield result(0).task.key
+        raise MemoryError
+
+    async def write() -> None:
+        async with open_run(tmp_path, RUN) as opened:
+            await opened.export(tasks())
+
+    with pytest.raises(MemoryError):
+        anyio.run(write)
+    assert [row["example_id"] for row in rows(tmp_path)] == ["q0"]
 
 
-def test_what_was_added_before_an_exception_is_whole(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, RUN) as writer:  # noqa: PT012 - the writer is the subject
-        writer.add(result(2))
-        writer.add(result(0))
-        assert not (tmp_path / "questions.parquet").exists()
-        raise KeyboardInterrupt
-    assert [row["example_id"] for row in rows(tmp_path)] == ["q0", "q2"]
-    assert len(rows(tmp_path, "calls.parquet")) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.parquet", "questions.parquet", "traces.jsonl"]
+def test_a_question_done_again_takes_the_place_of_its_failure(tmp_path: Path) -> None:
+    written(tmp_path, result(0, None), result(0))
+    assert [row["prediction"] for row in rows(tmp_path)] == ["Seine"]
+
+
+def test_a_latency_that_was_not_measured_is_none(tmp_path: Path) -> None:
+    resumed = model_call(receipt=Receipt(measured_s=2.5))
+    replayed = model_call(receipt=Receipt(replayed=True))
+    written(tmp_path, result(0, calls=[resumed]), result(1, calls=[replayed]), result(2))
+    assert [row["latency_s"] for row in rows(tmp_path)] == [None, None, 1.0]
+    assert [row["latency_s"] for row in rows(tmp_path, "calls.parquet")] == [2.5, None, 1.0]
 
 
 def test_more_rows_than_a_group_holds_are_all_written(tmp_path: Path) -> None:
@@ -173,7 +192,7 @@ def test_a_trace_holds_plan_evidence_and_steps(tmp_path: Path) -> None:
 def test_half_a_character_in_an_answer_costs_no_run(tmp_path: Path) -> None:
     written(tmp_path, result(0, "a\ud83db"), result(1))
     assert [row["prediction"] for row in rows(tmp_path)] == ["a?b", "Seine"]
-    assert [trace["answer"] for trace in traces(tmp_path)] == ["a\ud83db", "Seine"]
+    assert [trace["answer"] for trace in traces(tmp_path)] == ["a?b", "Seine"]
 
 
 def test_several_runs_load_as_one_table_that_joins_by_question(tmp_path: Path) -> None:

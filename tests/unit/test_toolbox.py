@@ -13,7 +13,7 @@ from rewoo_bench.errors import ToolError
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.specs import ToolSettings
-from rewoo_bench.toolbox import Guard, Toolbox
+from rewoo_bench.toolbox import Deadline, Places, Toolbox
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.types import Document, Tool
 
@@ -56,7 +56,7 @@ async def test_a_slow_tool_fails_after_its_time() -> None:
         return ""
 
     with pytest.raises(ToolError, match=r"timeout after 0\.05 s"):
-        await Guard(Told(answer), ToolSettings(timeout_s=0.05))(Query(query="a"))
+        await Deadline(Told(answer), ToolSettings(timeout_s=0.05))(Query(query="a"))
 
 
 async def test_a_tools_own_timeout_is_its_failure() -> None:
@@ -64,7 +64,7 @@ async def test_a_tools_own_timeout_is_its_failure() -> None:
         raise TimeoutError
 
     with pytest.raises(ToolError, match="timeout"):
-        await Guard(Told(answer), DEFAULT)(Query(query="a"))
+        await Deadline(Told(answer), DEFAULT)(Query(query="a"))
 
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (3, 3), (None, 6)])
@@ -77,7 +77,7 @@ async def test_a_tool_is_called_so_often_at_once(limit: int | None, most: int) -
         running.append(running[-1] - 1)
         return ""
 
-    guard = Guard(Told(answer), ToolSettings(max_concurrency=limit))
+    guard = Places(Told(answer), ToolSettings(max_concurrency=limit))
     async with anyio.create_task_group() as group:
         for _ in range(6):
             group.start_soon(guard, Query(query="a"))
@@ -91,7 +91,7 @@ async def test_waiting_for_a_tools_turn_is_no_part_of_its_call() -> None:
 
     meter = Meter({})
     (tool,) = meter.wrap({"Search": Told(answer)}).values()
-    guard: Any = Guard(tool, ToolSettings(max_concurrency=1))
+    guard: Any = Places(tool, ToolSettings(max_concurrency=1))
     async with anyio.create_task_group() as group:
         for _ in range(3):
             group.start_soon(guard, Query(query="a"))

@@ -21,7 +21,7 @@ from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.worker import Schedule, Worker
 from rewoo_bench.specs import ToolSettings
 from rewoo_bench.tokens import count_tokens
-from rewoo_bench.toolbox import Guard
+from rewoo_bench.toolbox import Deadline, Places
 from rewoo_bench.types import Tool
 
 SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
@@ -238,7 +238,7 @@ async def test_twelve_calls_at_once_are_only_held_up_by_their_tools_limit(
         return "found"
 
     plan = plan_of(*(f"Search[{number}]" for number in range(12)))
-    guarded = Guard(Told(answer), ToolSettings(max_concurrency=max_concurrency))
+    guarded = Places(Told(answer), ToolSettings(max_concurrency=max_concurrency))
     start = time.perf_counter()
     await work(plan, {"Search": guarded})
     assert expected <= time.perf_counter() - start < expected + 0.5
@@ -250,7 +250,7 @@ async def test_a_call_that_takes_too_long_is_evidence() -> None:
         await anyio.sleep(30 if query == "slow" else 0)
         return "found"
 
-    guarded = Guard(Told(answer), ToolSettings(timeout_s=0.05))
+    guarded = Deadline(Told(answer), ToolSettings(timeout_s=0.05))
     worker = await work(plan_of("Search[slow]", "Search[b]", "Search[#E1]"), {"Search": guarded})
     assert worker.evidence == {
         "E1": "ERROR: timeout after 0.05 s",

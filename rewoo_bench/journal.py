@@ -1,0 +1,254 @@
+"""Every finished call and question of a run, in one SQLite file, before its result is used.
+
+    async with open_journal(folder / "journal.sqlite") as journal:
+        await journal.add_call(record)              # back when it is on disk
+        await journal.add_question(task, rows)
+        journal.calls(task)                         # what is known of a question already
+
+A call is found again by where it stands (task, place, kind, name), by the hash of its request, and
+by a count where the same is asked twice in one place; never by the order of arrival, since
+parallel steps finish in any order. Texts of prompts are kept once each, however often they are sent.
+
+The file is in WAL mode: what was committed outlives the death of the process. One task writes,
+in batches, from a bounded queue; the event loop never waits for the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from anyio import CancelScope, CapacityLimiter, to_thread
+
+from rewoo_bench.errors import DataError, JournalError
+
+JOURNAL = "journal.sqlite"
+_VERSION = 1
+_QUEUE = 256  # writes that may wait for the disk
+_TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS texts(sha BLOB PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS calls(
+    task TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, request BLOB NOT NULL,
+    nth INTEGER NOT NULL, status TEXT NOT NULL, prompt TEXT NOT NULL, answer TEXT NOT NULL,
+    billed_tokens INTEGER NOT NULL, cost_usd REAL);
+CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
+CREATE TABLE IF NOT EXISTS questions(task TEXT PRIMARY KEY, failed INTEGER NOT NULL, rows TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """A question put to an architecture, by names that are the same in every session of a run."""
+
+    architecture: str
+    example_id: str
+    trial: int
+
+    def __str__(self) -> str:
+        return json.dumps([self.architecture, self.example_id, self.trial], ensure_ascii=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Where a call stands in its question, and what it asks."""
+
+    place: str
+    kind: Literal["model", "tool"]
+    name: str
+    request: bytes
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready."""
+
+    task: TaskKey
+    key: CallKey
+    status: Literal["ok", "error"]
+    prompt: tuple[str, ...]
+    answer: Mapping[str, Any]
+    billed_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a run has paid so far, in all its sessions. `unpriced` says that some price isn't known."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: bool = False
+
+    def add(self, tokens: int, cost_usd: float | None) -> None:
+        self.tokens += tokens
+        self.cost_usd += cost_usd or 0.0
+        self.unpriced |= bool(tokens) and cost_usd is None
+
+
+@dataclass(slots=True)
+class _Write:
+    """Statements that belong together, and the news that they are on disk."""
+
+    statements: list[tuple[str, Sequence[Any]]]
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Journal:
+    """An open journal; `open_journal` makes one. `spent` covers all calls in it."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection, queue: Any) -> None:
+        self.path = path
+        self.spent = Spent()
+        self._database = database
+        self._lock = threading.Lock()
+        self._queue = queue
+        self._thread = CapacityLimiter(1)
+        self._failure: JournalError | None = None
+        self._texts: set[bytes] = set()  # some of those that are in the file
+        for tokens, cost in self._read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
+            self.spent.add(tokens, cost)
+
+    async def add_call(self, record: CallRecord) -> None:
+        """Writes a call; returns when it is on disk. Raises `JournalError`."""
+        statements: list[tuple[str, Sequence[Any]]] = []
+        hashes = []
+        for text in record.prompt:
+            digest = digest_of(text)
+            hashes.append(digest.hex())
+            if digest not in self._texts:
+                statements.append(("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, _storable(text))))
+                if len(self._texts) < _TEXTS_KNOWN:
+                    self._texts.add(digest)
+        key = record.key
+        values = (
+            str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
+            json.dumps(hashes), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
+        )  # fmt: skip
+        statements.append((f"INSERT INTO calls VALUES ({', '.join('?' * len(values))})", values))
+        await self._write(statements)
+        self.spent.add(record.billed_tokens, record.cost_usd)
+
+    async def add_question(self, task: TaskKey, rows: str, *, failed: bool) -> None:
+        """Writes what came of a question (JSON), in place of what came of it before. Raises `JournalError`."""
+        values = (str(task), failed, rows)
+        await self._write([("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", values)])
+
+    def calls(self, task: TaskKey) -> list[CallRecord]:
+        """What is recorded of a question, in the order written."""
+        columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
+        found = self._read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
+        return [
+            CallRecord(task, CallKey(*row[:5]), row[5], tuple(json.loads(row[6])), json.loads(row[7]), *row[8:])
+            for row in found
+        ]
+
+    def texts(self, hashes: Sequence[str]) -> list[str]:
+        """The texts of a prompt whose record holds their hashes."""
+        return [self._read("SELECT text FROM texts WHERE sha = ?", (bytes.fromhex(digest),))[0][0] for digest in hashes]
+
+    def finished(self) -> set[str]:
+        """The tasks, as text, that needn't be done again: all but those that the infrastructure failed."""
+        return {task for (task,) in self._read("SELECT task FROM questions WHERE NOT failed")}
+
+    def rows(self, task: TaskKey) -> dict[str, Any] | None:
+        """What came of a question, or None where nothing did yet."""
+        found = self._read("SELECT rows FROM questions WHERE task = ?", (str(task),))
+        return json.loads(found[0][0]) if found else None
+
+    async def _write(self, statements: list[tuple[str, Sequence[Any]]]) -> None:
+        write = _Write(statements)
+        with CancelScope(shield=True):  # what was paid for is kept, whatever ends the run
+            if self._failure is None:
+                await self._queue.send(write)
+                await write.done.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _write_all(self, receive: Any) -> None:
+        with CancelScope(shield=True), receive:
+            async for first in receive:
+                batch = [first, *_waiting(receive)]
+                try:
+                    await to_thread.run_sync(self._commit, batch, limiter=self._thread)
+                except sqlite3.Error as error:
+                    self._failure = JournalError(
+                        f"can't write {str(self.path)!r}: {error}; what was finished before is in it"
+                    )
+                for write in batch:
+                    write.done.set()
+
+    def _commit(self, batch: Sequence[_Write]) -> None:
+        with self._lock, self._database:
+            for write in batch:
+                for statement, values in write.statements:
+                    self._database.execute(statement, values)
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+
+@asynccontextmanager
+async def open_journal(path: Path) -> AsyncIterator[Journal]:
+    """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
+    database = await to_thread.run_sync(_connect, path)
+    send, receive = anyio.create_memory_object_stream[_Write](_QUEUE)
+    raised: Exception | None = None
+    try:
+        journal = await to_thread.run_sync(Journal, path, database, send)
+        async with anyio.create_task_group() as group:
+            group.start_soon(journal._write_all, receive)
+            try:
+                yield journal
+            except Exception as error:  # raised below as it is, and not in a group
+                raised = error
+            finally:
+                send.close()  # the writer ends when it has written what waits
+    finally:
+        database.close()
+    if raised is not None:
+        raise raised
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
+        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+    except sqlite3.DatabaseError as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    return database
+
+
+@lru_cache(maxsize=4096)
+def digest_of(text: str) -> bytes:
+    """sha256 of a text; prompts repeat theirs in every call."""
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _waiting(receive: Any) -> Iterator[_Write]:
+    """Everything that waits to be written, so that it goes into one commit."""
+    with suppress(anyio.WouldBlock, anyio.EndOfStream):
+        while True:
+            yield receive.receive_nowait()
+
+
+def _storable(text: str) -> str:
+    """Half of a surrogate pair, which SQLite can't hold, becomes `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")

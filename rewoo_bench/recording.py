@@ -1,0 +1,280 @@
+"""Between a question's meter and the world: calls that were made before are answered from the journal.
+
+    meter -> recorder -> (retry -> provider | tool)
+
+A question in the middle goes on by being run again from its start: every call that finished
+gives its answer at once, in its place, and the first that didn't is made. The architecture knows
+nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewoo_bench.brake import Brake
+from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.journal import CallKey, CallRecord, Journal, TaskKey, digest_of
+from rewoo_bench.place import current_place
+from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, ToolCall, Usage
+
+
+class Recalled(str):
+    """What a tool said in an earlier session of the run; `measured_s` is how long it took then."""
+
+    measured_s: float = 0.0
+
+
+class NotRecorded(ModelError):
+    """A replay was asked for something that the recorded run didn't ask."""
+
+
+@dataclass
+class Recorder:
+    """Records the calls of a run, and answers those that were recorded.
+
+    `journal` is the run's own. `replay` is another run's, from which alone answers come.
+    """
+
+    journal: Journal
+    replay: Journal | None = None
+    brake: Brake = field(default_factory=Brake)
+
+    def question(self, task: TaskKey) -> QuestionRecorder:
+        """The recorder of one question. Reads what is known of it."""
+        return QuestionRecorder(self, task)
+
+
+class QuestionRecorder:
+    """The recorded calls of one question: those of earlier sessions, and a count of those of this one."""
+
+    def __init__(self, recorder: Recorder, task: TaskKey) -> None:
+        self.task = task
+        self.brake = recorder.brake
+        self._recorder = recorder
+        self._nth: Counter[tuple[str, str, str, bytes]] = Counter()
+        records = recorder.journal.calls(task)
+        self._done = {record.key: record for record in records if record.status == "ok"}
+        self._failed: dict[CallKey, list[CallRecord]] = {}
+        for record in records:
+            if record.status == "error":
+                self._failed.setdefault(record.key, []).append(record)
+        self._replayed = {record.key: record for record in recorder.replay.calls(task)} if recorder.replay else {}
+
+    def model(self, model: Model) -> Model:
+        """The model, recorded."""
+        return _RecordedModel(self, model)
+
+    def tools(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
+        return {
+            name: tool if getattr(tool, "asks_model", False) else _RecordedTool(self, tool)
+            for name, tool in tools.items()
+        }
+
+    def key(self, kind: Any, name: str, request: bytes) -> CallKey:
+        """Where the calling task stands; the n-th time the same is asked there has n."""
+        place = current_place().name
+        seen = (place, kind, name, request)
+        nth = self._nth[seen]
+        self._nth[seen] += 1
+        return CallKey(place, kind, name, request, nth)
+
+    def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
+        """What is recorded of a call, and whether another run paid for it."""
+        if key in self._done:
+            return self._done[key], False
+        return (self._replayed[key], True) if key in self._replayed else None
+
+    def earlier_failures(self, key: CallKey) -> list[CallRecord]:
+        """Attempts that failed for good in earlier sessions."""
+        return self._failed.get(key, [])
+
+    async def keep(self, record: CallRecord) -> None:
+        await self._recorder.journal.add_call(record)
+
+    def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
+        """Raises `NotRecorded` where only recorded answers are wanted."""
+        if self._recorder.replay is not None:
+            raise NotRecorded(self._difference(key, prompt))
+
+    def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
+        """What was recorded in the same place, and where this request departs from it."""
+        replay = self._recorder.replay
+        assert replay is not None
+        same = [
+            record for record in self._replayed.values() if (record.key.place, record.key.name) == (key.place, key.name)
+        ]
+        if not same:
+            return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
+        for recorded, now in zip(replay.texts(same[0].prompt), prompt, strict=False):
+            if recorded != now:
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(recorded, now, strict=False)) if a != b),
+                    min(len(recorded), len(now)),
+                )
+                return (
+                    f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
+                    f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
+                )
+        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+
+
+class _RecordedModel:
+    """A model whose calls are recorded."""
+
+    def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
+        self.name = getattr(model, "name", type(model).__name__)
+        self._recorder = recorder
+        self._model = model
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        stop: Sequence[str] = (),
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+    ) -> Completion:
+        """The recorded completion, else the model's, which is on disk before it is given back."""
+        prompt = _prompt(messages, tools, schema, grammar)
+        key = self._recorder.key("model", role, _request(prompt, role, stop, max_tokens))
+        if found := self._recorder.recall(key):
+            return _as_completion(*found)
+        self._recorder.check_live(key, prompt)
+        start = time.monotonic()
+        async with self._recorder.brake.call():
+            try:
+                completion = await self._model.complete(
+                    messages, role=role, stop=stop, max_tokens=max_tokens, tools=tools, schema=schema, grammar=grammar
+                )
+            except ModelError as error:
+                receipt = error.receipt or Receipt()
+                await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, receipt, start))
+                error.receipt = self._with_failures(key, receipt)
+                raise
+            answer = {
+                "text": completion.text,
+                "usage": asdict(completion.usage),
+                "finish_reason": completion.finish_reason,
+                "tool_calls": [asdict(call) for call in completion.tool_calls],
+            }
+            await self._recorder.keep(self._record(key, prompt, "ok", answer, completion.receipt, start))
+        return replace(completion, receipt=self._with_failures(key, completion.receipt))
+
+    def _record(
+        self, key: CallKey, prompt: tuple[str, ...], status: Any, answer: dict[str, Any], receipt: Receipt, start: float
+    ) -> CallRecord:
+        taken = {
+            "attempts": receipt.attempts,
+            "billed": asdict(receipt.billed),
+            "cost_usd": receipt.cost_usd,
+            "usage_source": receipt.usage_source,
+            "latency_s": time.monotonic() - start,
+        }
+        billed = receipt.billed.total_tokens
+        return CallRecord(
+            self._recorder.task, key, status, prompt, {**answer, "receipt": taken}, billed, receipt.cost_usd
+        )
+
+    def _with_failures(self, key: CallKey, receipt: Receipt) -> Receipt:
+        """The receipt, with what the same call took in earlier sessions, where it failed."""
+        for record in self._recorder.earlier_failures(key):
+            receipt = _added(receipt, record.answer["receipt"])
+        return receipt
+
+
+class _RecordedTool:
+    """A tool whose calls are recorded. One with state (`stateful`) is called again, and its first answer counts."""
+
+    def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.arguments: type[BaseModel] = tool.arguments
+        self._recorder = recorder
+        self._tool = tool
+
+    async def __call__(self, arguments: BaseModel) -> str:
+        asked = arguments.model_dump_json()
+        key = self._recorder.key("tool", self.name, sha256(asked.encode("utf-8", "replace")).digest())
+        found = self._recorder.recall(key)
+        if found is None:
+            return await self._call(key, asked, arguments)
+        record, replayed = found
+        if getattr(self._tool, "stateful", False) and not replayed:
+            with suppress(ToolError):  # what was said the first time counts, below
+                await self._tool(arguments)
+        if "error" in record.answer:
+            raise ToolError(record.answer["error"])
+        text = Recalled(record.answer["text"])
+        text.measured_s = record.answer["latency_s"]
+        return text
+
+    async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
+        self._recorder.check_live(key, (asked,))
+        start = time.monotonic()
+        async with self._recorder.brake.call():
+            try:
+                said = {"text": await self._tool(arguments)}
+            except ToolError as error:
+                said = {"error": str(error)}
+            answer = {**said, "latency_s": time.monotonic() - start}
+            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (asked,), answer))
+        if "error" in said:
+            raise ToolError(said["error"])
+        return said["text"]
+
+
+def _prompt(
+    messages: Sequence[Message],
+    tools: Sequence[Tool] | None,
+    schema: Mapping[str, Any] | None,
+    grammar: str | None,
+) -> tuple[str, ...]:
+    """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
+    forms = [[message.role, [asdict(c) for c in message.tool_calls], message.tool_call_id] for message in messages]
+    shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
+    form = json.dumps({"messages": forms, "tools": shown, "schema": schema, "grammar": grammar}, default=str)
+    return (*(message.content for message in messages), form)
+
+
+def _request(prompt: Sequence[str], role: str, stop: Sequence[str], max_tokens: int | None) -> bytes:
+    """The hash of a request: the same texts, asked in the same way."""
+    digest = sha256(json.dumps([role, list(stop), max_tokens]).encode())
+    for text in prompt:
+        digest.update(digest_of(text))
+    return digest.digest()
+
+
+def _as_completion(record: CallRecord, replayed: bool) -> Completion:
+    answer, taken = record.answer, record.answer["receipt"]
+    receipt = Receipt(
+        attempts=1 if replayed else taken["attempts"],
+        billed=Usage() if replayed else Usage(**taken["billed"]),
+        cost_usd=taken["cost_usd"],
+        usage_source=taken["usage_source"],
+        replayed=replayed,
+        measured_s=None if replayed else taken["latency_s"],
+    )
+    calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
+    return Completion(answer["text"], Usage(**answer["usage"]), answer["finish_reason"], calls, receipt)
+
+
+def _added(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:
+    """The receipt with that of a failed call added; one unknown price makes the sum unknown."""
+    lost = Usage(**failed["billed"])
+    cost = receipt.cost_usd
+    if lost != Usage():
+        cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
+    return replace(receipt, attempts=receipt.attempts + failed["attempts"], billed=receipt.billed + lost, cost_usd=cost)

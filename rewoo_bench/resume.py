@@ -1,0 +1,86 @@
+"""Going on with a run: its options are read from its manifest, and what would change its results is refused.
+
+options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000})
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.results import read_manifest
+
+if TYPE_CHECKING:
+    from rewoo_bench.run import RunOptions
+
+# What a session may choose for itself: none of it changes an answer.
+FREE = frozenset(
+    {"max_total_tokens", "max_total_cost", "concurrency", "max_connections", "max_retries", "timeout"}
+    | {"fail_on_error", "api_base", "grace", "progress", "resume", "out"}
+)
+# What stays in the manifest as the first session wrote it.
+KEPT = ("run_id", "started_at", "command")
+
+
+def as_json(options: RunOptions) -> dict[str, Any]:
+    """Options as a manifest holds them; where the run lies is no part of them."""
+    values: dict[str, Any] = json.loads(json.dumps(asdict(options), default=str))
+    return {name: value for name, value in values.items() if name not in ("out", "resume", "progress")}
+
+
+def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
+    """The options of the run in `folder`, with those that were given now. Raises `UsageError`.
+
+    `given` has only what was named in the command; what would change the run's results has to be
+    as it was.
+    """
+    from rewoo_bench.run import RunOptions
+
+    recorded = read_manifest(folder).get("options", {})
+    known = {field.name for field in fields(RunOptions)}
+    options = {name: value for name, value in recorded.items() if name in known}
+    asked = json.loads(json.dumps(dict(given), default=str))
+    for name, value in asked.items():
+        if name not in FREE and value != recorded.get(name):
+            flag = "--arch" if name == "architectures" else f"--{name.replace('_', '-')}"
+            was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
+            raise UsageError(f"--resume: {flag} was {was!r} in this run; leave it out, or start a new run")
+    paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
+    names = {"architectures": tuple(options["architectures"])}
+    return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model."""
+    for part in ("architectures", "dataset", "corpus", "models"):
+        difference = _difference(before.get(part), now.get(part), part)
+        if difference:
+            raise UsageError(f"--resume: {difference}; a run goes on only as it began")
+
+
+# Facts of a manifest that change no answer.
+_LOOSE = frozenset({"litellm", "xllamacpp", "n_parallel", "api_base", "path"})
+
+
+def _difference(before: Any, now: Any, where: str) -> str | None:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = [key for key in {**before, **now} if key not in _LOOSE]
+        found = (_difference(before.get(key), now.get(key), f"{where}.{key}") for key in keys)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        found = (_difference(a, b, f"{where}.{_name(b, i)}") for i, (a, b) in enumerate(zip(before, now, strict=True)))
+    else:
+        return None if before == now else f"{where} was {_short(before)} and is {_short(now)} now"
+    return next((difference for difference in found if difference), None)
+
+
+def _name(value: Any, position: int) -> str:
+    return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,191 @@
+"""A run that is killed again and again ends as if it had never been, and pays for every answer once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from answering import answer
+
+from rewoo_bench.results import load
+from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
+
+pytestmark = pytest.mark.timeout(900)
+
+LATENCY_S = 0.02
+KILLS = 100
+QUESTIONS = 60
+NOT_THE_SAME = ["run_id", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+FAULTS = [Fault(status=429, retry_after=0), Fault(status=500), Fault("hang"), Fault("broken_json")]
+
+
+class Flaky:
+    """Answers well, but for one request in twenty, drawn with a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+        return self._random.choice(FAULTS) if self._random.random() < 0.05 else answer(request)
+
+
+class Launcher:
+    """Runs of `rewoo-bench`, forked from one process that has imported everything."""
+
+    def __init__(self, errors: Path) -> None:
+        self.errors = errors
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("launcher.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OPENAI_API_KEY": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        )
+
+    def start(self, *arguments: object) -> int:
+        assert self._process.stdin is not None
+        command = {"arguments": ["run", *map(str, arguments)], "errors": str(self.errors)}
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return int(self._told()["pid"])
+
+    def code(self) -> int:
+        """The exit code of the run that was started, once it ended; negative for a signal."""
+        return int(self._told()["code"])
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _told(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        told: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return told
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    launched = Launcher(tmp_path / "errors.txt")
+    yield launched
+    launched.close()
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Questions in HotpotQA's form, each with its name in it and a page to find."""
+    rows = [
+        {
+            "_id": f"q{number:02}",
+            "question": f"q{number:02}: Which river?",
+            "answer": f"the river of q{number:02}" if number % 2 else "another",
+            "type": "bridge",
+            "level": "hard",
+            "supporting_facts": [["Kyiv", 0]],
+            "context": [["Kyiv", ["Kyiv lies on a river.", " It is old."]], ["Oslo", ["Oslo lies on a fjord."]]],
+        }
+        for number in range(QUESTIONS)
+    ]
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def new_run(server: ModelServer, questions: Path, out: Path) -> list[object]:
+    return [
+        "--arch", "rewoo,react", "--dataset", questions, "--model", "openai/test", "--api-base", server.api_base,
+        "--out", out, "--concurrency", 3, "--timeout", 1, "--max-retries", 12, "--no-progress",
+    ]  # fmt: skip
+
+
+def kill_after(pid: int, server: ModelServer, more: int, seconds: float) -> None:
+    """Kills the process when the server was asked so many times more, or after a while without."""
+    wanted, deadline = len(server.books) + more, time.monotonic() + 3
+    while len(server.books) < wanted and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def compared(folder: Path) -> pd.DataFrame:
+    rows: pd.DataFrame = load(folder).drop(columns=NOT_THE_SAME)
+    return rows
+
+
+def by_request(entries: list[Entry]) -> dict[str, list[Entry]]:
+    """The requests that were answered well, and when."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.usage is not None:
+            found[json.dumps(entry.request, sort_keys=True)].append(entry)
+    return found
+
+
+def test_a_hundred_kills_leave_no_trace_but_in_the_times(tmp_path: Path, questions: Path, launcher: Launcher) -> None:
+    moments = random.Random(7)
+    with ModelServer(answer) as steady:
+        launcher.start(*new_run(steady, questions, tmp_path / "unbroken"))
+        assert launcher.code() == 0, launcher.errors.read_text()
+    kills: list[float] = []
+    with ModelServer(Flaky(seed=3), latency_s=LATENCY_S) as server:
+        arguments = new_run(server, questions, tmp_path / "broken")
+        code = -signal.SIGKILL
+        while code == -signal.SIGKILL:
+            pid = launcher.start(*arguments)
+            killer = threading.Thread(
+                target=kill_after, args=(pid, server, moments.randrange(6), moments.random() * 0.03)
+            )
+            if len(kills) < KILLS:
+                killer.start()
+            code = launcher.code()
+            if len(kills) < KILLS:
+                killer.join()
+            if code == -signal.SIGKILL:
+                kills.append(time.monotonic())
+            began = (tmp_path / "broken" / "run.json").exists()
+            arguments = ["--resume", tmp_path / "broken", "--no-progress"] if began else arguments
+        assert code == 0, launcher.errors.read_text()[-2000:]
+    assert len(kills) == KILLS
+
+    pd.testing.assert_frame_equal(compared(tmp_path / "broken"), compared(tmp_path / "unbroken"))
+
+    answered = by_request(server.books)
+    for entries in answered.values():
+        for entry in entries[:-1]:  # what was asked for again was in flight at a kill
+            assert any(entry.time <= kill <= entry.time + LATENCY_S + 1.0 for kill in kills)
+
+    billed = load(tmp_path / "broken")["billed_tokens"].sum()
+    paid = sum(entries[-1].usage.total_tokens for entries in answered.values() if entries[-1].usage)
+    assert billed == paid
+
+
+def test_a_cap_is_a_place_to_stop_and_go_on_from(tmp_path: Path, questions: Path, launcher: Launcher) -> None:
+    with ModelServer(answer) as server:
+        launcher.start(*new_run(server, questions, tmp_path / "unbroken"))
+        assert launcher.code() == 0, launcher.errors.read_text()
+        whole = int(load(tmp_path / "unbroken")["billed_tokens"].sum())
+        before = len(server.books)
+        launcher.start(*new_run(server, questions, tmp_path / "capped"), "--max-total-tokens", whole // 3)
+        assert launcher.code() == 3
+        assert 0 < len(load(tmp_path / "capped")) < 2 * QUESTIONS
+        launcher.start("--resume", tmp_path / "capped")
+        assert launcher.code() == 3  # the same cap still holds
+        launcher.start("--resume", tmp_path / "capped", "--max-total-tokens", 2 * whole)
+        assert launcher.code() == 0, launcher.errors.read_text()
+    pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
+    assert len(server.books) == 2 * before
+    assert int(load(tmp_path / "capped")["billed_tokens"].sum()) == whole
