@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -14,9 +14,11 @@ from rewoo_bench.types import Completion, StopReason, Tool
 
 NO_RESULTS = "No results."
 _ACTION = re.compile(r"Action(?:\s*\d+)?[\s*]*:[\s*`]*([^\W\d]\w*)[\s*`]*\[")  # with or without Markdown's signs
+_BARE = re.compile(r"^[ *`]*([^\W\d]\w*)[*`]*\[", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
+_UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
 _CITATION = re.compile(r"\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
 _CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
 
@@ -65,7 +67,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     Action(thought='I know it.', tool='Finish', arguments='Rome')
     """
     names = {name.casefold(): name for name in actions}
-    match = _ACTION.search(text)
+    match = _ACTION.search(text) or _bare_action(text, names)
     if not match:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
     if match[1].casefold() not in names:
@@ -78,6 +80,11 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     return Action(
         " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], arguments
     )
+
+
+def _bare_action(text: str, names: Collection[str]) -> re.Match[str] | None:
+    """An action that has a line without `Action:`; only a name that there is counts as one."""
+    return next((match for match in _BARE.finditer(text) if match[1].casefold() in names), None)
 
 
 def read_answer(text: str) -> str:
@@ -110,7 +117,7 @@ def citations(answer: str, evidence: Mapping[str, str]) -> tuple[str, dict[str, 
 
 def gives_up(answer: str) -> bool:
     """Whether a solver says that it doesn't know, as its prompt tells it to where evidence is missing."""
-    return answer.strip(" .").casefold() == "unknown"
+    return _UNKNOWN.match(answer) is not None
 
 
 def answered(answer: str, completion: Completion) -> tuple[str | None, StopReason]:

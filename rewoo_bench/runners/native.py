@@ -12,6 +12,8 @@ written thoughts.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 
 import anyio
@@ -51,7 +53,8 @@ class NativeReAct:
         for turn in range(1, self.settings.max_steps + 1):
             with at(f"turn {turn}"):
                 completion = await model.complete(messages, role="agent", tools=list(tools.values()))
-                if not completion.tool_calls:
+                calls = completion.tool_calls or written_calls(completion.text, tools)
+                if not calls:
                     answer = read_answer(completion.text)
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
@@ -59,9 +62,9 @@ class NativeReAct:
                     turns.keep(Step(str(turn), observation=_NOTHING, failed=True))
                     messages.append(Message("user", _NOTHING))
                     continue
-                steps = await _act_at_once(turn, completion.tool_calls, turns)
-            messages.append(Message("assistant", completion.text, tool_calls=completion.tool_calls))
-            messages += _results(completion.tool_calls, steps, turns, turn)
+                steps = await _act_at_once(turn, calls, turns)
+            said = completion.text if completion.tool_calls else ""
+            messages += [Message("assistant", said, tool_calls=calls), *_results(calls, steps, turns, turn)]
         partial = await self._partial_answer(messages, model, tools) if self.settings.partial_answer else None
         return turns.end(partial, "step_limit")
 
@@ -74,6 +77,27 @@ class NativeReAct:
         with at("partial answer"):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
         return read_answer(completion.text) or None
+
+
+def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
+    """Calls that a model wrote into its reply as JSON, where its server didn't take them for calls.
+
+    Small models trained on tool calls often leave out the marks that a server looks for:
+    `{"name": "Search", "arguments": {"query": "Oslo"}}`, alone or in a list. Only tools that there are count.
+    """
+    start = re.search(r"[\[{]", text)
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text, start.start()) if start else (None, 0)
+    except (ValueError, RecursionError):
+        return ()
+    items = found if isinstance(found, list) else [found]
+    calls = [item for item in items if isinstance(item, dict) and item.get("name") in tools]
+    arguments = [call.get("arguments", call.get("parameters")) for call in calls]
+    return tuple(
+        ToolCall(f"written_{i}", call["name"], given)
+        for i, (call, given) in enumerate(zip(calls, arguments, strict=True))
+        if isinstance(given, dict)
+    )
 
 
 async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:

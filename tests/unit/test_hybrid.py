@@ -12,6 +12,7 @@ from rewoo_bench.errors import ToolError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.runners.acting import gives_up
 from rewoo_bench.runners.hybrid import ReWOOReAct, ReWOOReActSettings
 from rewoo_bench.types import Runner, Trajectory
 
@@ -110,3 +111,12 @@ async def test_the_fallback_is_told() -> None:
     with listening(heard.append):
         await ask([PLAN, FINISH], empty_for("river"))
     assert [event.data for event in heard if event.kind == "fallback_started"] == [{"reason": "empty_slot"}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "given_up"),
+    [("unknown", True), ("Unknown.", True), ("unknown. The evidence is silent.", True), ("**unknown**", True),
+     ("Unknown Pleasures", False), ("the unknown", False), ("", False)],
+)  # fmt: skip
+def test_giving_up_is_told_from_an_answer(answer: str, given_up: bool) -> None:
+    assert gives_up(answer) is given_up

@@ -12,11 +12,11 @@ from rewoo_bench.architecture import load_architecture
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.place import current_place
-from rewoo_bench.runners.native import NativeReAct
+from rewoo_bench.runners.native import NativeReAct, written_calls
 from rewoo_bench.runners.turns import ReActSettings
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.mark.anyio  # plain functions run as they are
 
 PROMPTS = load_architecture("react-native", style="multihop").prompts
 
@@ -138,3 +138,24 @@ async def test_a_repeated_call_is_told_so_and_the_last_turns_are_announced() -> 
         "page of a",
         "The same as in turn 1: this action brings nothing new. Do something else.\n(1 turn left.)",
     ]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"name": "Search", "arguments": {"query": "Oslo"}}',
+        'I call:\n```json\n[{"name": "Search", "parameters": {"query": "Oslo"}}]\n```',
+    ],
+)
+async def test_a_call_that_was_written_as_text_is_a_call(written: str) -> None:
+    trajectory, model = await ask([written, "Answer: Neva"])
+    assert [(step.tool, step.argument) for step in trajectory.steps] == [("Search", "Oslo")]
+    assert model.requests[1].messages[-2].tool_calls[0].arguments == {"query": "Oslo"}
+    assert trajectory.answer == "Neva"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Oslo", "{", '{"name": "Serch", "arguments": {}}', '{"name": "Search"}', "[1]", "[" * 5000]
+)
+def test_what_is_no_call_is_none(text: str) -> None:
+    assert written_calls(text, toolbox()) == ()

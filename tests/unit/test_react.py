@@ -71,7 +71,7 @@ async def test_the_turns_have_a_limit() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("reply", [FINISH, "Answer: Neva", "Neva"])
+@pytest.mark.parametrize("reply", [FINISH, "Finish[Neva]", "Answer: Neva", "Neva"])
 async def test_at_the_limit_the_best_answer_is_asked_for_and_marked_as_partial(reply: str) -> None:
     trajectory, model = await ask([SEARCH] * 2 + [reply], max_steps=2)
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
@@ -217,3 +217,15 @@ def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
     assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
     read_answer(text)
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("text", ["Search[a]", "I look.\n**Search**[a]", "So:\n `search[a]`"])
+def test_an_action_on_a_line_of_its_own_needs_no_name(text: str) -> None:
+    action = parse_action(text, ACTIONS)
+    assert (action.tool, action.arguments) == ("Search", "a")
+
+
+@pytest.mark.parametrize("text", ["Rivers[3] are long.", "I would Search[a] now.", "see [1]"])
+def test_what_only_looks_like_one_is_none(text: str) -> None:
+    with pytest.raises(ActionError):
+        parse_action(text, ACTIONS)
