@@ -75,12 +75,18 @@ def group() -> None:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
 @click.option("--fail-on-error", type=float, callback=_count_or_fraction, metavar="COUNT|FRACTION",
               help="Failed questions that end the run, a count or a fraction.")
+@click.option("--tool-failure-rate", type=click.FloatRange(0, 1), default=0.0,
+              help="Share of tool calls that fail on purpose, the same ones for every architecture.")
+@click.option("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
+              help="How they fail.")
 @click.option("--grace", type=click.FloatRange(min=0), default=15.0,
               help="Seconds that calls in flight get to end, once the run is interrupted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where it goes.  [default: results/local/<time>-<arch>]")
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Go on with the run in this folder, with its own settings.")
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Keep model answers here, for runs that ask the same of the same model.")
 @click.option("--no-progress", "progress", flag_value=False, default=True, show_default=False,
               help="No progress on standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -102,8 +108,8 @@ def run(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 
 def _options(context: click.Context, flags: dict[str, Any]) -> Any:
     """The options of a new run, or of one that goes on; for that, only what was named in the command counts."""
+    from rewoo_bench.options import RunOptions
     from rewoo_bench.resume import resumed
-    from rewoo_bench.run import RunOptions
 
     names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
     if flags["resume"] is None:

@@ -219,7 +219,7 @@ class Evaluator:
         started_at, start = datetime.now(UTC), time.monotonic()
         error = None
         try:
-            tools = self.toolbox.tools(task.architecture, task.example.documents, meter, recorder)
+            tools = self.toolbox.tools(task.architecture, task.example, meter, recorder)
             with heard, anyio.fail_after(self.limits.time_s):
                 trajectory = await task.architecture.runner.run(task.example.question, model=meter, tools=tools)
         except LimitReached as reached:

@@ -222,6 +222,34 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
         raise raised
 
 
+@asynccontextmanager
+async def read_journal(path: Path) -> AsyncIterator[Journal]:
+    """The journal of another run, to be read only. Raises `DataError` where there is none."""
+    if not await to_thread.run_sync(path.is_file):
+        raise DataError(f"no recorded run: there is no {str(path)!r}")
+    database = await to_thread.run_sync(_connect_to_read, path)
+    send, receive = anyio.create_memory_object_stream[_Write](0)
+    try:
+        with send, receive:
+            yield await to_thread.run_sync(Journal, path, database, send)
+    finally:
+        database.close()
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
+    waiting = path.with_name(f"{path.name}-wal").exists()
+    options = "mode=ro" if waiting else "mode=ro&immutable=1"
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True, check_same_thread=False)
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise DataError(f"{path}: can't be read as a journal: {error}") from None
+    if version != _VERSION:
+        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
+    return database
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         database = sqlite3.connect(path, check_same_thread=False, timeout=30)

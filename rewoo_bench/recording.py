@@ -18,8 +18,10 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from anyio import to_thread
 from pydantic import BaseModel
 
+from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal import CallKey, CallRecord, Journal, TaskKey, digest_of
@@ -41,11 +43,13 @@ class NotRecorded(ModelError):
 class Recorder:
     """Records the calls of a run, and answers those that were recorded.
 
-    `journal` is the run's own. `replay` is another run's, from which alone answers come.
+    `journal` is the run's own. `replay` is another run's, from which alone answers come. `cache`
+    has answers of other runs.
     """
 
     journal: Journal
     replay: Journal | None = None
+    cache: AnswerCache | None = None
     brake: Brake = field(default_factory=Brake)
 
     def question(self, task: TaskKey) -> QuestionRecorder:
@@ -101,6 +105,20 @@ class QuestionRecorder:
     async def keep(self, record: CallRecord) -> None:
         await self._recorder.journal.add_call(record)
 
+    async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
+        """The answer of another run to the same request."""
+        cache = self._recorder.cache
+        if cache is None:
+            return None
+        return await to_thread.run_sync(cache.get, cache_key(identity, key.request, self.task.trial, key.nth))
+
+    async def cache(self, key: CallKey, identity: str, record: CallRecord) -> None:
+        """Keeps an answer for other runs."""
+        cache = self._recorder.cache
+        if cache is not None:
+            name = cache_key(identity, key.request, self.task.trial, key.nth)
+            await to_thread.run_sync(cache.put, name, record.answer)
+
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
         """Raises `NotRecorded` where only recorded answers are wanted."""
         if self._recorder.replay is not None:
@@ -133,6 +151,7 @@ class _RecordedModel:
 
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = getattr(model, "name", type(model).__name__)
+        self._identity = getattr(model, "identity", self.name)
         self._recorder = recorder
         self._model = model
 
@@ -151,8 +170,13 @@ class _RecordedModel:
         prompt = _prompt(messages, tools, schema, grammar)
         key = self._recorder.key("model", role, _request(prompt, role, stop, max_tokens))
         if found := self._recorder.recall(key):
-            return _as_completion(*found)
+            record, replayed = found
+            return _as_completion(record.answer, replayed or "replayed" in record.answer)
         self._recorder.check_live(key, prompt)
+        if cached := await self._recorder.cached(key, self._identity):
+            answer = {**cached, "replayed": True}
+            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
+            return _as_completion(answer, replayed=True)
         start = time.monotonic()
         async with self._recorder.brake.call():
             try:
@@ -170,7 +194,9 @@ class _RecordedModel:
                 "finish_reason": completion.finish_reason,
                 "tool_calls": [asdict(call) for call in completion.tool_calls],
             }
-            await self._recorder.keep(self._record(key, prompt, "ok", answer, completion.receipt, start))
+            record = self._record(key, prompt, "ok", answer, completion.receipt, start)
+            await self._recorder.keep(record)
+            await self._recorder.cache(key, self._identity, record)
         return replace(completion, receipt=self._with_failures(key, completion.receipt))
 
     def _record(
@@ -257,8 +283,8 @@ def _request(prompt: Sequence[str], role: str, stop: Sequence[str], max_tokens: 
     return digest.digest()
 
 
-def _as_completion(record: CallRecord, replayed: bool) -> Completion:
-    answer, taken = record.answer, record.answer["receipt"]
+def _as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
+    taken = answer["receipt"]
     receipt = Receipt(
         attempts=1 if replayed else taken["attempts"],
         billed=Usage() if replayed else Usage(**taken["billed"]),

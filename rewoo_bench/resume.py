@@ -9,18 +9,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.options import RunOptions
 from rewoo_bench.results import read_manifest
-
-if TYPE_CHECKING:
-    from rewoo_bench.run import RunOptions
 
 # What a session may choose for itself: none of it changes an answer.
 FREE = frozenset(
     {"max_total_tokens", "max_total_cost", "concurrency", "max_connections", "max_retries", "timeout"}
-    | {"fail_on_error", "api_base", "grace", "progress", "resume", "out"}
+    | {"fail_on_error", "api_base", "grace", "cache", "progress", "resume", "out"}
 )
 # What stays in the manifest as the first session wrote it.
 KEPT = ("run_id", "started_at", "command")
@@ -29,7 +27,7 @@ KEPT = ("run_id", "started_at", "command")
 def as_json(options: RunOptions) -> dict[str, Any]:
     """Options as a manifest holds them; where the run lies is no part of them."""
     values: dict[str, Any] = json.loads(json.dumps(asdict(options), default=str))
-    return {name: value for name, value in values.items() if name not in ("out", "resume", "progress")}
+    return {name: value for name, value in values.items() if name not in ("out", "resume", "progress", "cache")}
 
 
 def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
@@ -38,8 +36,6 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     `given` has only what was named in the command; what would change the run's results has to be
     as it was.
     """
-    from rewoo_bench.run import RunOptions
-
     recorded = read_manifest(folder).get("options", {})
     known = {field.name for field in fields(RunOptions)}
     options = {name: value for name, value in recorded.items() if name in known}

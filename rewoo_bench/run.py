@@ -5,6 +5,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,95 +16,29 @@ from typing import Any, Literal
 import anyio
 from anyio import to_thread
 
+from rewoo_bench.answers import AnswerCache
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.brake import beside, pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
+from rewoo_bench.journal import JOURNAL, Journal, read_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
-from rewoo_bench.models import ModelSettings, OpenModel, open_model
+from rewoo_bench.models import REPLAY, OpenModel, open_model
 from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
+from rewoo_bench.tools.faults import Faults
 from rewoo_bench.types import Model
 
-DEFAULT_MODEL = "local/smollm2-135m"
 RESULTS = Path("results/local")
-
-
-@dataclass(frozen=True)
-class RoleModel:
-    """The model of one part of an architecture."""
-
-    name: str
-    temperature: float
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The flags of `run`; None leaves the choice to the data set, the model or the architecture."""
-
-    architectures: tuple[str, ...]
-    dataset: str = "sample"
-    split: str | None = None
-    limit: int | None = None
-    seed: int = 0
-    trials: int = 1
-    model: str = DEFAULT_MODEL
-    planner_model: str | None = None
-    solver_model: str | None = None
-    judge_model: str | None = None
-    api_base: str | None = None
-    temperature: float = 0.0
-    planner_temperature: float | None = None
-    solver_temperature: float | None = None
-    max_output_tokens: int = 512
-    style: Literal["auto", "chat", "completion"] = "auto"
-    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
-    corpus: Path | None = None
-    max_steps: int | None = None
-    token_limit: int | None = None
-    time_limit: float | None = None
-    cost_limit: float | None = None
-    max_total_tokens: int | None = None
-    max_total_cost: float | None = None
-    concurrency: int | None = None
-    max_connections: int | None = None
-    max_retries: int = 5
-    timeout: float = 600.0
-    fail_on_error: float | None = None
-    grace: float = 15.0
-    out: Path | None = None
-    resume: Path | None = None
-    progress: bool = True
-
-    @property
-    def role_models(self) -> dict[str, RoleModel]:
-        """Role -> its model and temperature; `""` is every other role."""
-        planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
-        solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
-        roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
-        if self.judge_model:
-            roles["judge"] = RoleModel(self.judge_model, 0.0)
-        return {role: model for role, model in roles.items() if not role or model != roles[""]}
-
-    @property
-    def model_settings(self) -> ModelSettings:
-        return ModelSettings(
-            api_base=self.api_base,
-            temperature=self.temperature,
-            max_output_tokens=self.max_output_tokens,
-            timeout=self.timeout,
-            seed=self.seed,
-            style=self.style,
-            constrain=self.constrain,
-        )
 
 
 @dataclass(frozen=True)
@@ -136,12 +71,23 @@ async def run(options: RunOptions) -> Outcome:
         folder, manifest = _open_folder(options, prepared)
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
-        recorder = Recorder(opened.journal)
+        cache = AnswerCache(options.cache) if options.cache else None
+        if cache:
+            stack.callback(cache.close)
+        recorder = Recorder(opened.journal, await _replayed(options, stack), cache)
         await stack.enter_async_context(beside(pull_on_signal(recorder.brake, options.grace)))
         evaluator = _evaluator(options, prepared, recorder)
         manifest["concurrency"] = evaluator.concurrency
         write_manifest(folder, manifest)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
+
+
+async def _replayed(options: RunOptions, stack: AsyncExitStack) -> Journal | None:
+    """The journal that `--model replay/DIR` answers from."""
+    if not options.model.startswith(REPLAY):
+        return None
+    folder = Path(options.model.removeprefix(REPLAY))
+    return await stack.enter_async_context(read_journal(folder / JOURNAL))
 
 
 async def _evaluated(
@@ -188,7 +134,7 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     architectures = _architectures(options, dataset.style)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    toolbox = Toolbox(corpus)
+    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
     for architecture in architectures:
         toolbox.check(architecture)
         _check_pages(architecture, dataset, corpus)
@@ -228,7 +174,13 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
         opened = prepared.models[wanted]
         places = options.max_connections or opened.concurrency
         limiter = limiters.setdefault(wanted.name, anyio.CapacityLimiter(places))
-        models[role] = RetryingModel(opened.model, name=wanted.name, max_retries=options.max_retries, limiter=limiter)
+        models[role] = RetryingModel(
+            opened.model,
+            name=wanted.name,
+            identity=json.dumps(dict(opened.manifest), sort_keys=True, default=str),
+            max_retries=options.max_retries,
+            limiter=limiter,
+        )
     return Evaluator(
         models=models,
         scoring=prepared.dataset.scoring,
@@ -291,10 +243,6 @@ def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mappi
         "planner_model": options.planner_model or options.model,
         "solver_model": options.solver_model or options.model,
     }
-
-
-def _given(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
 
 
 def _now() -> str:

@@ -48,8 +48,9 @@ class Summary:
     cached_input_tokens: float
     output_tokens: float
     total_tokens: float
-    latency_p50_s: float
-    latency_p95_s: float
+    latency_p50_s: float | None
+    latency_p95_s: float | None
+    """None where no latency was measured: in a replay."""
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
@@ -69,7 +70,7 @@ def _summary(key: dict[str, str], rows: pd.DataFrame) -> Summary:
     def mean(column: str) -> float:
         return float(rows[column].mean())
 
-    latency = rows["latency_s"].astype("float64")
+    latency = rows["latency_s"].dropna().astype("float64")
     sources = rows["usage_source"].dropna().unique().tolist()
     return Summary(
         **key,
@@ -85,8 +86,8 @@ def _summary(key: dict[str, str], rows: pd.DataFrame) -> Summary:
         cached_input_tokens=mean("cached_input_tokens"),
         output_tokens=mean("output_tokens"),
         total_tokens=mean("total_tokens"),
-        latency_p50_s=float(latency.quantile(0.5)),
-        latency_p95_s=float(latency.quantile(0.95)),
+        latency_p50_s=float(latency.quantile(0.5)) if len(latency) else None,
+        latency_p95_s=float(latency.quantile(0.95)) if len(latency) else None,
         cost_usd=None if rows["cost_usd"].isna().any() or not sources else mean("cost_usd"),
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
     )
@@ -139,11 +140,15 @@ _COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("tokens in", lambda s: f"{s.input_tokens:,.0f}"),
     ("cached", lambda s: f"{s.cached_input_tokens:,.0f}"),
     ("out", lambda s: f"{s.output_tokens:,.0f}"),
-    ("p50 s", lambda s: f"{s.latency_p50_s:.2f}"),
-    ("p95 s", lambda s: f"{s.latency_p95_s:.2f}"),
+    ("p50 s", lambda s: _seconds(s.latency_p50_s)),
+    ("p95 s", lambda s: _seconds(s.latency_p95_s)),
     ("$ / 1000", _cost),
     ("answered / failed / total", lambda s: f"{s.answered} / {s.failed} / {s.total}"),
 )
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def table(summaries: Sequence[Summary]) -> str:

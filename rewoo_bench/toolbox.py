@@ -1,6 +1,6 @@
 """Makes the tools of a question, anew each time, since lookup remembers the page found last.
 
-runner -> places (so many calls at once) -> meter -> recorder -> deadline -> tool
+runner -> places (so many calls at once) -> meter -> recorder -> faults on purpose -> deadline -> tool
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from rewoo_bench.meter import Meter
 from rewoo_bench.recording import QuestionRecorder
 from rewoo_bench.specs import ToolSettings, import_object
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
+from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.llm import LLM
-from rewoo_bench.types import Document, Tool
+from rewoo_bench.types import Example, Tool
 
 if TYPE_CHECKING:
     import httpx
@@ -27,13 +28,15 @@ BUILT_IN = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 
 
 class Toolbox:
-    """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents.
+    """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents,
+    `faults` are those to inject.
 
     A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
     """
 
-    def __init__(self, pages: Pages | None = None) -> None:
+    def __init__(self, pages: Pages | None = None, faults: Faults | None = None) -> None:
         self._pages = pages
+        self._faults = faults
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Toolbox:
@@ -59,12 +62,12 @@ class Toolbox:
     def tools(
         self,
         architecture: Architecture,
-        documents: tuple[Document, ...],
+        example: Example,
         meter: Meter,
         recorder: QuestionRecorder | None = None,
     ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
-        pages = DocumentPages(documents) if self._pages is None else self._pages
+        pages = DocumentPages(example.documents) if self._pages is None else self._pages
         state = PageState()
         made: dict[str, Tool] = {}
         for name, settings in architecture.spec.tools.items():
@@ -76,6 +79,8 @@ class Toolbox:
                 made[name] = self._built_in(name, pages, state)
         settings_of = architecture.spec.tools
         timed: dict[str, Tool] = {name: Deadline(tool, settings_of[name]) for name, tool in made.items()}
+        if self._faults and self._faults.rate:
+            timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorder.tools(timed) if recorder else timed
         return {name: Places(tool, settings_of[name]) for name, tool in meter.wrap(recorded).items()}
 

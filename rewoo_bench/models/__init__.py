@@ -3,14 +3,14 @@
     async with open_model("local/smollm2-135m") as opened:
         completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
 
-`local/<name>` is fetched once and served in this process, `local/<file.gguf>` is served as it is,
-and every other name is litellm's.
+`local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
+`replay/<run folder>` answers from a recorded run alone, and every other name is litellm's.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -19,15 +19,18 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
+from rewoo_bench.errors import ModelError
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve
-from rewoo_bench.types import Model
+from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
 HOSTED_CONCURRENCY = 32
+REPLAY_CONCURRENCY = 8
+REPLAY = "replay/"
 _CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
 
 
@@ -62,6 +65,13 @@ class OpenModel:
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Unrecorded:
+    """Stands behind a replay, whose recorder answers every call; it is never asked, or it raises `ModelError`."""
+
+    async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
+        raise ModelError("a replay has no model to ask; it answers what was recorded")
+
+
 @dataclass(frozen=True, slots=True)
 class _LocalFile:
     """A model file and how it is best asked."""
@@ -81,6 +91,9 @@ async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> As
     Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider
     without its key.
     """
+    if name.startswith(REPLAY):
+        yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
+        return
     opening = _open_local(name, settings) if name.startswith("local/") else _open_hosted(name, settings)
     async with opening as opened:
         yield opened

@@ -65,7 +65,8 @@ class RetryingModel:
     At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
     shares it; its place is given back during a back-off. A provider's Retry-After is kept where it
     is longer than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is what the
-    books call the model, by default its own name.
+    books call the model, by default its own name; `identity` is what a cache knows it by, its
+    settings included.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class RetryingModel:
         model: Model,
         *,
         name: str | None = None,
+        identity: str | None = None,
         max_retries: int = 5,
         limiter: anyio.CapacityLimiter | None = None,
         base_delay: float = 0.5,
@@ -84,6 +86,7 @@ class RetryingModel:
             raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
         self.model = model
         self.name = name or str(getattr(model, "name", type(model).__name__))
+        self.identity = identity or self.name
         self.max_retries = max_retries
         self._limiter = limiter
         self._base_delay = base_delay

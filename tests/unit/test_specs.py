@@ -21,7 +21,7 @@ from rewoo_bench.runners.checks import plan_faults
 from rewoo_bench.runners.notations import Notation, read_plan, write_plan
 from rewoo_bench.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.toolbox import Toolbox
-from rewoo_bench.types import Document, Example, Model, Tool, Trajectory
+from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 NAMES = ["cot", "direct", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
 SHOWN = {  # which prompt of an architecture has the six multi-hop exemplars; hosted agents have none
@@ -214,7 +214,9 @@ def test_all_architectures_see_the_same_example_questions(style: str, count: int
 
 
 def tools_of(name: str, style: str) -> dict[str, Tool]:
-    made = Toolbox().tools(load_architecture(name, style=style), (Document("a", "b"),), Meter({"": ScriptedModel([])}))
+    made = Toolbox().tools(
+        load_architecture(name, style=style), Example("q", "?", ("a",)), Meter({"": ScriptedModel([])})
+    )
     return dict(made)
 
 

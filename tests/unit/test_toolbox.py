@@ -15,7 +15,7 @@ from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.specs import ToolSettings
 from rewoo_bench.toolbox import Deadline, Places, Toolbox
 from rewoo_bench.tools import LookupArguments, SearchArguments
-from rewoo_bench.types import Document, Tool
+from rewoo_bench.types import Document, Example, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,9 @@ DEFAULT = ToolSettings()
 
 def made(*names: str) -> tuple[dict[str, Tool], Meter]:
     meter = Meter({"": ScriptedModel([])})
-    return Toolbox().tools(architecture(tools=dict.fromkeys(names, DEFAULT)), PAGES, meter), meter
+    return Toolbox().tools(
+        architecture(tools=dict.fromkeys(names, DEFAULT)), Example("q", "?", ("a",), PAGES), meter
+    ), meter
 
 
 async def test_an_architecture_gets_the_tools_it_names_in_its_order() -> None:

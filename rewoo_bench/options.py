@@ -1,0 +1,88 @@
+"""The options of a run, as the command's flags and the manifest have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rewoo_bench.models import ModelSettings
+from rewoo_bench.tools.faults import FaultMode
+
+DEFAULT_MODEL = "local/smollm2-135m"
+
+
+@dataclass(frozen=True)
+class RoleModel:
+    """The model of one part of an architecture."""
+
+    name: str
+    temperature: float
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The flags of `run`; None leaves the choice to the data set, the model or the architecture."""
+
+    architectures: tuple[str, ...]
+    dataset: str = "sample"
+    split: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    trials: int = 1
+    model: str = DEFAULT_MODEL
+    planner_model: str | None = None
+    solver_model: str | None = None
+    judge_model: str | None = None
+    api_base: str | None = None
+    temperature: float = 0.0
+    planner_temperature: float | None = None
+    solver_temperature: float | None = None
+    max_output_tokens: int = 512
+    style: Literal["auto", "chat", "completion"] = "auto"
+    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
+    corpus: Path | None = None
+    max_steps: int | None = None
+    token_limit: int | None = None
+    time_limit: float | None = None
+    cost_limit: float | None = None
+    max_total_tokens: int | None = None
+    max_total_cost: float | None = None
+    concurrency: int | None = None
+    max_connections: int | None = None
+    max_retries: int = 5
+    timeout: float = 600.0
+    fail_on_error: float | None = None
+    grace: float = 15.0
+    tool_failure_rate: float = 0.0
+    tool_failure_mode: FaultMode = "empty"
+    out: Path | None = None
+    resume: Path | None = None
+    cache: Path | None = None
+    progress: bool = True
+
+    @property
+    def role_models(self) -> dict[str, RoleModel]:
+        """Role -> its model and temperature; `""` is every other role."""
+        planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
+        solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
+        roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
+        if self.judge_model:
+            roles["judge"] = RoleModel(self.judge_model, 0.0)
+        return {role: model for role, model in roles.items() if not role or model != roles[""]}
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        return ModelSettings(
+            api_base=self.api_base,
+            temperature=self.temperature,
+            max_output_tokens=self.max_output_tokens,
+            timeout=self.timeout,
+            seed=self.seed,
+            style=self.style,
+            constrain=self.constrain,
+        )
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value

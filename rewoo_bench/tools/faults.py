@@ -1,0 +1,67 @@
+"""Tools that fail on purpose: drawn with a seed by question, step and tool, never by the order of arrival.
+
+    --tool-failure-rate 0.25 --tool-failure-mode timeout
+
+The third step that uses Search on a question fails in every architecture or in none, so that all
+meet the same faults. Rate 1 with `empty` is the setting of the ReWOO paper (section 3.4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.place import current_place
+from rewoo_bench.types import Tool
+
+FaultMode = Literal["empty", "error", "timeout"]
+_NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often tools fail, and how. `rate` is between 0 and 1."""
+
+    rate: float = 0.0
+    mode: FaultMode = "empty"
+    seed: int = 0
+
+    def strikes(self, example_id: str, step: int, tool: str) -> bool:
+        """Whether this call fails."""
+        drawn = sha256(f"{self.seed}:{example_id}:{step}:{tool}".encode()).digest()
+        return int.from_bytes(drawn[:8], "big") < self.rate * 2**64
+
+
+class FaultyTool:
+    """A tool of one question that fails where `faults` says so. A `timeout` is told at once, not waited for."""
+
+    def __init__(self, tool: Tool, faults: Faults, example_id: str) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.arguments: type[BaseModel] = tool.arguments
+        self.stateful = bool(getattr(tool, "stateful", False))
+        self.asks_model = bool(getattr(tool, "asks_model", False))
+        self._tool = tool
+        self._faults = faults
+        self._example_id = example_id
+        self._calls: Counter[str] = Counter()
+
+    async def __call__(self, arguments: Any) -> str:
+        if not self._faults.strikes(self._example_id, self._step(), self.name):
+            return await self._tool(arguments)
+        if self._faults.mode == "empty":
+            return ""
+        raise ToolError("timeout" if self._faults.mode == "timeout" else "the tool failed")
+
+    def _step(self) -> int:
+        """The number of the step that calls: of the plan, or of the turn; where there is none, of the call."""
+        place = current_place().name
+        self._calls[place] += 1
+        number = _NUMBER.search(place)
+        return int(number[1]) if number else self._calls[place]

@@ -1,0 +1,210 @@
+"""Recorded calls: found by where they stand, given back as they were, paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from parts import Query, Told
+
+from rewoo_bench.answers import AnswerCache
+from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
+from rewoo_bench.journal import CallKey, CallRecord, Journal, TaskKey, open_journal, read_journal
+from rewoo_bench.models.scripted import Lines, ScriptedModel
+from rewoo_bench.place import at
+from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
+
+pytestmark = pytest.mark.anyio
+
+TASK = TaskKey("rewoo", "q1", 0)
+ASK = [Message("system", "Be brief."), Message("user", "Which river?")]
+
+
+@asynccontextmanager
+async def session(folder: Path, **recorder: Any) -> AsyncIterator[QuestionRecorder]:
+    """One session of a run: the journal is opened, the question is put, the journal is closed."""
+    async with open_journal(folder / "journal.sqlite") as journal:
+        yield Recorder(journal, **recorder).question(TASK)
+
+
+async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
+    with at(place):
+        return await recorder.model(ScriptedModel(lines)).complete(ASK, role="solver", **request)
+
+
+async def test_a_finished_call_is_given_back_whole_and_not_made_again(tmp_path: Path) -> None:
+    call = ToolCall("1", "Search", {"query": "Île"})
+    usage = Usage(10, 4, 3, 1)
+    made = Completion("Neva", usage, "length", (call,), Receipt(2, ((0.0, 1.0),), usage + usage, 0.25, "estimated"))
+    async with session(tmp_path) as recorder:
+        first = await ask(recorder, [made])
+    async with session(tmp_path) as recorder:
+        again = await ask(recorder, [ModelError("asked again")])
+    assert first == made
+    assert (again.text, again.usage, again.finish_reason, again.tool_calls) == ("Neva", usage, "length", (call,))
+    assert (again.receipt.attempts, again.receipt.billed, again.receipt.cost_usd) == (2, usage + usage, 0.25)
+    assert again.receipt.usage_source == "estimated"
+    assert again.receipt.measured_s is not None
+    assert not again.receipt.replayed
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"place": "E1"}, {"stop": ["\n"]}, {"max_tokens": 5}, {"grammar": "root ::= x"}, {"schema": {"type": "object"}},
+     {"tools": [Told()]}],
+)  # fmt: skip
+async def test_another_place_or_request_is_another_call(tmp_path: Path, other: dict[str, Any]) -> None:
+    async with session(tmp_path) as recorder:
+        await ask(recorder, ["first"])
+    async with session(tmp_path) as recorder:
+        assert (await ask(recorder, ["second"], **other)).text == "second"
+
+
+async def test_the_same_asked_twice_in_one_place_is_two_calls(tmp_path: Path) -> None:
+    async with session(tmp_path) as recorder:
+        assert [(await ask(recorder, [text])).text for text in ("a", "b")] == ["a", "b"]
+    async with session(tmp_path) as recorder:
+        assert [(await ask(recorder, [])).text for _ in range(2)] == ["a", "b"]
+
+
+async def test_parallel_calls_are_found_by_their_places_in_any_order(tmp_path: Path) -> None:
+    async def put(recorder: QuestionRecorder, number: int, pause: float, answers: dict[int, str]) -> None:
+        await anyio.sleep(pause)
+        answers[number] = (await ask(recorder, [f"answer {number}"], place=f"E{number}")).text
+
+    for order in ([0.0, 0.01, 0.02], [0.02, 0.01, 0.0]):
+        answers: dict[int, str] = {}
+        async with session(tmp_path) as recorder, anyio.create_task_group() as group:
+            for number, pause in enumerate(order):
+                group.start_soon(put, recorder, number, pause, answers)
+        assert answers == {0: "answer 0", 1: "answer 1", 2: "answer 2"}
+
+
+async def test_what_failed_attempts_took_is_added_to_the_call_that_answered(tmp_path: Path) -> None:
+    lost = Usage(7, 0, 0, 0)
+    async with session(tmp_path) as recorder:
+        with pytest.raises(ModelError):
+            await ask(recorder, [ModelError("down", receipt=Receipt(3, (), lost, 0.5))])
+    usage = Usage(10, 0, 2, 0)
+    async with session(tmp_path) as recorder:
+        answered = await ask(recorder, [Completion("Neva", usage, receipt=Receipt(1, (), usage, 1.0))])
+    assert (answered.receipt.attempts, answered.receipt.billed) == (4, usage + lost)
+    assert answered.receipt.cost_usd == 1.5
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        assert (journal.spent.tokens, journal.spent.cost_usd) == ((usage + lost).total_tokens, 1.5)
+
+
+async def test_a_tool_is_not_called_again_unless_it_has_a_state(tmp_path: Path) -> None:
+    plain, stateful = Told(), Told(lambda query: f"now {query}", name="Lookup")
+    stateful.stateful = True  # type: ignore[attr-defined]
+    for said in ("first", "again"):
+        async with session(tmp_path) as recorder:
+            tools = recorder.tools({"Search": plain, "Lookup": stateful})
+            with at("turn 1"):
+                results = [await tools[name](Query(query="a")) for name in ("Search", "Lookup")]
+        assert results == ["page of a", "now a"], said
+    assert (plain.asked, stateful.asked) == (["a"], ["a", "a"])
+
+
+async def test_a_tools_failure_is_remembered_too(tmp_path: Path) -> None:
+    def fail(query: str) -> str:
+        raise ToolError("no page")
+
+    for tool in (Told(fail), Told()):
+        async with session(tmp_path) as recorder:
+            with pytest.raises(ToolError, match="no page"):
+                await recorder.tools({"Search": tool})["Search"](Query(query="a"))
+
+
+async def test_a_tool_that_asks_a_model_is_left_to_the_models_record(tmp_path: Path) -> None:
+    tool = Told()
+    tool.asks_model = True  # type: ignore[attr-defined]
+    async with session(tmp_path) as recorder:
+        assert recorder.tools({"LLM": tool})["LLM"] is tool
+
+
+async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Path) -> None:
+    async with session(tmp_path) as recorder:
+        await ask(recorder, ["Neva"])
+    (tmp_path / "replay").mkdir()
+    async with read_journal(tmp_path / "journal.sqlite") as recorded:
+        async with session(tmp_path / "replay", replay=recorded) as recorder:
+            answer = await ask(recorder, [])
+            with pytest.raises(NotRecorded, match="nothing is recorded at 'planner 0'"):
+                await ask(recorder, ["x"], place="planner 0")
+        assert (answer.text, answer.receipt.replayed, answer.receipt.billed) == ("Neva", True, Usage())
+        async with session(tmp_path / "replay", replay=recorded) as recorder:
+            model = recorder.model(ScriptedModel(["x"]))
+            with at("solver"), pytest.raises(NotRecorded) as difference:
+                await model.complete([ASK[0], Message("user", "Which lake?")], role="solver")
+    assert "has 'river?' where this has 'lake?'" in str(difference.value)
+
+
+async def test_a_cache_pays_for_an_answer_once_over_runs(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "cache")
+    usage = Usage(10, 0, 2, 0)
+    for run, lines in (("a", [Completion("Neva", usage, receipt=Receipt(billed=usage))]), ("b", [])):
+        (tmp_path / run).mkdir()
+        async with session(tmp_path / run, cache=cache) as recorder:
+            answer = await ask(recorder, lines)
+        assert (answer.text, answer.usage) == ("Neva", usage)
+    assert (answer.receipt.replayed, answer.receipt.billed) == (True, Usage())
+    async with session(tmp_path / "b") as recorder:  # a session without the cache knows it too
+        assert (await ask(recorder, [])).receipt.replayed
+    cache.close()
+
+
+async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
+    long = Message("system", "exemplars " * 10_000)
+    async with session(tmp_path) as recorder:
+        for number in range(50):
+            with at(f"turn {number}"):
+                await recorder.model(ScriptedModel(["x"])).complete([long, Message("user", str(number))], role="agent")
+    assert (tmp_path / "journal.sqlite").stat().st_size < 300_000
+
+
+async def test_half_a_character_is_recorded_too(tmp_path: Path) -> None:
+    async with session(tmp_path) as recorder:
+        model = recorder.model(ScriptedModel(["a\ud83d"]))
+        await model.complete([Message("user", "b\ud83d")], role="agent")
+
+
+async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_whole(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: .*full"):  # noqa: PT012 - the session is the subject
+        async with session(tmp_path) as recorder:
+            await ask(recorder, ["kept"])
+            journal: Journal = recorder._recorder.journal  # a disk that is full, as SQLite sees it
+            journal._database.execute("PRAGMA max_page_count = 8")
+            await ask(recorder, ["x" * 200_000], place="E1")
+    async with session(tmp_path) as recorder:
+        assert (await ask(recorder, [])).text == "kept"
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all " * 100])
+async def test_a_file_that_is_no_journal_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"journal\.sqlite: "):
+        async with read_journal(path):
+            pass
+
+
+async def test_what_the_body_raises_comes_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_journal(tmp_path / "journal.sqlite"):
+            raise ZeroDivisionError
+
+
+async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        async with anyio.create_task_group() as group:
+            for number in range(300):
+                key = CallKey(f"E{number}", "model", "tool", b"hash")
+                group.start_soon(journal.add_call, CallRecord(TASK, key, "ok", ("p",), {"n": number}, 2, 0.5))
+        assert len(journal.calls(TASK)) == 300
+        assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)
