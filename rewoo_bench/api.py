@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import anyio
-
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.toolbox import Toolbox
@@ -57,7 +56,7 @@ async def evaluate(
         if isinstance(model, str):
             opened = await stack.enter_async_context(open_model(model, settings))
             places = concurrency or opened.concurrency
-            limiter = anyio.CapacityLimiter(opened.concurrency)
+            limiter = AdaptiveLimiter(opened.concurrency)
             model = RetryingModel(opened.model, name=model, max_retries=max_retries, limiter=limiter)
         toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))
         evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places)

@@ -47,7 +47,7 @@ def group() -> None:
 @click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
 @click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
 @click.option("--model", default="local/smollm2-135m",
-              help="Any litellm name, local/NAME or local/FILE.gguf.")
+              help="Any litellm name, local/NAME, local/FILE.gguf, or replay/DIR for the answers of a recorded run.")
 @click.option("--planner-model", help="Another model for the planner.")
 @click.option("--solver-model", help="Another model for the solver.")
 @click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")

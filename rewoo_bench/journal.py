@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from struct import pack, unpack
 from typing import Any, Literal
 
 import anyio
@@ -37,10 +38,10 @@ _QUEUE = 256  # writes that may wait for the disk
 _TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS texts(sha BLOB PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS calls(
     task TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, request BLOB NOT NULL,
-    nth INTEGER NOT NULL, status TEXT NOT NULL, prompt TEXT NOT NULL, answer TEXT NOT NULL,
+    nth INTEGER NOT NULL, status TEXT NOT NULL, prompt BLOB NOT NULL, answer TEXT NOT NULL,
     billed_tokens INTEGER NOT NULL, cost_usd REAL);
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(task TEXT PRIMARY KEY, failed INTEGER NOT NULL, rows TEXT NOT NULL) WITHOUT ROWID;
@@ -72,7 +73,10 @@ class CallKey:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready."""
+    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
+
+    Read back, a record has the texts' numbers instead (`text_ids`), for `Journal.texts`.
+    """
 
     task: TaskKey
     key: CallKey
@@ -81,6 +85,7 @@ class CallRecord:
     answer: Mapping[str, Any]
     billed_tokens: int = 0
     cost_usd: float | None = None
+    text_ids: bytes = b""
 
 
 @dataclass(slots=True)
@@ -116,25 +121,23 @@ class Journal:
         self._queue = queue
         self._thread = CapacityLimiter(1)
         self._failure: JournalError | None = None
-        self._texts: set[bytes] = set()  # some of those that are in the file
+        self._texts: set[int] = set()  # some of those that are in the file
         for tokens, cost in self._read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
             self.spent.add(tokens, cost)
 
     async def add_call(self, record: CallRecord) -> None:
         """Writes a call; returns when it is on disk. Raises `JournalError`."""
         statements: list[tuple[str, Sequence[Any]]] = []
-        hashes = []
-        for text in record.prompt:
-            digest = digest_of(text)
-            hashes.append(digest.hex())
-            if digest not in self._texts:
-                statements.append(("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, _storable(text))))
+        ids = [_text_id(text) for text in record.prompt]
+        for id_, text in zip(ids, record.prompt, strict=True):
+            if id_ not in self._texts:
+                statements.append(("INSERT OR IGNORE INTO texts VALUES (?, ?)", (id_, _storable(text))))
                 if len(self._texts) < _TEXTS_KNOWN:
-                    self._texts.add(digest)
+                    self._texts.add(id_)
         key = record.key
         values = (
             str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
-            json.dumps(hashes), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
+            pack(f"{len(ids)}q", *ids), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
         )  # fmt: skip
         statements.append((f"INSERT INTO calls VALUES ({', '.join('?' * len(values))})", values))
         await self._write(statements)
@@ -150,13 +153,14 @@ class Journal:
         columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
         found = self._read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[:5]), row[5], tuple(json.loads(row[6])), json.loads(row[7]), *row[8:])
+            CallRecord(task, CallKey(*row[:5]), row[5], (), json.loads(row[7]), row[8], row[9], text_ids=row[6])
             for row in found
         ]
 
-    def texts(self, hashes: Sequence[str]) -> list[str]:
-        """The texts of a prompt whose record holds their hashes."""
-        return [self._read("SELECT text FROM texts WHERE sha = ?", (bytes.fromhex(digest),))[0][0] for digest in hashes]
+    def texts(self, record: CallRecord) -> list[str]:
+        """The texts of a record's prompt."""
+        ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
+        return [self._read("SELECT text FROM texts WHERE id = ?", (id_,))[0][0] for id_ in ids]
 
     def finished(self) -> set[str]:
         """The tasks, as text, that needn't be done again: all but those that the infrastructure failed."""
@@ -268,6 +272,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 def digest_of(text: str) -> bytes:
     """sha256 of a text; prompts repeat theirs in every call."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _text_id(text: str) -> int:
+    """64 bits of the hash: among a million texts, two share them with a chance of 3 in 100 million."""
+    return int.from_bytes(digest_of(text)[:8], "big", signed=True)
 
 
 def _waiting(receive: Any) -> Iterator[_Write]:

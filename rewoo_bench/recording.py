@@ -133,7 +133,7 @@ class QuestionRecorder:
         ]
         if not same:
             return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
-        for recorded, now in zip(replay.texts(same[0].prompt), prompt, strict=False):
+        for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
             if recorded != now:
                 at = next(
                     (i for i, (a, b) in enumerate(zip(recorded, now, strict=False)) if a != b),

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import anyio
 from anyio import to_thread
 
 from rewoo_bench.answers import AnswerCache
@@ -27,6 +26,7 @@ from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import REPLAY, OpenModel, open_model
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.progress import Progress
@@ -168,12 +168,12 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
 
 
 def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> Evaluator:
-    limiters: dict[str, anyio.CapacityLimiter] = {}
+    limiters: dict[str, AdaptiveLimiter] = {}
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = prepared.models[wanted]
         places = options.max_connections or opened.concurrency
-        limiter = limiters.setdefault(wanted.name, anyio.CapacityLimiter(places))
+        limiter = limiters.setdefault(wanted.name, AdaptiveLimiter(places))
         models[role] = RetryingModel(
             opened.model,
             name=wanted.name,

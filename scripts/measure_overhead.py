@@ -33,6 +33,7 @@ from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import open_run
@@ -80,7 +81,7 @@ async def harness(
     settings = ModelSettings(api_base=api_base)
     with tempfile.TemporaryDirectory() as folder:
         async with open_model("openai/test", settings) as opened:
-            model = RetryingModel(opened.model, limiter=anyio.CapacityLimiter(concurrency))
+            model = RetryingModel(opened.model, limiter=AdaptiveLimiter(concurrency))
             run = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "overhead")
             async with open_run(Path(folder), run) as kept:
                 recorder = Recorder(kept.journal)

@@ -1,6 +1,6 @@
 """Patience with a provider: the one place where a model call is tried again, and recorded.
 
-    limiter = anyio.CapacityLimiter(16)                 # model calls at once, for the whole run
+    limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
     model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
     completion = await model.complete(messages, role="planner")
     completion.receipt      # Receipt(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
@@ -22,6 +22,7 @@ from typing import Any
 import anyio
 
 from rewoo_bench.errors import ModelError
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
 
 # Getting a free place takes microseconds too; below this it isn't worth a line in the books.
@@ -63,10 +64,10 @@ class RetryingModel:
     """A model that tries again where its `ModelError` says that makes sense.
 
     At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
-    shares it; its place is given back during a back-off. A provider's Retry-After is kept where it
-    is longer than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is what the
-    books call the model, by default its own name; `identity` is what a cache knows it by, its
-    settings included.
+    shares it, and learns from 429s; its place is given back during a back-off. A provider's
+    Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
+    (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
+    cache knows it by, its settings included.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class RetryingModel:
         name: str | None = None,
         identity: str | None = None,
         max_retries: int = 5,
-        limiter: anyio.CapacityLimiter | None = None,
+        limiter: AdaptiveLimiter | None = None,
         base_delay: float = 0.5,
         max_delay: float = 60.0,
         rng: random.Random | None = None,
@@ -125,12 +126,16 @@ class RetryingModel:
                     )
             except ModelError as error:
                 ledger.book(error.receipt)
+                if self._limiter is not None:
+                    self._limiter.failed(error.status)
                 if not error.retryable or ledger.attempts > self.max_retries:
                     error.receipt = ledger.receipt()
                     raise
                 delay = self._delay(ledger.attempts - 1, error.retry_after)
             else:
                 ledger.book(completion.receipt)
+                if self._limiter is not None:
+                    self._limiter.succeeded()
                 return replace(completion, receipt=ledger.receipt())
             started = time.monotonic()
             await self._sleep(delay)

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.models.wire import RAW_ARGUMENTS
 from rewoo_bench.testing import Fault, ModelServer, Reply
@@ -261,7 +262,7 @@ async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: 
 
 async def test_many_at_once_succeed_over_as_many_connections(server: ModelServer) -> None:
     server.latency_s = 0.02
-    limiter = anyio.CapacityLimiter(16)
+    limiter = AdaptiveLimiter(16)
     async with client(server) as inner, anyio.create_task_group() as group:
         model = RetryingModel(inner, limiter=limiter)
         for i in range(64):

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pyarrow.parquet as pq
 import pytest
 from answering import Trouble, answer, asked_about, examples, priced, role_of, seen, spent
@@ -21,6 +20,7 @@ from rewoo_bench.judge import ModelJudge
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings
 from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import open_run
@@ -49,7 +49,7 @@ def architectures(*names: str) -> list[Architecture]:
 
 @asynccontextmanager
 async def model_of(
-    server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: anyio.CapacityLimiter | None = None
+    server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: AdaptiveLimiter | None = None
 ) -> AsyncIterator[RetryingModel]:
     model = LiteLLMModel("openai/test", api_base=server.api_base, api_key="none", timeout=timeout)
     try:
@@ -224,7 +224,7 @@ async def test_a_question_stops_at_its_limits_as_a_wrong_answer(
 async def test_no_more_is_in_flight_than_allowed(
     tmp_path: Path, corpus: Corpus, concurrency: int, connections: int, most: int
 ) -> None:
-    patience = {"limiter": anyio.CapacityLimiter(connections)}
+    patience = {"limiter": AdaptiveLimiter(connections)}
     with ModelServer(answer, latency_s=0.02) as server:
         await run(tmp_path, server, examples(12), ["rewoo"], corpus, patience=patience, concurrency=concurrency)
         assert server.peak_connections == most

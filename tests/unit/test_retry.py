@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from rewoo_bench.errors import ModelError
+from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.models.scripted import Line, ScriptedModel
 from rewoo_bench.types import Completion, Message, Model, Receipt, Usage
@@ -129,11 +130,11 @@ async def test_a_failure_keeps_what_it_cost() -> None:
 
 
 async def test_no_place_is_held_during_a_back_off() -> None:
-    limiter = anyio.CapacityLimiter(1)
+    limiter = AdaptiveLimiter(1)
     borrowed: list[int] = []
 
     async def sleep(seconds: float) -> None:
-        borrowed.append(limiter.borrowed_tokens)
+        borrowed.append(limiter.in_use)
 
     model = RetryingModel(ScriptedModel([busy(), "Seine"]), limiter=limiter, sleep=sleep)
     await model.complete(ASK, role="solver")
@@ -141,7 +142,7 @@ async def test_no_place_is_held_during_a_back_off() -> None:
 
 
 async def test_waiting_for_a_place_is_booked_and_shared() -> None:
-    limiter, in_flight, most = anyio.CapacityLimiter(2), 0, 0
+    limiter, in_flight, most = AdaptiveLimiter(2), 0, 0
 
     class Slow(ScriptedModel):
         async def complete(self, *args: Any, **settings: Any) -> Completion:
@@ -175,7 +176,7 @@ async def test_other_exceptions_pass(line: Exception) -> None:
 
 
 async def test_cancellation_passes_and_frees_the_place() -> None:
-    limiter = anyio.CapacityLimiter(1)
+    limiter = AdaptiveLimiter(1)
 
     class Hanging(ScriptedModel):
         async def complete(self, *args: Any, **settings: Any) -> Completion:
@@ -185,7 +186,7 @@ async def test_cancellation_passes_and_frees_the_place() -> None:
     with anyio.move_on_after(0.01) as scope:
         await RetryingModel(Hanging([]), limiter=limiter).complete(ASK, role="solver")
     assert scope.cancelled_caught
-    assert limiter.borrowed_tokens == 0
+    assert limiter.in_use == 0
 
 
 async def test_a_negative_number_of_retries_is_refused() -> None:

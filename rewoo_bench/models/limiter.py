@@ -1,0 +1,58 @@
+"""How many model calls are in flight: halved when the provider says 429, and slowly raised again.
+
+Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is
+half of what it was, at most once in `hold_s` seconds, since calls in flight fail together; after as
+many good answers as the limit is, one more is allowed, up to where it began.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+import anyio
+
+TOO_MANY_REQUESTS = 429
+
+
+class AdaptiveLimiter:
+    """A capacity limiter for `async with` that learns from a provider's answers. `places` is its limit now."""
+
+    def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = places
+        self._limiter = anyio.CapacityLimiter(places)
+        self._hold_s = hold_s
+        self._clock = clock
+        self._held_until = 0.0
+        self._good = 0
+
+    @property
+    def places(self) -> int:
+        return int(self._limiter.total_tokens)
+
+    @property
+    def in_use(self) -> int:
+        return int(self._limiter.borrowed_tokens)
+
+    def succeeded(self) -> None:
+        """A call was answered."""
+        self._good += 1
+        if self.places < self.most and self._good >= self.places:
+            self._good = 0
+            self._limiter.total_tokens = self.places + 1
+
+    def failed(self, status: int | None) -> None:
+        """A call failed, with an HTTP status where there was one."""
+        if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:
+            self._good = 0
+            self._held_until = self._clock() + self._hold_s
+            self._limiter.total_tokens = max(1, self.places // 2)
+
+    async def __aenter__(self) -> None:
+        await self._limiter.acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter.release()

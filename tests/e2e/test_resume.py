@@ -1,0 +1,205 @@
+"""Going on with a run, replaying one, caching one: what is kept, what is refused, what is paid."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.cli import main
+from rewoo_bench.results import load
+from rewoo_bench.testing import Fault, ModelServer, Reply
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
+TIMES = ["run_id", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(lambda request: "Thought: I know.\nAnswer: Neva") as server:
+        yield server
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--no-progress", *map(str, arguments)])
+    return int(ended.value.code or 0)
+
+
+def new(server: ModelServer, *arguments: object) -> int:
+    hosted = ("--model", "openai/test", "--api-base", server.api_base)
+    return run("--arch", "direct,cot", "-n", 4, *hosted, *arguments)
+
+
+def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    before, asked = load("here"), len(server.books)
+    assert run("--resume", "here") == 0
+    pd.testing.assert_frame_equal(load("here"), before)
+    assert len(server.books) == asked
+
+
+def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not() -> None:
+    down = True
+
+    def reply(request: dict[str, Any]) -> Reply | Fault:
+        return Fault(status=400, message="down") if down and len(server.books) >= 5 else Reply("Answer: Neva")
+
+    with ModelServer(reply) as server:
+        assert new(server, "--out", "here", "--concurrency", 1) == 0
+        failed = load("here")
+        down, asked = False, len(server.books)
+        assert run("--resume", "here") == 0
+    assert failed["exact_match"].isna().sum() == 3
+    rows = load("here")
+    assert rows["exact_match"].notna().all()
+    assert len(server.books) == asked + 3
+    assert rows["example_id"].tolist() == failed["example_id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--arch", "rewoo"], "--resume: --arch was 'direct,cot' in this run; leave it out, or start a new run"),
+        (["-n", 3], "--resume: --limit was 4 in this run"),
+        (["--temperature", 1], "--resume: --temperature was 0.0 in this run"),
+        (["--model", "openai/other"], "--resume: --model was 'openai/test' in this run"),
+        (["--token-limit", 9], "--resume: --token-limit was None in this run"),
+    ],
+)
+def test_another_setting_is_refused_by_name(
+    server: ModelServer, arguments: list[object], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    new(server, "--out", "here")
+    asked = len(server.books)
+    assert run("--resume", "here", *arguments) == 2
+    err = capfd.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert len(server.books) == asked
+
+
+def test_the_same_setting_said_again_is_fine(server: ModelServer) -> None:
+    new(server, "--out", "here")
+    assert run("--resume", "here", "--arch", "direct,cot", "-n", 4, "--concurrency", 2) == 0
+
+
+def test_a_changed_prompt_is_refused_by_name(
+    tmp_path: Path, server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(bundled_folder("architectures") / "direct", tmp_path / "mine")
+    hosted = ("--model", "openai/test", "--api-base", server.api_base)
+    assert run("--arch", "./mine", "-n", 2, *hosted, "--out", "here") == 0
+    (tmp_path / "mine" / "answer.txt").write_text("Answer at once.")
+    assert run("--resume", "here") == 2
+    assert "--resume: architectures.direct.prompts_sha256 was" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--resume", "gone"], "'gone' is no run folder: it has no run.json"),
+        (["--arch", "direct", "--model", "replay/gone"], "no recorded run: there is no 'gone/journal.sqlite'"),
+        (["--arch", "direct", "-n", "1", "--cache", "file/in"], "--cache: 'file/in/answers.sqlite' can't be used"),
+    ],
+)
+def test_what_is_not_there_is_one_line(
+    tmp_path: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    if "--cache" in arguments:
+        arguments = [*arguments, "--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
+    assert run(*arguments) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where this fails after a change of a prompt, tests/golden/README.md says how to record it anew."""
+    code = run("--arch", "rewoo,react,direct", "-n", 5, "--model", f"replay/{GOLDEN}", "--out", "here")
+    assert code == 0, capfd.readouterr().err
+    rows, recorded = load("here"), load(GOLDEN / "questions.parquet")
+    assert rows["error"].isna().all(), rows["error"].dropna().iloc[0]
+    same = [name for name in rows.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
+    pd.testing.assert_frame_equal(rows[same], recorded[same])
+    assert rows["latency_s"].isna().all()
+    assert rows["billed_tokens"].sum() == 0
+
+
+def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
+    (error,) = load("here")["error"]
+    assert "at 'planner 0' the prompt differs from the recorded one, which has '8 steps." in error
+    assert "where this has '7 steps." in error
+
+
+def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
+    assert new(server, "--out", "a", "--cache", "answers") == 0
+    asked = len(server.books)
+    assert new(server, "--out", "b", "--cache", "answers") == 0
+    assert len(server.books) == asked
+    a, b = load("a"), load("b")
+    assert a["total_tokens"].tolist() == b["total_tokens"].tolist()
+    assert (a["billed_tokens"].sum() > 0, b["billed_tokens"].sum()) == (True, 0)
+    assert b["latency_s"].isna().all()
+    assert pd.read_parquet("b/calls.parquet")["replayed"].all()
+    assert new(server, "--out", "c", "--cache", "answers", "--temperature", 1) == 0
+    assert len(server.books) == 2 * asked
+
+
+def test_tools_that_fail_on_purpose_fail_for_every_architecture() -> None:
+    turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[Neva]"]
+
+    def reply(request: dict[str, Any]) -> str:
+        text = json.dumps(request["messages"])
+        if "Make a plan" in text:
+            return "#E1 = Search[Kyiv]"
+        return turns["No results." in text] if "in turns of a thought" in text else "Answer: Neva"
+
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base)
+        assert run("--arch", "rewoo,react", "-n", 3, *hosted, "--tool-failure-rate", 1, "--out", "here") == 0
+    calls = pd.read_parquet("here/calls.parquet")
+    tools = calls[calls["kind"] == "tool"]
+    assert set(tools["architecture"]) == {"rewoo", "react"}
+    assert (tools["status"] == "empty").all()
+
+
+def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -> None:
+    def reply(request: dict[str, Any]) -> Reply | Fault:
+        return Reply("Answer: Neva") if len(slow.books) < 3 or waiting == 0 else Fault("hang")
+
+    waiting = 1
+    with ModelServer(reply) as slow:
+        hosted = ("--model", "openai/test", "--api-base", slow.api_base, "--concurrency", 1, "--grace", 60)
+        script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
+        command = [sys.executable, str(script), "--arch", "direct", "-n", "6", "--out", "here", *map(str, hosted)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+            assert process.stderr is not None
+            while len(slow.books) < 4:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            lines = iter(process.stderr.readline, "")
+            assert any("once more to stop at once" in line for line in lines)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=10)
+        assert process.returncode == 3
+        waiting = 0
+        assert run("--resume", "here") == 0
+    assert len(load("here")) == 6
+    assert sum(entry.usage is not None for entry in slow.books) == 6
