@@ -9,8 +9,8 @@ A call is found again by where it stands (task, place, kind, name), by the hash 
 by a count where the same is asked twice in one place; never by the order of arrival, since
 parallel steps finish in any order. Texts of prompts are kept once each, however often they are sent.
 
-The file is in WAL mode: what was committed outlives the death of the process. One task writes,
-in batches, from a bounded queue; the event loop never waits for the disk.
+The file is in WAL mode: what was committed outlives the death of the process. One writer, in a
+thread, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -34,7 +34,7 @@ from rewoo_bench.errors import DataError, JournalError
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
-_QUEUE = 256  # writes that may wait for the disk
+_ROWS_A_STEP = 64
 _TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
 
 _SCHEMA = """
@@ -103,22 +103,26 @@ class Spent:
 
 
 @dataclass(slots=True)
-class _Write:
-    """Statements that belong together, and the news that they are on disk."""
+class _Batch:
+    """Rows that go into one commit, and the news that they are on disk."""
 
-    statements: list[tuple[str, Sequence[Any]]]
+    texts: list[Sequence[Any]] = field(default_factory=list)
+    calls: list[Sequence[Any]] = field(default_factory=list)
+    questions: list[Sequence[Any]] = field(default_factory=list)
     done: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Journal:
     """An open journal; `open_journal` makes one. `spent` covers all calls in it."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection, queue: Any) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self.path = path
         self.spent = Spent()
         self._database = database
         self._lock = threading.Lock()
-        self._queue = queue
+        self._waiting = _Batch()  # no longer than there are questions at once, since each waits for its writes
+        self._wake = anyio.Event()
+        self._closing = False
         self._thread = CapacityLimiter(1)
         self._failure: JournalError | None = None
         self._texts: set[int] = set()  # some of those that are in the file
@@ -127,26 +131,26 @@ class Journal:
 
     async def add_call(self, record: CallRecord) -> None:
         """Writes a call; returns when it is on disk. Raises `JournalError`."""
-        statements: list[tuple[str, Sequence[Any]]] = []
         ids = [_text_id(text) for text in record.prompt]
         for id_, text in zip(ids, record.prompt, strict=True):
             if id_ not in self._texts:
-                statements.append(("INSERT OR IGNORE INTO texts VALUES (?, ?)", (id_, _storable(text))))
+                self._waiting.texts.append((id_, _storable(text)))
                 if len(self._texts) < _TEXTS_KNOWN:
                     self._texts.add(id_)
         key = record.key
-        values = (
-            str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
-            pack(f"{len(ids)}q", *ids), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
+        self._waiting.calls.append(
+            (
+                str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
+                pack(f"{len(ids)}q", *ids), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
+            )
         )  # fmt: skip
-        statements.append((f"INSERT INTO calls VALUES ({', '.join('?' * len(values))})", values))
-        await self._write(statements)
+        await self._written()
         self.spent.add(record.billed_tokens, record.cost_usd)
 
     async def add_question(self, task: TaskKey, rows: str, *, failed: bool) -> None:
         """Writes what came of a question (JSON), in place of what came of it before. Raises `JournalError`."""
-        values = (str(task), failed, rows)
-        await self._write([("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", values)])
+        self._waiting.questions.append((str(task), failed, rows))
+        await self._written()
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """What is recorded of a question, in the order written."""
@@ -171,33 +175,48 @@ class Journal:
         found = self._read("SELECT rows FROM questions WHERE task = ?", (str(task),))
         return json.loads(found[0][0]) if found else None
 
-    async def _write(self, statements: list[tuple[str, Sequence[Any]]]) -> None:
-        write = _Write(statements)
+    async def _written(self) -> None:
+        """Waits until what waits now is on disk."""
+        batch = self._waiting
+        self._wake.set()
         with CancelScope(shield=True):  # what was paid for is kept, whatever ends the run
             if self._failure is None:
-                await self._queue.send(write)
-                await write.done.wait()
+                await batch.done.wait()
         if self._failure is not None:
             raise self._failure
 
-    async def _write_all(self, receive: Any) -> None:
-        with CancelScope(shield=True), receive:
-            async for first in receive:
-                batch = [first, *_waiting(receive)]
+    async def _write_all(self) -> None:
+        """The one writer: all that came while the last batch was written goes into the next."""
+        with CancelScope(shield=True):
+            while not self._closing or self._wake.is_set():
+                await self._wake.wait()
+                self._wake = anyio.Event()
+                batch, self._waiting = self._waiting, _Batch()
                 try:
                     await to_thread.run_sync(self._commit, batch, limiter=self._thread)
                 except sqlite3.Error as error:
                     self._failure = JournalError(
                         f"can't write {str(self.path)!r}: {error}; what was finished before is in it"
                     )
-                for write in batch:
-                    write.done.set()
+                batch.done.set()
 
-    def _commit(self, batch: Sequence[_Write]) -> None:
+    def _close(self) -> None:
+        self._closing = True
+        self._wake.set()
+
+    def _commit(self, batch: _Batch) -> None:
         with self._lock, self._database:
-            for write in batch:
-                for statement, values in write.statements:
-                    self._database.execute(statement, values)
+            self._insert("INSERT OR IGNORE INTO texts", batch.texts)
+            self._insert("INSERT INTO calls", batch.calls)
+            self._insert("INSERT OR REPLACE INTO questions", batch.questions)
+
+    def _insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Rows in one step each `_ROWS_A_STEP`: between two steps this thread waits for its turn to run."""
+        for start in range(0, len(rows), _ROWS_A_STEP):
+            part = rows[start : start + _ROWS_A_STEP]
+            places = f"({', '.join('?' * len(part[0]))})"
+            values = [value for row in part for value in row]
+            self._database.execute(f"{statement} VALUES {', '.join([places] * len(part))}", values)
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
@@ -208,18 +227,17 @@ class Journal:
 async def open_journal(path: Path) -> AsyncIterator[Journal]:
     """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
     database = await to_thread.run_sync(_connect, path)
-    send, receive = anyio.create_memory_object_stream[_Write](_QUEUE)
     raised: Exception | None = None
     try:
-        journal = await to_thread.run_sync(Journal, path, database, send)
+        journal = await to_thread.run_sync(Journal, path, database)
         async with anyio.create_task_group() as group:
-            group.start_soon(journal._write_all, receive)
+            group.start_soon(journal._write_all)
             try:
                 yield journal
             except Exception as error:  # raised below as it is, and not in a group
                 raised = error
             finally:
-                send.close()  # the writer ends when it has written what waits
+                journal._close()  # the writer ends when it has written what waits
     finally:
         database.close()
     if raised is not None:
@@ -232,10 +250,8 @@ async def read_journal(path: Path) -> AsyncIterator[Journal]:
     if not await to_thread.run_sync(path.is_file):
         raise DataError(f"no recorded run: there is no {str(path)!r}")
     database = await to_thread.run_sync(_connect_to_read, path)
-    send, receive = anyio.create_memory_object_stream[_Write](0)
     try:
-        with send, receive:
-            yield await to_thread.run_sync(Journal, path, database, send)
+        yield await to_thread.run_sync(Journal, path, database)
     finally:
         database.close()
 
@@ -277,13 +293,6 @@ def digest_of(text: str) -> bytes:
 def _text_id(text: str) -> int:
     """64 bits of the hash: among a million texts, two share them with a chance of 3 in 100 million."""
     return int.from_bytes(digest_of(text)[:8], "big", signed=True)
-
-
-def _waiting(receive: Any) -> Iterator[_Write]:
-    """Everything that waits to be written, so that it goes into one commit."""
-    with suppress(anyio.WouldBlock, anyio.EndOfStream):
-        while True:
-            yield receive.receive_nowait()
 
 
 def _storable(text: str) -> str:

@@ -7,6 +7,7 @@ here expects, for all architectures alike. Format of grammars: llama.cpp, gramma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from rewoo_bench.types import Tool
@@ -22,7 +23,11 @@ def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
 
     It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line.
     """
-    names = list(tools)
+    return _plan_grammar(tuple(tools), max_steps)
+
+
+@lru_cache(maxsize=64)
+def _plan_grammar(names: tuple[str, ...], max_steps: int) -> str:
     rules = ["root ::= s1"]
     for number in range(1, max_steps + 1):
         call = _call(names, number)
@@ -33,7 +38,7 @@ def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
     return "\n".join(rules)
 
 
-def _call(tools: list[str], number: int) -> str:
+def _call(tools: tuple[str, ...], number: int) -> str:
     return "(" + " | ".join(f'"{tool}["' for tool in tools) + f') a{number} "]"'
 
 

@@ -1,0 +1,131 @@
+"""What the journal costs, and that memory stays flat: a scripted model, questions without end.
+
+    python scripts/measure_journal.py --questions 100000        # journal on; memory as it goes
+    python scripts/measure_journal.py --questions 5000 --compare # with and without, in turn
+
+The model answers at once, so nearly all that is measured is the harness. Resident memory is read
+from /proc at the half and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, overload
+
+import anyio
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.evaluator import Evaluator, tasks_of
+from rewoo_bench.recording import Recorder
+from rewoo_bench.results import open_run
+from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
+
+PAGE = (Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper."),)
+COLUMNS = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "journal")
+
+
+class Questions(Sequence[Example]):
+    """So many questions, made when they are asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | Sequence[Example]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        if index >= self._count:
+            raise IndexError(index)
+        return Example(f"q{index}", f"Question {index}: on which river does Kyiv lie?", ("Dnieper",), PAGE)
+
+    def __iter__(self) -> Iterator[Example]:
+        return (self[index] for index in range(self._count))
+
+
+class Model:
+    """Plans one search, then answers; remembers nothing."""
+
+    name = "scripted"
+
+    async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
+        text = "#E1 = Search[Kyiv]" if role == "planner" else "Answer: Dnieper"
+        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
+        return Completion(text, usage, receipt=Receipt(billed=usage, usage_source="estimated"))
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
+    """Seconds of the evaluation and of the export, and memory on the way (MB)."""
+    architecture = load_architecture("rewoo", style="multihop")
+    questions = Questions(count)
+    told: dict[str, float] = {"before_mb": resident_mb()}
+    done = 0
+
+    def count_result(_: object) -> None:
+        nonlocal done
+        done += 1
+        if done == count // 2:
+            told["half_mb"] = resident_mb()
+
+    start = time.perf_counter()
+    if not journal:
+        await Evaluator({"": Model()}, "hotpotqa", concurrency=16).run(
+            questions, [architecture], on_result=count_result
+        )
+        return {**told, "run_s": time.perf_counter() - start}
+    async with open_run(folder, COLUMNS) as opened:
+        evaluator = Evaluator({"": Model()}, "hotpotqa", recorder=Recorder(opened.journal), concurrency=16)
+        await evaluator.run(questions, [architecture], keep=opened.keep, on_result=count_result)
+        told |= {"run_s": time.perf_counter() - start, "end_mb": resident_mb()}
+        start = time.perf_counter()
+        await opened.export(task.key for task in tasks_of(questions, [architecture], 1))
+        told |= {"export_s": time.perf_counter() - start, "exported_mb": resident_mb()}
+    start = time.perf_counter()
+    async with open_run(folder, COLUMNS) as opened:
+        assert len(opened.journal.finished()) == count
+        told["resume_s"] = time.perf_counter() - start
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=100_000)
+    parser.add_argument("--compare", action="store_true", help="with and without a journal, in turn, five times")
+    options = parser.parse_args()
+    if not options.compare:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, value in anyio.run(partial(run, options.questions, Path(folder), journal=True)).items():
+                print(f"{name:12} {value:10.1f}")
+        return
+    ratios = []
+    for _ in range(5):
+        seconds = {}
+        for journal in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                told = anyio.run(partial(run, options.questions, Path(folder), journal=journal))
+                seconds[journal] = told["run_s"]
+        ratios.append(seconds[True] / seconds[False])
+        print(f"with {seconds[True]:.2f} s, without {seconds[False]:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
+    print(f"median ratio {statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
