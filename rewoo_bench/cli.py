@@ -22,6 +22,16 @@ DONE, WRONG, INCOMPLETE = 0, 2, 3
 _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 
+class _Number(click.FloatRange):
+    """A number in a range; `nan` is none, though it is neither below nor above."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        number = super().convert(value, parameter, context)
+        if number != number:
+            self.fail(f"{value!r} is not a number", parameter, context)
+        return number
+
+
 def _count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
     """A count (`5`) or a fraction below 1 (`0.1`)."""
     if value is not None and not (0 < value <= 1 or (value > 1 and value.is_integer())):
@@ -52,9 +62,9 @@ def group() -> None:
 @click.option("--solver-model", help="Another model for the solver.")
 @click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")
 @click.option("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.")
-@click.option("--temperature", type=click.FloatRange(min=0), default=0.0, help="Sampling temperature.")
-@click.option("--planner-temperature", type=click.FloatRange(min=0), help="Temperature of planners.")
-@click.option("--solver-temperature", type=click.FloatRange(min=0), help="Temperature of solvers.")
+@click.option("--temperature", type=_Number(min=0), default=0.0, help="Sampling temperature.")
+@click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
+@click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), default=512, help="Output limit of a model call.")
 @click.option("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
               help="Prompts as turns, or as one transcript to go on with.")
@@ -64,22 +74,22 @@ def group() -> None:
               help="Passages for the search tool instead of the questions' own documents.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of a plan, turns of ReAct.")
 @click.option("--token-limit", type=click.IntRange(min=1), help="Tokens of one question.")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), help="Seconds of one question.")
-@click.option("--cost-limit", type=click.FloatRange(min=0, min_open=True), help="Dollars of one question.")
+@click.option("--time-limit", type=_Number(min=0, min_open=True), help="Seconds of one question.")
+@click.option("--cost-limit", type=_Number(min=0, min_open=True), help="Dollars of one question.")
 @click.option("--max-total-tokens", type=click.IntRange(min=1), help="Tokens of the whole run, as billed.")
-@click.option("--max-total-cost", type=click.FloatRange(min=0, min_open=True), help="Dollars of the whole run.")
+@click.option("--max-total-cost", type=_Number(min=0, min_open=True), help="Dollars of the whole run.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="Questions at once.  [default: what the model can do]")
 @click.option("--max-connections", type=click.IntRange(min=1),
               help="Model calls at once.  [default: what the model can do]")
 @click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
+@click.option("--timeout", type=_Number(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
 @click.option("--fail-on-error", type=float, callback=_count_or_fraction, metavar="COUNT|FRACTION",
               help="Failed questions that end the run, a count or a fraction.")
-@click.option("--tool-failure-rate", type=click.FloatRange(0, 1), default=0.0,
+@click.option("--tool-failure-rate", type=_Number(0, 1), default=0.0,
               help="Share of tool calls that fail on purpose, the same ones for every architecture.")
 @click.option("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
               help="How they fail.")
-@click.option("--grace", type=click.FloatRange(min=0), default=15.0,
+@click.option("--grace", type=_Number(min=0), default=15.0,
               help="Seconds that calls in flight get to end, once the run is interrupted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where it goes.  [default: results/local/<time>-<arch>]")

@@ -13,6 +13,7 @@ whatever ends it, in the order of the run, so that the same run gives the same f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
 _ROWS_A_GROUP = 500
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(://[^/\s:@\"]*:)[^/\s@\"]+@")
 
 
 @dataclass(frozen=True)
@@ -127,10 +130,11 @@ class _Table:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """run.json, replaced as a whole."""
+    """run.json, replaced as a whole. Passwords in addresses (`https://me:secret@host`) are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{MANIFEST}.part"
-    part.write_text(json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, default=str)
+    part.write_text(_PASSWORD.sub(rf"\1{HIDDEN}@", text) + "\n", encoding="utf-8")
     part.replace(folder / MANIFEST)
 
 

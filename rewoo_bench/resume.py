@@ -13,7 +13,7 @@ from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.options import RunOptions
-from rewoo_bench.results import read_manifest
+from rewoo_bench.results import HIDDEN, read_manifest
 
 # What a session may choose for itself: none of it changes an answer.
 FREE = frozenset(
@@ -45,6 +45,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             flag = "--arch" if name == "architectures" else f"--{name.replace('_', '-')}"
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
             raise UsageError(f"--resume: {flag} was {was!r} in this run; leave it out, or start a new run")
+    if f":{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
+        raise UsageError("--resume: give --api-base again; its password isn't kept in the run")
     paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
     names = {"architectures": tuple(options["architectures"])}
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})

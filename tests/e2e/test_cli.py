@@ -130,6 +130,7 @@ def test_a_wrong_command_is_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--arch", "direct", "--timeout", "nan"], "'nan' is not a number"),
         ([], "Missing option '--arch'"),
         (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
         (["--arch", "direct", "-n", "0"], "Invalid value for '-n' / '--limit': 0 is not in the range x>=1"),

@@ -129,6 +129,17 @@ def test_what_is_not_there_is_one_line(
     assert message in capfd.readouterr().err
 
 
+def test_an_address_with_a_password_has_to_be_given_again(
+    server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = server.api_base.replace("://", "://me:s3cret@")
+    assert run("--arch", "direct", "-n", 1, "--model", "openai/test", "--api-base", address, "--out", "here") in (0, 3)
+    assert b"s3cret" not in b"".join(path.read_bytes() for path in Path("here").iterdir())
+    assert run("--resume", "here") == 2
+    assert "--resume: give --api-base again" in capfd.readouterr().err
+    assert run("--resume", "here", "--api-base", address) in (0, 3)
+
+
 def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: pytest.CaptureFixture[str]) -> None:
     """Where this fails after a change of a prompt, tests/golden/README.md says how to record it anew."""
     code = run("--arch", "rewoo,react,direct", "-n", 5, "--model", f"replay/{GOLDEN}", "--out", "here")
