@@ -61,7 +61,7 @@ def action_grammar(actions: Iterable[str], *, thought: bool = True) -> str:
 def words_grammar(max_steps: int, *, answer: bool) -> str:
     """`Plan:` and numbered lines in words, or `Answer: …` where that is wanted too."""
     item = "[^\\n]{1,120}"
-    rules = [(f'root ::= "Answer: " {_ANSWER} | ' if answer else "root ::= ") + '"Plan:\\n" i1']
+    rules = [(f'root ::= "Answer: " {_ANSWER} "\\n"? | ' if answer else "root ::= ") + '"Plan:\\n" i1 "\\n"?']
     for number in range(1, max_steps + 1):
         more = f' ("\\n" i{number + 1})?' if number < max_steps else ""
         rules.append(f'i{number} ::= "{number}. " {item}{more}')
@@ -69,9 +69,13 @@ def words_grammar(max_steps: int, *, answer: bool) -> str:
 
 
 def answer_grammar(*, thought: bool = False) -> str:
-    """`Answer: …` on one line, after a `Thought: …` where wanted."""
+    """`Answer: …` on one line, after a `Thought: …` where wanted.
+
+    The line may end with its line end: a model that goes on with a transcript wants to write that
+    next, and where it may not, it writes on instead.
+    """
     before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
-    return f'root ::= {before}"Answer: " {_ANSWER}'
+    return f'root ::= {before}"Answer: " {_ANSWER} "\\n"?'
 
 
 def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
