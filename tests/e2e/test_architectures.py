@@ -91,3 +91,8 @@ def test_the_second_question_finds_the_prompt_of_the_first(results: dict[str, li
     shared = min(first.usage.input_tokens, second.usage.input_tokens)
     question = 60  # tokens, at most, of the sample's questions
     assert second.usage.cached_input_tokens >= shared - question
+
+
+@pytest.mark.parametrize("name", ["rewoo", "direct", "cot"])
+def test_an_answer_ends_before_its_limit(results: dict[str, list[Result]], name: str) -> None:
+    assert all(len(result.trajectory.answer or "") < 120 for result in results[name])

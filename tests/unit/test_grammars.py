@@ -74,3 +74,8 @@ def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None
 
 def test_the_first_plan_in_words_is_no_answer() -> None:
     assert ("Answer" in words_grammar(2, answer=True), "Answer" in words_grammar(2, answer=False)) == (True, False)
+
+
+def test_an_answer_may_end_with_its_line() -> None:
+    """A transcript goes on with a line end; where that isn't allowed, small models write on to the limit."""
+    assert rules(answer_grammar())["root"].endswith('[^\\n]{1,120} "\\n"?')
