@@ -21,9 +21,10 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenchError, UsageError
 from rewoo_bench.events import Event, listening
-from rewoo_bench.journal import Spent, TaskKey
+from rewoo_bench.journal import Spent
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import Recorder
+from rewoo_bench.records import TaskKey
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Example, Model, StopReason, Trajectory
@@ -213,7 +214,7 @@ class Evaluator:
     async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
         """One question, one architecture: never raises for what a question, a model or a tool did."""
         heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
-        recorder = self.recorder.question(task.key) if self.recorder else None
+        recorder = await self.recorder.question(task.key) if self.recorder else None
         models = {role: recorder.model(model) for role, model in self.models.items()} if recorder else self.models
         meter = Meter(models, self.limits)
         started_at, start = datetime.now(UTC), time.monotonic()

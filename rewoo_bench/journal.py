@@ -18,19 +18,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from struct import pack, unpack
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from rewoo_bench.errors import DataError, JournalError
+from rewoo_bench.records import CallKey, CallRecord, TaskKey, digest_of
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
@@ -46,46 +45,6 @@ CREATE TABLE IF NOT EXISTS calls(
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(task TEXT PRIMARY KEY, failed INTEGER NOT NULL, rows TEXT NOT NULL) WITHOUT ROWID;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class TaskKey:
-    """A question put to an architecture, by names that are the same in every session of a run."""
-
-    architecture: str
-    example_id: str
-    trial: int
-
-    def __str__(self) -> str:
-        return json.dumps([self.architecture, self.example_id, self.trial], ensure_ascii=True)
-
-
-@dataclass(frozen=True, slots=True)
-class CallKey:
-    """Where a call stands in its question, and what it asks."""
-
-    place: str
-    kind: Literal["model", "tool"]
-    name: str
-    request: bytes
-    nth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
-
-    Read back, a record has the texts' numbers instead (`text_ids`), for `Journal.texts`.
-    """
-
-    task: TaskKey
-    key: CallKey
-    status: Literal["ok", "error"]
-    prompt: tuple[str, ...]
-    answer: Mapping[str, Any]
-    billed_tokens: int = 0
-    cost_usd: float | None = None
-    text_ids: bytes = b""
 
 
 @dataclass(slots=True)
@@ -113,7 +72,10 @@ class _Batch:
 
 
 class Journal:
-    """An open journal; `open_journal` makes one. `spent` covers all calls in it."""
+    """An open journal; `open_journal` makes one.
+
+    `spent` covers all calls in it; `is_new` says that it had none when it was opened.
+    """
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self.path = path
@@ -126,6 +88,7 @@ class Journal:
         self._thread = CapacityLimiter(1)
         self._failure: JournalError | None = None
         self._texts: set[int] = set()  # some of those that are in the file
+        self.is_new = not self._read("SELECT 1 FROM calls LIMIT 1")
         for tokens, cost in self._read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
             self.spent.add(tokens, cost)
 
@@ -282,12 +245,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
     return database
-
-
-@lru_cache(maxsize=4096)
-def digest_of(text: str) -> bytes:
-    """sha256 of a text; prompts repeat theirs in every call."""
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _text_id(text: str) -> int:

@@ -9,13 +9,11 @@ nothing of it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -25,9 +23,19 @@ from pydantic import BaseModel
 from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import ModelError, ToolError
-from rewoo_bench.journal import CallKey, CallRecord, Journal, TaskKey, digest_of
+from rewoo_bench.journal import Journal
 from rewoo_bench.place import current_place
-from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, ToolCall, Usage
+from rewoo_bench.records import (
+    CallKey,
+    CallRecord,
+    TaskKey,
+    as_completion,
+    numbers,
+    request_hash,
+    texts_of,
+    with_failed,
+)
+from rewoo_bench.types import Completion, Message, Model, Receipt, Tool
 
 
 class Recalled(str):
@@ -53,26 +61,35 @@ class Recorder:
     cache: AnswerCache | None = None
     brake: Brake = field(default_factory=Brake)
 
-    def question(self, task: TaskKey) -> QuestionRecorder:
-        """The recorder of one question. Reads what is known of it."""
-        return QuestionRecorder(self, task)
+    async def question(self, task: TaskKey) -> QuestionRecorder:
+        """The recorder of one question. Reads what is known of it, where anything can be."""
+        if self.journal.is_new and self.replay is None:
+            return QuestionRecorder(self, task)
+        mine = await to_thread.run_sync(self.journal.calls, task)
+        others = await to_thread.run_sync(self.replay.calls, task) if self.replay else []
+        return QuestionRecorder(self, task, mine, others)
 
 
 class QuestionRecorder:
     """The recorded calls of one question: those of earlier sessions, and a count of those of this one."""
 
-    def __init__(self, recorder: Recorder, task: TaskKey) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        task: TaskKey,
+        records: Sequence[CallRecord] = (),
+        replayed: Sequence[CallRecord] = (),
+    ) -> None:
         self.task = task
         self.brake = recorder.brake
         self._recorder = recorder
         self._nth: Counter[tuple[str, str, str, bytes]] = Counter()
-        records = recorder.journal.calls(task)
         self._done = {record.key: record for record in records if record.status == "ok"}
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
             if record.status == "error":
                 self._failed.setdefault(record.key, []).append(record)
-        self._replayed = {record.key: record for record in recorder.replay.calls(task)} if recorder.replay else {}
+        self._replayed = {record.key: record for record in replayed}
 
     def model(self, model: Model) -> Model:
         """The model, recorded."""
@@ -168,16 +185,16 @@ class _RecordedModel:
         grammar: str | None = None,
     ) -> Completion:
         """The recorded completion, else the model's, which is on disk before it is given back."""
-        prompt = _prompt(messages, tools, schema, grammar)
-        key = self._recorder.key("model", role, _request(prompt, role, stop, max_tokens))
+        prompt = texts_of(messages, tools, schema, grammar)
+        key = self._recorder.key("model", role, request_hash(prompt, role, stop, max_tokens))
         if found := self._recorder.recall(key):
             record, replayed = found
-            return _as_completion(record.answer, replayed or "replayed" in record.answer)
+            return as_completion(record.answer, replayed or "replayed" in record.answer)
         self._recorder.check_live(key, prompt)
         if cached := await self._recorder.cached(key, self._identity):
             answer = {**cached, "replayed": True}
             await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
-            return _as_completion(answer, replayed=True)
+            return as_completion(answer, replayed=True)
         start = time.monotonic()
         async with self._recorder.brake.call():
             try:
@@ -191,7 +208,7 @@ class _RecordedModel:
                 raise
             answer = {
                 "text": completion.text,
-                "usage": _numbers(completion.usage),
+                "usage": numbers(completion.usage),
                 "finish_reason": completion.finish_reason,
                 "tool_calls": [asdict(call) for call in completion.tool_calls],
             }
@@ -205,7 +222,7 @@ class _RecordedModel:
     ) -> CallRecord:
         taken = {
             "attempts": receipt.attempts,
-            "billed": _numbers(receipt.billed),
+            "billed": numbers(receipt.billed),
             "cost_usd": receipt.cost_usd,
             "usage_source": receipt.usage_source,
             "latency_s": time.monotonic() - start,
@@ -218,7 +235,7 @@ class _RecordedModel:
     def _with_failures(self, key: CallKey, receipt: Receipt) -> Receipt:
         """The receipt, with what the same call took in earlier sessions, where it failed."""
         for record in self._recorder.earlier_failures(key):
-            receipt = _added(receipt, record.answer["receipt"])
+            receipt = with_failed(receipt, record.answer["receipt"])
         return receipt
 
 
@@ -261,64 +278,3 @@ class _RecordedTool:
         if "error" in said:
             raise ToolError(said["error"])
         return said["text"]
-
-
-def _prompt(
-    messages: Sequence[Message],
-    tools: Sequence[Tool] | None,
-    schema: Mapping[str, Any] | None,
-    grammar: str | None,
-) -> tuple[str, ...]:
-    """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
-    form = _form(tuple(message.role for message in messages), grammar)
-    if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
-        calls = [[[asdict(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
-        shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
-        form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
-    return (*(message.content for message in messages), form)
-
-
-@lru_cache(maxsize=1024)
-def _form(roles: tuple[str, ...], grammar: str | None) -> str:
-    return json.dumps({"roles": " ".join(roles), "grammar": grammar})
-
-
-def _numbers(usage: Usage) -> dict[str, int]:
-    """As `dataclasses.asdict`, which takes twenty times as long."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-    }
-
-
-def _request(prompt: Sequence[str], role: str, stop: Sequence[str], max_tokens: int | None) -> bytes:
-    """The hash of a request: the same texts, asked in the same way."""
-    digest = sha256(json.dumps([role, list(stop), max_tokens]).encode())
-    for text in prompt:
-        digest.update(digest_of(text))
-    return digest.digest()
-
-
-def _as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
-    taken = answer["receipt"]
-    receipt = Receipt(
-        attempts=1 if replayed else taken["attempts"],
-        billed=Usage() if replayed else Usage(**taken["billed"]),
-        cost_usd=taken["cost_usd"],
-        usage_source=taken["usage_source"],
-        replayed=replayed,
-        measured_s=None if replayed else taken["latency_s"],
-    )
-    calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
-    return Completion(answer["text"], Usage(**answer["usage"]), answer["finish_reason"], calls, receipt)
-
-
-def _added(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:
-    """The receipt with that of a failed call added; one unknown price makes the sum unknown."""
-    lost = Usage(**failed["billed"])
-    cost = receipt.cost_usd
-    if lost != Usage():
-        cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
-    return replace(receipt, attempts=receipt.attempts + failed["attempts"], billed=receipt.billed + lost, cost_usd=cost)

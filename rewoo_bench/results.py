@@ -27,7 +27,8 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluator import Result
-from rewoo_bench.journal import JOURNAL, Journal, TaskKey, open_journal
+from rewoo_bench.journal import JOURNAL, Journal, open_journal
+from rewoo_bench.records import TaskKey
 from rewoo_bench.rows import CALLS, QUESTIONS, rows_of
 
 if TYPE_CHECKING:

@@ -60,6 +60,8 @@ class ReWOOReAct:
         with at("rewoo"):
             planned = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
             gathered = await self.rewoo.gather(question, model, planned)
+            if gathered.worker is None and "invalid_plan" not in self.settings.gaps:
+                return Trajectory(None, "invalid_plan", replans=len(gathered.drafts) - 1, notes=gathered.notes())
             gap = self._gap(gathered)
             first = None if gap else await self.rewoo.solve(question, gathered, model)
         if first is not None:

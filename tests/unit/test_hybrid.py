@@ -87,6 +87,11 @@ async def test_what_counts_as_a_gap_is_a_setting() -> None:
     assert (trajectory.answer, trajectory.stop_reason) == ("unknown", "answered")
 
 
+async def test_a_broken_plan_can_be_the_end_too() -> None:
+    trajectory, model, _ = await ask(["no plan"], gaps=("empty_slot",))
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "invalid_plan", 1)
+
+
 async def test_react_has_few_turns() -> None:
     looks = [LOOK.replace("Saint", name) for name in "abcd"]
     trajectory, model, _ = await ask([PLAN, *looks, FINISH], empty_for("river"))

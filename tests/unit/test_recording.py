@@ -13,10 +13,11 @@ from parts import Query, Told
 
 from rewoo_bench.answers import AnswerCache
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
-from rewoo_bench.journal import CallKey, CallRecord, Journal, TaskKey, open_journal, read_journal
+from rewoo_bench.journal import Journal, open_journal, read_journal
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.place import at
 from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ ASK = [Message("system", "Be brief."), Message("user", "Which river?")]
 async def session(folder: Path, **recorder: Any) -> AsyncIterator[QuestionRecorder]:
     """One session of a run: the journal is opened, the question is put, the journal is closed."""
     async with open_journal(folder / "journal.sqlite") as journal:
-        yield Recorder(journal, **recorder).question(TASK)
+        yield await Recorder(journal, **recorder).question(TASK)
 
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:

@@ -1,0 +1,123 @@
+"""A call as a record: what it is found by, what of it is kept, and the way back.
+
+texts = texts_of(messages, tools, schema, grammar)
+key = CallKey("E2", "model", "tool", request_hash(texts, "tool", stop, max_tokens))
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Literal
+
+from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """A question put to an architecture, by names that are the same in every session of a run."""
+
+    architecture: str
+    example_id: str
+    trial: int
+
+    def __str__(self) -> str:
+        return json.dumps([self.architecture, self.example_id, self.trial], ensure_ascii=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Where a call stands in its question, and what it asks."""
+
+    place: str
+    kind: Literal["model", "tool"]
+    name: str
+    request: bytes
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
+
+    Read back, a record has the texts' numbers instead (`text_ids`), for `Journal.texts`.
+    """
+
+    task: TaskKey
+    key: CallKey
+    status: Literal["ok", "error"]
+    prompt: tuple[str, ...]
+    answer: Mapping[str, Any]
+    billed_tokens: int = 0
+    cost_usd: float | None = None
+    text_ids: bytes = b""
+
+
+@lru_cache(maxsize=4096)
+def digest_of(text: str) -> bytes:
+    """sha256 of a text; prompts repeat theirs in every call."""
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def texts_of(
+    messages: Sequence[Message],
+    tools: Sequence[Tool] | None,
+    schema: Mapping[str, Any] | None,
+    grammar: str | None,
+) -> tuple[str, ...]:
+    """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
+    form = _form(tuple(message.role for message in messages), grammar)
+    if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
+        calls = [[[asdict(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
+        shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
+        form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
+    return (*(message.content for message in messages), form)
+
+
+@lru_cache(maxsize=1024)
+def _form(roles: tuple[str, ...], grammar: str | None) -> str:
+    return json.dumps({"roles": " ".join(roles), "grammar": grammar})
+
+
+def numbers(usage: Usage) -> dict[str, int]:
+    """As `dataclasses.asdict`, which takes twenty times as long."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def request_hash(prompt: Sequence[str], role: str, stop: Sequence[str], max_tokens: int | None) -> bytes:
+    """The hash of a request: the same texts, asked in the same way."""
+    digest = sha256(json.dumps([role, list(stop), max_tokens]).encode())
+    for text in prompt:
+        digest.update(digest_of(text))
+    return digest.digest()
+
+
+def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
+    taken = answer["receipt"]
+    receipt = Receipt(
+        attempts=1 if replayed else taken["attempts"],
+        billed=Usage() if replayed else Usage(**taken["billed"]),
+        cost_usd=taken["cost_usd"],
+        usage_source=taken["usage_source"],
+        replayed=replayed,
+        measured_s=None if replayed else taken["latency_s"],
+    )
+    calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
+    return Completion(answer["text"], Usage(**answer["usage"]), answer["finish_reason"], calls, receipt)
+
+
+def with_failed(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:
+    """The receipt with that of a failed call added; one unknown price makes the sum unknown."""
+    lost = Usage(**failed["billed"])
+    cost = receipt.cost_usd
+    if lost != Usage():
+        cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
+    return replace(receipt, attempts=receipt.attempts + failed["attempts"], billed=receipt.billed + lost, cost_usd=cost)
