@@ -189,7 +189,8 @@ class _RecordedModel:
         key = self._recorder.key("model", role, request_hash(prompt, role, stop, max_tokens))
         if found := self._recorder.recall(key):
             record, replayed = found
-            return as_completion(record.answer, replayed or "replayed" in record.answer)
+            recalled = as_completion(record.answer, replayed or "replayed" in record.answer)
+            return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
         self._recorder.check_live(key, prompt)
         if cached := await self._recorder.cached(key, self._identity):
             answer = {**cached, "replayed": True}

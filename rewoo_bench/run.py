@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,8 @@ class _Prepared:
     toolbox: Toolbox
     models: dict[RoleModel, OpenModel]
     corpus: Corpus | None
+    replay: Journal | None
+    cache: AnswerCache | None
 
 
 async def run(options: RunOptions) -> Outcome:
@@ -69,25 +71,15 @@ async def run(options: RunOptions) -> Outcome:
     async with AsyncExitStack() as stack:
         prepared = await stack.enter_async_context(_prepared(options))
         folder, manifest = _open_folder(options, prepared)
+        write_manifest(folder, manifest)
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
-        cache = AnswerCache(options.cache) if options.cache else None
-        if cache:
-            stack.callback(cache.close)
-        recorder = Recorder(opened.journal, await _replayed(options, stack), cache)
+        recorder = Recorder(opened.journal, prepared.replay, prepared.cache)
         await stack.enter_async_context(beside(pull_on_signal(recorder.brake, options.grace)))
         evaluator = _evaluator(options, prepared, recorder)
         manifest["concurrency"] = evaluator.concurrency
         write_manifest(folder, manifest)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
-
-
-async def _replayed(options: RunOptions, stack: AsyncExitStack) -> Journal | None:
-    """The journal that `--model replay/DIR` answers from."""
-    if not options.model.startswith(REPLAY):
-        return None
-    folder = Path(options.model.removeprefix(REPLAY))
-    return await stack.enter_async_context(read_journal(folder / JOURNAL))
 
 
 async def _evaluated(
@@ -114,8 +106,12 @@ async def _evaluated(
         refused = UsageError(str(stop))
     finally:
         progress.close()
-        rows = await opened.export(tasks)
-        write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": rows})
+        try:
+            rows = await opened.export(tasks)
+            write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": rows})
+        except OSError as error:
+            said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
+            raise JournalError(f"{said}; the journal has what was finished, --resume goes on from it") from None
     if refused and not rows:
         remove_run(folder)  # nothing was asked yet: the same --out can be used again
         raise refused
@@ -139,12 +135,18 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
         toolbox.check(architecture)
         _check_pages(architecture, dataset, corpus)
     async with AsyncExitStack() as stack:
+        replay = cache = None
+        if options.model.startswith(REPLAY):
+            recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
+            replay = await stack.enter_async_context(read_journal(recorded))
+        if options.cache:
+            cache = stack.enter_context(closing(AnswerCache(options.cache)))
         opened: dict[RoleModel, OpenModel] = {}
         for role in dict.fromkeys(options.role_models.values()):
             settings = replace(options.model_settings, temperature=role.temperature)
             opened[role] = await stack.enter_async_context(open_model(role.name, settings))
         await stack.enter_async_context(toolbox)
-        yield _Prepared(dataset, architectures, toolbox, opened, corpus)
+        yield _Prepared(dataset, architectures, toolbox, opened, corpus, replay, cache)
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:

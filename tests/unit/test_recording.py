@@ -96,6 +96,9 @@ async def test_what_failed_attempts_took_is_added_to_the_call_that_answered(tmp_
         answered = await ask(recorder, [Completion("Neva", usage, receipt=Receipt(1, (), usage, 1.0))])
     assert (answered.receipt.attempts, answered.receipt.billed) == (4, usage + lost)
     assert answered.receipt.cost_usd == 1.5
+    async with session(tmp_path) as recorder:  # and a third session, which makes the call no more
+        recalled = await ask(recorder, [])
+    assert (recalled.receipt.attempts, recalled.receipt.billed) == (4, usage + lost)
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         assert (journal.spent.tokens, journal.spent.cost_usd) == ((usage + lost).total_tokens, 1.5)
 
