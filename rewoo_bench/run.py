@@ -71,14 +71,11 @@ async def run(options: RunOptions) -> Outcome:
     async with AsyncExitStack() as stack:
         prepared = await stack.enter_async_context(_prepared(options))
         folder, manifest = _open_folder(options, prepared)
-        write_manifest(folder, manifest)
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
         recorder = Recorder(opened.journal, prepared.replay, prepared.cache)
         await stack.enter_async_context(beside(pull_on_signal(recorder.brake, options.grace)))
         evaluator = _evaluator(options, prepared, recorder)
-        manifest["concurrency"] = evaluator.concurrency
-        write_manifest(folder, manifest)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
 
 
@@ -192,8 +189,12 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
         judge=ModelJudge() if options.judge_model else None,
         recorder=recorder,
         grace_s=options.grace,
-        concurrency=options.concurrency or prepared.models[options.role_models[""]].concurrency,
+        concurrency=_concurrency(options, prepared),
     )
+
+
+def _concurrency(options: RunOptions, prepared: _Prepared) -> int:
+    return options.concurrency or prepared.models[options.role_models[""]].concurrency
 
 
 def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[str, Any]]:
@@ -204,12 +205,14 @@ def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[s
         before = read_manifest(options.resume)
         check_same(before, manifest)
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
-        return options.resume, {**manifest, **{key: before[key] for key in KEPT}, "sessions": sessions}
-    folder = options.out or RESULTS / manifest["run_id"]
+        manifest |= {**{key: before[key] for key in KEPT}, "sessions": sessions}
+    folder = options.resume or options.out or RESULTS / manifest["run_id"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        write_manifest(folder, manifest)
     except OSError as error:
-        raise UsageError(f"--out: can't make the folder {str(folder)!r}: {error.strerror}") from None
+        flag = "--resume" if options.resume else "--out"
+        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror}") from None
     return folder, manifest
 
 
@@ -220,6 +223,7 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "started_at": _now(),
         "command": command_line(),
         "options": as_json(options),
+        "concurrency": _concurrency(options, prepared),
         "dataset": dict(prepared.dataset.manifest),
         "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
         "architectures": [architecture.manifest for architecture in prepared.architectures],

@@ -95,7 +95,7 @@ def contents(folder: Path) -> str:
         (["--corpus", "gone.jsonl"], "gone.jsonl: no such file; expected a corpus"),
         (["--corpus", "blank.jsonl"], "blank.jsonl: no passage with text"),
         (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
-        (["--out", "empty.jsonl/run"], "--out: can't make the folder 'empty.jsonl/run': Not a directory"),
+        (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
         (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
         (["--model", "local/nope"], "unknown local model 'nope'; available: "),
         (["--model", "local/missing.gguf"], "can't read the model file 'missing.gguf': No such file or directory"),

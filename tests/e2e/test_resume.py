@@ -214,3 +214,26 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
         assert run("--resume", "here") == 0
     assert len(load("here")) == 6
     assert sum(entry.usage is not None for entry in slow.books) == 6
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
+    with ModelServer(lambda request: "Answer: Neva " + "x" * 3000) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base)
+        assert run("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
+        command = [sys.executable, str(script), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]
+        # No file may grow beyond 200 blocks, which is what a full disk looks like from here.
+        limited = ["sh", "-c", 'ulimit -f 200; exec "$@"', "sh", *command]
+        ended = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (3, False), ended.stderr
+        assert "here/journal.sqlite': " in ended.stderr
+        done = len(load("here"))
+        assert 0 < done < 100
+        assert run("--resume", "here") == 0
+    assert len(load("here")) == 100
+
+
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="a folder that not even root may write to")
+def test_a_folder_that_cannot_be_written_is_one_line(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert new(server, "--out", "/sys") == 2
+    assert "--out: can't write into the folder '/sys': " in capfd.readouterr().err
