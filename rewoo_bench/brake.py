@@ -12,9 +12,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 
@@ -52,26 +51,6 @@ class Brake:
         """Returns when no call is in flight any more, or after `grace_s` seconds."""
         with anyio.move_on_after(grace_s):
             await self._idle.wait()
-
-
-@asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Does something else beside the body, until that ends. What the body raises is raised as it is."""
-    raised: Exception | None = None
-
-    async def run() -> None:
-        await work
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(run)
-        try:
-            yield
-        except Exception as error:  # raised below, and not in a group
-            raised = error
-        finally:
-            group.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
 
 
 async def pull_on_signal(brake: Brake, grace_s: float) -> None:

@@ -160,55 +160,22 @@ class Evaluator:
         """
         for architecture in architectures:
             self.toolbox.check(architecture)
-        todo = len(examples) * len(architectures) * trials
         finished = self.recorder.journal.finished() if self.recorder else set()
-        totals = Totals(tasks=todo, done=len(finished))
+        totals = Totals(tasks=len(examples) * len(architectures) * trials, done=len(finished))
         if self.recorder:
             totals.spent = self.recorder.journal.spent
-        tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
-        stopped: list[RewooBenchError] = []
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
-
-        async def work() -> None:
-            for task in tasks:
-                if stopped:
-                    return
-                try:
-                    result = await self.run_task(task, on_event)
-                    if keep:
-                        await keep(result)
-                except (ProviderRefused, UsageError, JournalError) as error:
-                    stopped.append(error)
-                    group.cancel_scope.cancel()
-                    return
-                totals.add(result)
-                if self.recorder is None:
-                    _spend(totals.spent, result)
-                on_result(result)
-                reason = self.run_limits.exceeded(totals)
-                if reason and not stopped:
-                    stopped.append(RunStopped(reason))
-
-        async def work_all() -> None:
-            async with anyio.create_task_group() as workers:
-                for _ in range(min(self.concurrency, totals.tasks)):
-                    workers.start_soon(work)
-            group.cancel_scope.cancel()
-
-        async def heed_brake(brake: Brake) -> None:
-            await brake.pulled.wait()
-            stopped.append(RunStopped("interrupted"))
-            await brake.stopped(self.grace_s)
-            group.cancel_scope.cancel()
-
+        tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
+        session = _Session(self, tasks, totals, on_result, keep, on_event)
         async with anyio.create_task_group() as group:
-            group.start_soon(work_all)
             if self.recorder:
-                group.start_soon(heed_brake, self.recorder.brake)
+                group.start_soon(session.heed, self.recorder.brake, group.cancel_scope)
+            await session.work_all()
+            group.cancel_scope.cancel()
         through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
-        if stopped and not through:
-            raise stopped[0]
+        if session.stopped and not through:
+            raise session.stopped[0]
         return totals
 
     async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
@@ -266,9 +233,54 @@ class Evaluator:
             return None  # a missing verdict is null, never a wrong answer
 
 
-def _spend(spent: Spent, result: Result) -> None:
-    for call in result.calls:
-        spent.add(call.receipt.billed.total_tokens, call.receipt.cost_usd)
+@dataclass
+class _Session:
+    """One run of an evaluator: what is still to be done, and why it stopped. The first reason counts."""
+
+    evaluator: Evaluator
+    tasks: Iterator[Task]
+    totals: Totals
+    on_result: Callable[[Result], None]
+    keep: Callable[[Result], Awaitable[None]] | None
+    on_event: Callable[[Task, Event], None] | None
+    stopped: list[RewooBenchError] = field(default_factory=list)
+
+    async def work_all(self) -> None:
+        """Works on so many questions at once until none is left or the run is stopped."""
+        async with anyio.create_task_group() as group:
+            for _ in range(min(self.evaluator.concurrency, self.totals.tasks)):
+                group.start_soon(self._work, group.cancel_scope)
+
+    async def heed(self, brake: Brake, scope: anyio.CancelScope) -> None:
+        """Once the brake is pulled, gives calls in flight their time and ends the run."""
+        await brake.pulled.wait()
+        self.stopped.append(RunStopped("interrupted"))
+        await brake.stopped(self.evaluator.grace_s)
+        scope.cancel()
+
+    async def _work(self, scope: anyio.CancelScope) -> None:
+        for task in self.tasks:
+            if self.stopped:
+                return
+            try:
+                result = await self.evaluator.run_task(task, self.on_event)
+                if self.keep:
+                    await self.keep(result)
+            except (ProviderRefused, UsageError, JournalError) as error:
+                self.stopped.append(error)
+                scope.cancel()
+                return
+            self._add(result)
+
+    def _add(self, result: Result) -> None:
+        self.totals.add(result)
+        if self.evaluator.recorder is None:
+            for call in result.calls:
+                self.totals.spent.add(call.receipt.billed.total_tokens, call.receipt.cost_usd)
+        self.on_result(result)
+        reason = self.evaluator.run_limits.exceeded(self.totals)
+        if reason and not self.stopped:
+            self.stopped.append(RunStopped(reason))
 
 
 def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:

@@ -28,6 +28,7 @@ from typing import Any
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
+from rewoo_bench.beside import beside
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.records import CallKey, CallRecord, TaskKey, digest_of
 
@@ -133,6 +134,9 @@ class Journal:
         """The tasks, as text, that needn't be done again: all but those that the infrastructure failed."""
         return {task for (task,) in self._read("SELECT task FROM questions WHERE NOT failed")}
 
+    def count_finished(self) -> int:
+        return int(self._read("SELECT count(*) FROM questions WHERE NOT failed")[0][0])
+
     def rows(self, task: TaskKey) -> dict[str, Any] | None:
         """What came of a question, or None where nothing did yet."""
         found = self._read("SELECT rows FROM questions WHERE task = ?", (str(task),))
@@ -190,21 +194,12 @@ class Journal:
 async def open_journal(path: Path) -> AsyncIterator[Journal]:
     """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
     database = await to_thread.run_sync(_connect, path)
-    raised: Exception | None = None
     try:
         journal = await to_thread.run_sync(Journal, path, database)
-        async with anyio.create_task_group() as group:
-            group.start_soon(journal._write_all)
-            try:
-                yield journal
-            except Exception as error:  # raised below as it is, and not in a group
-                raised = error
-            finally:
-                journal._close()  # the writer ends when it has written what waits
+        async with beside(journal._write_all, finish=journal._close):  # it writes what waits, and ends
+            yield journal
     finally:
         database.close()
-    if raised is not None:
-        raise raised
 
 
 @asynccontextmanager

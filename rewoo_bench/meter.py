@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Unpack
 
 import anyio
 from pydantic import BaseModel
@@ -22,7 +22,8 @@ from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.place import Place, current_place
 from rewoo_bench.recording import Recalled
 from rewoo_bench.tokens import count_messages
-from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.wrapped import WrappedTool
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
@@ -84,25 +85,14 @@ class Meter:
         self._reserved = 0  # tokens that the calls in flight may take
         self._freed = anyio.Event()
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The completion of the role's model, counted. Raises `LimitReached` before a call too many."""
-        reserved = await self._admit(messages, max_tokens)
+        role = asked["role"]
+        reserved = await self._admit(messages, asked.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
         call = self._begin("model", getattr(model, "name", type(model).__name__), role)
         try:
-            completion = await model.complete(
-                messages, role=role, stop=stop, max_tokens=max_tokens, tools=tools, schema=schema, grammar=grammar
-            )
+            completion = await model.complete(messages, **asked)
             call = replace(
                 call,
                 status="ok",
@@ -205,14 +195,11 @@ class Meter:
         self.calls.append(replace(call, end=self.clock()))
 
 
-class _MeteredTool:
+class _MeteredTool(WrappedTool):
     """A tool whose calls the meter counts."""
 
     def __init__(self, tool: Tool, meter: Meter) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.arguments = tool.arguments
-        self._tool = tool
+        super().__init__(tool)
         self._meter = meter
 
     async def __call__(self, arguments: BaseModel) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Unpack
 
 from anyio import to_thread
 from pydantic import BaseModel
@@ -35,7 +35,8 @@ from rewoo_bench.records import (
     texts_of,
     with_failed,
 )
-from rewoo_bench.types import Completion, Message, Model, Receipt, Tool
+from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool
+from rewoo_bench.wrapped import WrappedTool
 
 
 class Recalled(str):
@@ -173,20 +174,10 @@ class _RecordedModel:
         self._recorder = recorder
         self._model = model
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The recorded completion, else the model's, which is on disk before it is given back."""
-        prompt = texts_of(messages, tools, schema, grammar)
-        key = self._recorder.key("model", role, request_hash(prompt, role, stop, max_tokens))
+        prompt = texts_of(messages, asked)
+        key = self._recorder.key("model", asked["role"], request_hash(prompt, asked))
         if found := self._recorder.recall(key):
             record, replayed = found
             recalled = as_completion(record.answer, replayed or "replayed" in record.answer)
@@ -199,9 +190,7 @@ class _RecordedModel:
         start = time.monotonic()
         async with self._recorder.brake.call():
             try:
-                completion = await self._model.complete(
-                    messages, role=role, stop=stop, max_tokens=max_tokens, tools=tools, schema=schema, grammar=grammar
-                )
+                completion = await self._model.complete(messages, **asked)
             except ModelError as error:
                 receipt = error.receipt or Receipt()
                 await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, receipt, start))
@@ -240,15 +229,12 @@ class _RecordedModel:
         return receipt
 
 
-class _RecordedTool:
+class _RecordedTool(WrappedTool):
     """A tool whose calls are recorded. One with state (`stateful`) is called again, and its first answer counts."""
 
     def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.arguments: type[BaseModel] = tool.arguments
+        super().__init__(tool)
         self._recorder = recorder
-        self._tool = tool
 
     async def __call__(self, arguments: BaseModel) -> str:
         asked = arguments.model_dump_json()
@@ -257,7 +243,7 @@ class _RecordedTool:
         if found is None:
             return await self._call(key, asked, arguments)
         record, replayed = found
-        if getattr(self._tool, "stateful", False) and not replayed:
+        if self.stateful and not replayed:
             with suppress(ToolError):  # what was said the first time counts, below
                 await self._tool(arguments)
         if "error" in record.answer:

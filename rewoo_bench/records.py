@@ -1,7 +1,7 @@
 """A call as a record: what it is found by, what of it is kept, and the way back.
 
-texts = texts_of(messages, tools, schema, grammar)
-key = CallKey("E2", "model", "tool", request_hash(texts, "tool", stop, max_tokens))
+texts = texts_of(messages, {"role": "tool", "stop": ["\n"]})
+key = CallKey("E2", "model", "tool", request_hash(texts, {"role": "tool", "stop": ["\n"]}))
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
-from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usage
+from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,10 @@ def digest_of(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def texts_of(
-    messages: Sequence[Message],
-    tools: Sequence[Tool] | None,
-    schema: Mapping[str, Any] | None,
-    grammar: str | None,
-) -> tuple[str, ...]:
+def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
     """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
-    form = _form(tuple(message.role for message in messages), grammar)
+    tools, schema = asked.get("tools"), asked.get("schema")
+    form = _form(tuple(message.role for message in messages), asked.get("grammar"))
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[asdict(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
@@ -92,9 +88,9 @@ def numbers(usage: Usage) -> dict[str, int]:
     }
 
 
-def request_hash(prompt: Sequence[str], role: str, stop: Sequence[str], max_tokens: int | None) -> bytes:
+def request_hash(prompt: Sequence[str], asked: Asked) -> bytes:
     """The hash of a request: the same texts, asked in the same way."""
-    digest = sha256(json.dumps([role, list(stop), max_tokens]).encode())
+    digest = sha256(json.dumps([asked["role"], list(asked.get("stop", ())), asked.get("max_tokens")]).encode())
     for text in prompt:
         digest.update(digest_of(text))
     return digest.digest()

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
+from rewoo_bench.records import numbers
 from rewoo_bench.types import Usage
 
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -130,7 +131,7 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "tool_calls": sum(call.kind == "tool" for call in result.calls),
         "steps": len(trajectory.steps),
         "replans": trajectory.replans,
-        **_tokens(usage),
+        **numbers(usage),
         "total_tokens": usage.total_tokens,
         "planner_tokens": _role_tokens(model_calls, "planner"),
         "solver_tokens": _role_tokens(model_calls, "solver"),
@@ -197,28 +198,21 @@ def _call_row(call: Call) -> dict[str, Any]:
         "level": call.place.level,
         "status": call.status,
         "attempts": call.receipt.attempts,
-        **_tokens(call.usage),
+        **numbers(call.usage),
         "billed_tokens": call.receipt.billed.total_tokens,
         "usage_source": call.receipt.usage_source if is_model and call.status == "ok" else None,
         "finish_reason": call.finish_reason,
-        "latency_s": None if call.receipt.replayed else _given(call.receipt.measured_s, call.end - call.start),
+        "latency_s": _latency_s(call),
         "waiting_s": call.waiting_s,
         "replayed": call.receipt.replayed,
         "started_at": call.started_at,
     }
 
 
-def _given(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
-
-
-def _tokens(usage: Usage) -> dict[str, int]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-    }
+def _latency_s(call: Call) -> float | None:
+    if call.receipt.replayed:
+        return None
+    return call.end - call.start if call.receipt.measured_s is None else call.receipt.measured_s
 
 
 def _role_tokens(calls: Sequence[Call], role: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,8 @@ from anyio import to_thread
 
 from rewoo_bench.answers import AnswerCache
 from rewoo_bench.architecture import Architecture, load_architecture
-from rewoo_bench.brake import beside, pull_on_signal
+from rewoo_bench.beside import beside
+from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
 from rewoo_bench.journal import JOURNAL, Journal, read_journal
@@ -74,7 +76,7 @@ async def run(options: RunOptions) -> Outcome:
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
         recorder = Recorder(opened.journal, prepared.replay, prepared.cache)
-        await stack.enter_async_context(beside(pull_on_signal(recorder.brake, options.grace)))
+        await stack.enter_async_context(beside(partial(pull_on_signal, recorder.brake, options.grace)))
         evaluator = _evaluator(options, prepared, recorder)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
 
@@ -85,7 +87,7 @@ async def _evaluated(
     """Runs what is to be run and writes the files, whatever ends it."""
     folder, examples = opened.folder, prepared.dataset.examples
     tasks = [task.key for task in tasks_of(examples, prepared.architectures, options.trials)]
-    progress = Progress(len(tasks), done=len(opened.journal.finished()), shown=options.progress)
+    progress = Progress(len(tasks), done=opened.journal.count_finished(), shown=options.progress)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
     ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
     refused: UsageError | None = None

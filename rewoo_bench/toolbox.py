@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from pydantic import BaseModel
 
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError, ToolError, unknown
@@ -20,6 +19,7 @@ from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageStat
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.llm import LLM
 from rewoo_bench.types import Example, Tool
+from rewoo_bench.wrapped import WrappedTool
 
 if TYPE_CHECKING:
     import httpx
@@ -101,24 +101,11 @@ class Toolbox:
         return self._client
 
 
-class _Wrapped:
-    """A tool around another, that looks like it."""
-
-    def __init__(self, tool: Tool, settings: ToolSettings) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.arguments: type[BaseModel] = tool.arguments
-        self.stateful = bool(getattr(tool, "stateful", False))
-        self.asks_model = bool(getattr(tool, "asks_model", False))
-        self._tool = tool
-        self._settings = settings
-
-
-class Places(_Wrapped):
+class Places(WrappedTool):
     """A tool of which only so many calls run at once."""
 
     def __init__(self, tool: Tool, settings: ToolSettings) -> None:
-        super().__init__(tool, settings)
+        super().__init__(tool)
         self._limiter = anyio.CapacityLimiter(settings.max_concurrency or math.inf)
 
     async def __call__(self, arguments: Any) -> str:
@@ -126,13 +113,17 @@ class Places(_Wrapped):
             return await self._tool(arguments)
 
 
-class Deadline(_Wrapped):
+class Deadline(WrappedTool):
     """A tool whose calls fail where they take too long."""
+
+    def __init__(self, tool: Tool, settings: ToolSettings) -> None:
+        super().__init__(tool)
+        self._timeout_s = settings.timeout_s
 
     async def __call__(self, arguments: Any) -> str:
         try:
-            with anyio.fail_after(self._settings.timeout_s):
+            with anyio.fail_after(self._timeout_s):
                 return await self._tool(arguments)
         except TimeoutError:
-            after = "" if self._settings.timeout_s is None else f" after {self._settings.timeout_s:g} s"
+            after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
             raise ToolError(f"timeout{after}") from None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -174,6 +174,17 @@ class Trajectory:
     evidence: Mapping[str, str] | None = None
     replans: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Asked(TypedDict, total=False):
+    """What is asked of a model beside the messages, for whoever passes it on: the keywords of `Model.complete`."""
+
+    role: Required[str]
+    stop: Sequence[str]
+    max_tokens: int | None
+    tools: Sequence[Tool] | None
+    schema: Mapping[str, Any] | None
+    grammar: str | None
 
 
 @runtime_checkable

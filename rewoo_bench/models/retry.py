@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Unpack
 
 import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Usage
 
 # Getting a free place takes microseconds too; below this it isn't worth a line in the books.
 _SHORTEST_WAIT_S = 0.001
@@ -95,17 +95,7 @@ class RetryingModel:
         self._rng = rng or random.Random()  # jitter is only there to be different everywhere
         self._sleep = sleep
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The first completion that comes, with a receipt over all attempts.
 
         Raises the last `ModelError`, with such a receipt, where none came.
@@ -115,15 +105,7 @@ class RetryingModel:
             try:
                 async with self._place(ledger):
                     ledger.attempts += 1
-                    completion = await self.model.complete(
-                        messages,
-                        role=role,
-                        stop=stop,
-                        max_tokens=max_tokens,
-                        tools=tools,
-                        schema=schema,
-                        grammar=grammar,
-                    )
+                    completion = await self.model.complete(messages, **asked)
             except ModelError as error:
                 ledger.book(error.receipt)
                 if self._limiter is not None:

@@ -63,6 +63,12 @@ class Border:
         return truncate(completion.text.strip() or text, max_tokens)[0]
 
 
+def check_shorten(shorten: Shorten, prompts: Prompts) -> None:
+    """Raises `SpecError` where summaries are wanted and there is no prompt for them."""
+    if shorten == "llm":
+        prompts.fill("summary")
+
+
 def nearest_sentences(text: str, query: str, max_tokens: int) -> str:
     """The sentences of `text` nearest to `query` (BM25) that fit into `max_tokens`, in their own order."""
     found = sentences(text)

@@ -16,13 +16,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-import anyio
-
-from rewoo_bench.errors import RewooBenchError
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, read_answer
+from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.turns import ReActSettings, Turns
+from rewoo_bench.runners.worker import in_order
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 
 _NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply with one line 'Answer: …'."
@@ -38,8 +37,7 @@ class NativeReAct:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
         prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
-        if self.settings.shorten == "llm":
-            prompts.fill("summary")
+        check_shorten(self.settings.shorten, prompts)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
@@ -101,25 +99,18 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
 
 
 async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:
-    """A step for each call, in the order of the calls. A provider's failure or a limit is raised as it is."""
-    steps: dict[int, Step] = {}
-    failures: list[RewooBenchError] = []
+    """A step for each call, in the order of the calls."""
+    steps: dict[str, Step] = {}
+    numbered = {str(number): call for number, call in enumerate(calls, start=1)}
 
-    async def act(index: int, call: ToolCall) -> None:
-        id_ = str(turn) if len(calls) == 1 else f"{turn}.{index + 1}"
-        try:
-            with at(f"call {index + 1}"):
-                steps[index] = await turns.act(id_, call.name, dict(call.arguments))
-        except RewooBenchError as error:
-            failures.append(error)
-            group.cancel_scope.cancel()
+    async def act(number: str) -> None:
+        call = numbered[number]
+        id_ = str(turn) if len(calls) == 1 else f"{turn}.{number}"
+        with at(f"call {number}"):
+            steps[number] = await turns.act(id_, call.name, dict(call.arguments))
 
-    async with anyio.create_task_group() as group:
-        for index, call in enumerate(calls):
-            group.start_soon(act, index, call)
-    if failures:
-        raise failures[0]
-    return [steps[index] for index in range(len(calls))]
+    await in_order({number: set() for number in numbered}, act, "ready")
+    return [steps[number] for number in numbered]
 
 
 def _results(calls: Sequence[ToolCall], steps: Sequence[Step], turns: Turns, turn: int) -> list[Message]:

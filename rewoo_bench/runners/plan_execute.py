@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from rewoo_bench.errors import ActionError
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, answered, names_answer, parse_action, read_answer
+from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.grammars import action_grammar, answer_grammar, words_grammar
 from rewoo_bench.runners.prompts import Prompts, describe_tools
 from rewoo_bench.runners.turns import ReActSettings, Turns
@@ -36,8 +37,7 @@ class PlanExecute:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        if self.settings.shorten == "llm":
-            prompts.fill("summary")
+        check_shorten(self.settings.shorten, prompts)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""

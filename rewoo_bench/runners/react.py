@@ -15,6 +15,7 @@ from dataclasses import replace
 from rewoo_bench.errors import ActionError
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, parse_action, read_answer
+from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.grammars import action_grammar
 from rewoo_bench.runners.prompts import Prompts, describe_tools
 from rewoo_bench.runners.turns import ReActSettings, Turns
@@ -32,8 +33,7 @@ class ReAct:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        if self.settings.shorten == "llm":
-            prompts.fill("summary")
+        check_shorten(self.settings.shorten, prompts)
 
     async def run(
         self, question: str, *, model: Model, tools: Mapping[str, Tool], before: Sequence[Step] = ()

@@ -17,7 +17,7 @@ from rewoo_bench.events import emit
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, citations, read_answer
 from rewoo_bench.runners.checks import TooLong, read_checked
-from rewoo_bench.runners.evidence import Border, Shorten
+from rewoo_bench.runners.evidence import Border, Shorten, check_shorten
 from rewoo_bench.runners.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notations import Notation
 from rewoo_bench.runners.plan import Plan
@@ -81,8 +81,7 @@ class ReWOO:
         self.settings = settings or ReWOOSettings()
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("solver")
-        if self.settings.shorten == "llm":
-            prompts.fill("summary")
+        check_shorten(self.settings.shorten, prompts)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from rewoo_bench.errors import ToolError
 from rewoo_bench.place import current_place
 from rewoo_bench.types import Tool
+from rewoo_bench.wrapped import WrappedTool
 
 FaultMode = Literal["empty", "error", "timeout"]
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
@@ -38,16 +37,11 @@ class Faults:
         return int.from_bytes(drawn[:8], "big") < self.rate * 2**64
 
 
-class FaultyTool:
+class FaultyTool(WrappedTool):
     """A tool of one question that fails where `faults` says so. A `timeout` is told at once, not waited for."""
 
     def __init__(self, tool: Tool, faults: Faults, example_id: str) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.arguments: type[BaseModel] = tool.arguments
-        self.stateful = bool(getattr(tool, "stateful", False))
-        self.asks_model = bool(getattr(tool, "asks_model", False))
-        self._tool = tool
+        super().__init__(tool)
         self._faults = faults
         self._example_id = example_id
         self._calls: Counter[str] = Counter()
