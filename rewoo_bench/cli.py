@@ -97,11 +97,12 @@ def group() -> None:
               help="Go on with the run in this folder, with its own settings.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep model answers here, for runs that ask the same of the same model.")
+@click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens and cost; ask no model, write nothing.")
 @click.option("--no-progress", "progress", flag_value=False, default=True, show_default=False,
               help="No progress on standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run(context: click.Context, /, as_json: bool, **flags: Any) -> int:
+def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -> int:
     """Put questions to architectures and record every call, token, second and answer."""
     import anyio
 
@@ -109,6 +110,9 @@ def run(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 
     options = _options(context, flags)
     sys.path.append(str(Path.cwd()))  # where code of one's own is looked for, after all that is installed
+    if dry_run:
+        _show_estimates(anyio.run(running.dry_run, options), as_json)
+        return DONE
     with _terminated_as_interrupted():
         outcome = anyio.run(running.run, options)
     _report(outcome, as_json)
@@ -169,6 +173,18 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _show_estimates(estimates: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rewoo_bench.estimate import table
+
+    if as_json:
+        click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
+        return
+    click.echo(table(estimates))
+    click.echo("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls", err=True)
 
 
 def _report(outcome: Any, as_json: bool) -> None:

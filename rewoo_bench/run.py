@@ -21,6 +21,7 @@ from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
+from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
 from rewoo_bench.journal import JOURNAL, Journal, read_journal
 from rewoo_bench.judge import ModelJudge
@@ -53,14 +54,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """What a run works with, all checked."""
+class _Inputs:
+    """What is asked of whom, all checked."""
 
     dataset: Dataset
     architectures: list[Architecture]
     toolbox: Toolbox
-    models: dict[RoleModel, OpenModel]
     corpus: Corpus | None
+
+
+@dataclass(frozen=True)
+class _Prepared(_Inputs):
+    """What a run works with: its inputs, and models that are ready."""
+
+    models: dict[RoleModel, OpenModel]
     replay: Journal | None
     cache: AnswerCache | None
 
@@ -79,6 +86,20 @@ async def run(options: RunOptions) -> Outcome:
         await stack.enter_async_context(beside(partial(pull_on_signal, recorder.brake, options.grace)))
         evaluator = _evaluator(options, prepared, recorder)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
+
+
+async def dry_run(options: RunOptions) -> list[Estimate]:
+    """What the run would take; no model is fetched or asked, and nothing is written."""
+    inputs = await _inputs(options)
+    return await estimate(
+        inputs.dataset.examples,
+        inputs.architectures,
+        inputs.toolbox,
+        inputs.dataset.scoring,
+        trials=options.trials,
+        models={role: model.name for role, model in options.role_models.items()},
+        api_base=options.api_base,
+    )
 
 
 async def _evaluated(
@@ -123,16 +144,7 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     if options.out is not None and options.resume is None and (options.out / MANIFEST).exists():
         folder = str(options.out)
         raise UsageError(f"--out: {folder!r} holds another run; choose a new folder, or go on with --resume {folder}")
-    dataset = await to_thread.run_sync(
-        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
-    )
-    architectures = _architectures(options, dataset.style)
-    path = options.corpus or dataset.corpus
-    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
-    for architecture in architectures:
-        toolbox.check(architecture)
-        _check_pages(architecture, dataset, corpus)
+    inputs = await _inputs(options)
     async with AsyncExitStack() as stack:
         replay = cache = None
         if options.model.startswith(REPLAY):
@@ -144,8 +156,23 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
         for role in dict.fromkeys(options.role_models.values()):
             settings = replace(options.model_settings, temperature=role.temperature)
             opened[role] = await stack.enter_async_context(open_model(role.name, settings))
-        await stack.enter_async_context(toolbox)
-        yield _Prepared(dataset, architectures, toolbox, opened, corpus, replay, cache)
+        await stack.enter_async_context(inputs.toolbox)
+        yield _Prepared(**vars(inputs), models=opened, replay=replay, cache=cache)
+
+
+async def _inputs(options: RunOptions) -> _Inputs:
+    """The questions, the architectures and what they search. Raises `UsageError`."""
+    dataset = await to_thread.run_sync(
+        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
+    )
+    architectures = _architectures(options, dataset.style)
+    path = options.corpus or dataset.corpus
+    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
+    for architecture in architectures:
+        toolbox.check(architecture)
+        _check_pages(architecture, dataset, corpus)
+    return _Inputs(dataset, architectures, toolbox, corpus)
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:

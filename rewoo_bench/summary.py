@@ -158,13 +158,19 @@ def table(summaries: Sequence[Summary]) -> str:
     blocks = []
     for (dataset, model), group in _grouped(summaries):
         cells = [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-        lines = ["  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
-                 for row in cells]  # fmt: skip
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         heading = f"{dataset}, {model}: n = {group[0].exact_match.n} questions, means per question{note}"
-        blocks.append("\n".join([heading, "", *(line.rstrip() for line in lines)]))
+        blocks.append("\n".join([heading, "", *aligned(cells)]))
     return "\n\n".join(blocks)
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines: the first column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return [
+        "  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    ]
 
 
 def _grouped(summaries: Sequence[Summary]) -> Iterator[tuple[tuple[str, str], list[Summary]]]:

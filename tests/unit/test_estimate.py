@@ -1,0 +1,67 @@
+"""What a run will take, by a rehearsal: calls as the exemplars have them, prompts as long as they will be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from rewoo_bench.cli import main
+from rewoo_bench.estimate import MOST_QUESTIONS, Estimate, table
+from rewoo_bench.options import RunOptions
+from rewoo_bench.run import dry_run
+
+
+def rehearse(*names: str, **options: object) -> dict[str, Estimate]:
+    asked = RunOptions(architectures=names, **options)  # type: ignore[arg-type]
+    return {estimate.architecture: estimate for estimate in anyio.run(dry_run, asked)}
+
+
+def test_calls_are_those_that_the_exemplars_would_take() -> None:
+    found = rehearse("direct", "cot", "react", "rewoo", limit=30)
+    assert (found["direct"].llm_calls, found["cot"].llm_calls) == (30, 30)
+    assert 3 * 30 <= found["react"].llm_calls <= 4 * 30  # three turns, or four
+    assert 2 * 30 <= found["rewoo"].llm_calls <= 4 * 30  # planner and solver, and up to two LLM steps
+
+
+def test_the_step_limit_bounds_what_is_expected() -> None:
+    whole, cut = (rehearse("react", limit=20, max_steps=steps)["react"] for steps in (None, 1))
+    assert cut.llm_calls < whole.llm_calls
+    assert cut.input_tokens < whole.input_tokens
+
+
+def test_more_questions_and_trials_are_reckoned_from_a_few() -> None:
+    once, thrice = (rehearse("direct", trials=trials)["direct"] for trials in (1, 3))
+    assert MOST_QUESTIONS < once.questions == 100
+    assert (thrice.questions, thrice.llm_calls) == (300, 300)
+    assert thrice.input_tokens == pytest.approx(3 * once.input_tokens, abs=3)
+
+
+def test_each_role_is_priced_by_its_own_model() -> None:
+    cheap = rehearse("rewoo", limit=5, model="openai/gpt-4o-mini")["rewoo"]
+    dear = rehearse("rewoo", limit=5, model="openai/gpt-4o-mini", planner_model="openai/gpt-4o")["rewoo"]
+    assert cheap.cost_usd is not None
+    assert dear.cost_usd is not None
+    assert 2 * cheap.cost_usd < dear.cost_usd
+    assert rehearse("rewoo", limit=5, model="openai/my-own")["rewoo"].cost_usd is None
+    assert rehearse("rewoo", limit=5)["rewoo"].cost_usd is None
+
+
+def test_the_table_ends_with_the_sum() -> None:
+    lines = table([Estimate("a", 10, 20, 3000, 40, 0.5), Estimate("b", 10, 30, 1000, 10, None)]).splitlines()
+    assert lines[-1].split() == ["all", "20", "50", "4,000", "50", "unknown"]
+
+
+def test_nothing_is_asked_fetched_or_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--arch", "rewoo,react-native", "-n", "3", "--model", "openai/gpt-4o-mini", "--dry-run", "--json"])
+    assert ended.value.code == 0
+    told = json.loads(capfd.readouterr().out)["estimate"]
+    assert [estimate["architecture"] for estimate in told] == ["rewoo", "react-native"]
+    assert list(tmp_path.iterdir()) == []
