@@ -34,7 +34,8 @@ class LiteLLMModel:
     `style` "completion" sends the messages' contents, without roles, as one transcript that the
     model goes on with; a call with tools is sent as a chat even so, since only chats have them.
     `constrain` says what decoding may be held to: a "grammar" (and a schema),
-    a "schema" where the provider has that, or "none". `timeout` (seconds) is for the whole call.
+    a "schema" where the provider has that, or "none". `timeout` (seconds) is for the whole call,
+    `connect_timeout` for reaching the server.
 
     A key that isn't given comes from the provider's own environment variable, also with a custom
     `api_base`. What a model doesn't take (a seed, a temperature) is left out. litellm's callbacks
@@ -56,6 +57,7 @@ class LiteLLMModel:
         temperature: float | None = 0.0,
         max_output_tokens: int = 512,
         timeout: float = 120.0,
+        connect_timeout: float = 10.0,
         seed: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
@@ -66,6 +68,7 @@ class LiteLLMModel:
         self.temperature = temperature
         self.max_output_tokens = max_output_tokens
         self.timeout = timeout
+        self.connect_timeout = connect_timeout
         self.seed = seed
         self.extra_body = dict(extra_body or {})
         self._api_key = api_key
@@ -144,7 +147,7 @@ class LiteLLMModel:
             self._sharing.add(id(self))
             return settings
         if self._client is None:
-            self._client = wire.connect(route.api_key or "none", route.api_base, self.timeout)
+            self._client = wire.connect(route.api_key or "none", route.api_base, self.timeout, self.connect_timeout)
         return {**settings, "api_key": route.api_key or "none", "client": self._client}
 
     def _constraint(

@@ -40,6 +40,8 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     status = _status(causes)
     if isinstance(error, ContextWindowExceededError) or (status in (400, 413) and _CONTEXT.search(_said(causes))):
         return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
+    if any(isinstance(cause, httpx.ConnectTimeout) for cause in ours):
+        return ModelError(f"{name!r}: the server can't be reached", retryable=True)
     for cause in ours:
         if isinstance(cause, openai.APIStatusError | httpx.HTTPStatusError):
             break

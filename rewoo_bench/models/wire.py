@@ -96,7 +96,7 @@ def estimate_transcript(messages: Sequence[Message], text: str) -> Usage:
     return Usage(input_tokens=count_tokens(to_transcript(messages)), output_tokens=count_tokens(text))
 
 
-def connect(api_key: str, api_base: str | None, timeout: float) -> AsyncOpenAI:
+def connect(api_key: str, api_base: str | None, timeout: float, connect_timeout: float) -> AsyncOpenAI:
     """A client for an endpoint in the OpenAI form, with one pool of connections, to be closed by the caller.
 
     The pool is litellm's (over aiohttp): httpx's own looks at every idle connection for every
@@ -104,11 +104,13 @@ def connect(api_key: str, api_base: str | None, timeout: float) -> AsyncOpenAI:
     aside what it doesn't know and build typed objects from each answer, of which litellm makes
     dicts again. Together that is more than a third of a call's CPU time.
     """
+    import httpx
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
     from openai import AsyncOpenAI
 
-    handler = AsyncHTTPHandler(timeout=timeout)
-    sdk = AsyncOpenAI(api_key=api_key, base_url=api_base, http_client=handler.client, timeout=timeout, max_retries=0)
+    patience = httpx.Timeout(timeout, connect=min(timeout, connect_timeout))
+    handler = AsyncHTTPHandler(timeout=patience)
+    sdk = AsyncOpenAI(api_key=api_key, base_url=api_base, http_client=handler.client, timeout=patience, max_retries=0)
     chat = _Endpoint(sdk, "/chat/completions")
     # Instance attributes, over the properties of the same name that litellm calls.
     # The handler, too: it would close its client when it is collected.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
+import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -220,6 +222,25 @@ async def test_another_providers_faults_read_the_same(server: ModelServer, scrip
                 await model.complete(ASK, role="solver")
             assert (caught.value.status, caught.value.retryable) == (status, True)
     assert len(server.books) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses instead of waiting")
+async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listening:
+        port = listening.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]  # fill its queue, so that the next one waits
+        for other in waiting:
+            other.setblocking(False)
+            with suppress(BlockingIOError):
+                other.connect(("127.0.0.1", port))
+        base = f"http://127.0.0.1:{port}/v1"
+        model = LiteLLMModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
+        with anyio.fail_after(30), pytest.raises(ModelError, match="the server can't be reached") as caught:
+            await model.complete(ASK, role="solver")
+        await model.aclose()
+        for other in waiting:
+            other.close()
+    assert caught.value.retryable
 
 
 async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) -> None:
