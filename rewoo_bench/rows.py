@@ -6,6 +6,9 @@ failed attempts included). A judge's calls are in calls.parquet only, under the 
 
     sum of calls where role != "judge"  ==  the row of the question
 
+`evidence_tokens` is what the tools brought and the model saw once: the observations, counted with
+the pinned tokenizer of tokens.py whatever the model is.
+
 A latency is null where it wasn't measured: for a replay, and for a question that was begun in an
 earlier session of its run.
 """
@@ -21,6 +24,7 @@ import pyarrow as pa
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
 from rewoo_bench.records import numbers
+from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Usage
 
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -57,6 +61,7 @@ QUESTIONS = pa.schema(
         ("solver_tokens", pa.int64()),
         ("tool_llm_tokens", pa.int64()),
         ("agent_tokens", pa.int64()),
+        ("evidence_tokens", pa.int64()),
         ("billed_tokens", pa.int64()),
         ("cost_usd", pa.float64()),
         ("usage_source", pa.string()),
@@ -137,6 +142,7 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "solver_tokens": _role_tokens(model_calls, "solver"),
         "tool_llm_tokens": _role_tokens(model_calls, "tool"),
         "agent_tokens": _role_tokens(model_calls, "agent"),
+        "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
         "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
         "cost_usd": result.cost_usd,
         "usage_source": _usage_source(model_calls),

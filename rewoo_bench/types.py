@@ -32,13 +32,16 @@ class Hop:
     """A step of a question's gold evidence chain: the page looked up and the value found on it.
 
     `needs` holds the positions (from 0) of the earlier hops whose value names this page.
-    Runners never see it; the oracle model and the data set's own tests do.
+    `foreseen` is False where only reading those hops' pages shows that this hop is needed at all,
+    so that no plan made ahead can have it. Runners never see it; the oracle model and the data
+    set's own tests do.
     """
 
     title: str
     value: str
     ask: str = ""
     needs: tuple[int, ...] = ()
+    foreseen: bool = True
 
 
 @dataclass(frozen=True, slots=True)

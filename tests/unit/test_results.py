@@ -20,6 +20,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.place import Place
 from rewoo_bench.records import TaskKey
 from rewoo_bench.results import load, open_run, read_manifest, write_manifest
+from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Receipt, Step, Trajectory, Usage
 
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
@@ -28,7 +29,7 @@ QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model example_id question_type trial question answers
 prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans input_tokens
 cached_input_tokens output_tokens reasoning_tokens total_tokens planner_tokens solver_tokens tool_llm_tokens
-agent_tokens billed_tokens cost_usd usage_source latency_s working_s retries started_at
+agent_tokens evidence_tokens billed_tokens cost_usd usage_source latency_s working_s retries started_at
 """
 
 CALL_COLUMNS = """
@@ -92,6 +93,12 @@ def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> Non
         "agent_tokens": 0, "billed_tokens": 67, "retries": 3,
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
+
+
+def test_what_the_tools_brought_is_counted_once_a_step(tmp_path: Path) -> None:
+    steps = (Step("E1", observation="Oslo lies on a fjord."), Step("E2", observation="No results."))
+    (row,) = rows(written(tmp_path, replace(result(), trajectory=Trajectory("Oslo", "answered", steps))))
+    assert row["evidence_tokens"] == count_tokens("Oslo lies on a fjord.") + count_tokens("No results.")
 
 
 def test_a_row_says_what_was_asked_answered_and_scored(tmp_path: Path) -> None:
