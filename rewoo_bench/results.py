@@ -79,8 +79,8 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
     rows = 0
     traces = folder / f"{TRACES_FILE}.part"
     with (
-        _Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
-        _Table(folder / CALLS_FILE, CALLS) as calls,
+        Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        Table(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
     ):
         for task in tasks:
@@ -99,7 +99,7 @@ def _dated(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-class _Table:
+class Table:
     """A parquet file that grows by groups of rows, and has its name only when it is whole."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -108,7 +108,7 @@ class _Table:
         self._schema = schema
         self._rows: list[dict[str, Any]] = []
 
-    def __enter__(self) -> _Table:
+    def __enter__(self) -> Table:
         self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
         return self
 

@@ -15,7 +15,6 @@ earlier session of its run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ import pyarrow as pa
 
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
-from rewoo_bench.records import numbers
+from rewoo_bench.records import as_json, numbers
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Usage
 
@@ -107,14 +106,10 @@ CALLS = pa.schema(
 
 
 def rows_of(result: Result, run: Mapping[str, str]) -> str:
-    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run.
-
-    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
-    """
+    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run."""
     run_id = run["run_id"]
     rows = {"question": question_row(result, run), "calls": call_rows(result, run_id), "trace": trace(result, run_id)}
-    text = json.dumps(rows, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return as_json(rows)
 
 
 def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
