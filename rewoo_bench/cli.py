@@ -50,10 +50,11 @@ def group() -> None:
 @click.option("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
               help="Architecture(s) to run, repeated or with commas: a name of `rewoo-bench list`, a folder, or "
                    "package.module:Class.")
-@click.option("--dataset", default="sample", metavar="NAME|FILE", help="A bundled data set, or a file of questions.")
+@click.option("--dataset", default="sample", metavar="NAME|FILE",
+              help="A bundled data set (with options: 'chain?hops=3'), or a file of questions.")
 @click.option("--split", help="Split of a hub data set.  [default: validation]")
 @click.option("-n", "--limit", type=click.IntRange(min=1),
-              help="So many questions.  [default: all of the sample or a file, 100 of a hub set]")
+              help="So many questions.  [default: all of the sample or a file, 100 of a hub set or a generated one]")
 @click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
 @click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
 @click.option("--model", default="local/smollm2-135m",
