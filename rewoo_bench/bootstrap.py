@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +78,22 @@ def _distances(columns: Floats, figure: Figure, level: float, resamples: int, se
 
 
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
-    """The columns' means in each resample of their rows: resamples x columns, some megabytes at a time."""
+    """The columns' means in each resample of their rows: resamples x columns."""
     n = len(columns)
-    draw = np.random.default_rng(seed)
+    times = _times_drawn(n, resamples, seed)
     rows = max(1, _NUMBERS_AT_ONCE // n)
-    means = np.empty((resamples, columns.shape[1]))
+    parts = [times[start : start + rows].astype(np.float64) @ columns for start in range(0, resamples, rows)]
+    return np.concatenate(parts) / n
+
+
+@lru_cache(maxsize=1)  # the figures of a pair are about the same number of questions: some 20 MB, drawn once
+def _times_drawn(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
+    """How often each resample has each row: resamples x rows. (That one has a row 256 times doesn't happen.)"""
+    draw = np.random.default_rng(seed)
+    times = np.empty((resamples, n), dtype=np.uint8)
+    rows = max(1, _NUMBERS_AT_ONCE // n)
     for start in range(0, resamples, rows):
         some = min(rows, resamples - start)
         drawn = draw.integers(n, size=(some, n)) + n * np.arange(some)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=some * n).reshape(some, n)
-        means[start : start + some] = times.astype(np.float64) @ columns / n
-    return means
+        times[start : start + some] = np.bincount(drawn.ravel(), minlength=some * n).reshape(some, n)
+    return times
