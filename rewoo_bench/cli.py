@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.compare import compare
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -157,6 +158,9 @@ def list_names() -> int:
     for name, entry in catalogue().items():
         click.echo(f"  local/{name:14} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
     return DONE
+
+
+group.add_command(compare)
 
 
 @contextmanager

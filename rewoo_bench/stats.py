@@ -163,19 +163,22 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
 def minimum_detectable_difference(discordant_share: float, n: float, power: float = 0.8, alpha: float = 0.05) -> float:
     """The smallest difference of paired shares that n questions show with this power.
 
-    Solves Miettinen's formula (1968, Biometrics 24) for the difference. Infinite where all discordant
-    pairs on one side wouldn't do.
+    Solves Miettinen's formula (1968, Biometrics 24) for the difference; where it exceeds the share of
+    discordant pairs, that share is taken to be the difference. Infinite for less than four questions.
     """
     from scipy.stats import norm
 
     if not 0 <= discordant_share <= 1:
         raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
     error, miss = float(norm.ppf(1 - alpha / 2)), float(norm.ppf(power))
-    inside = n + miss**2 - error**2
-    if n <= 0 or inside < 0:
+    if n <= error**2:
         return math.inf
+    inside = n + miss**2 - error**2
     found = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
-    return found if 0 < found <= discordant_share else math.inf
+    if found <= discordant_share and found > 0:
+        return found
+    root = (math.sqrt(n * inside) - error * miss) / (n + miss**2)  # all discordant pairs on one side
+    return 1 - root**2
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,20 +45,24 @@ def sample(draw: np.random.Generator, questions: int, trials: int) -> Sample:
     """One comparison's rows."""
     shape = (questions, trials)
     shared = SHARED * draw.standard_normal((questions, 1))
-    right, f1 = [], []
+    right: list[Floats] = []
+    f1: list[Floats] = []
     for ease in EASE:
         skill = ease + shared + OWN * draw.standard_normal((questions, 1)) + TRIAL * draw.standard_normal(shape)
         right.append((skill > 0).astype(np.float64))
         partly = (draw.random(shape) < PARTLY) * draw.random(shape)
         f1.append(np.where(skill > 0, 1.0, partly))
     lengths = draw.multivariate_normal([0, 0], [[1, ALIKE], [ALIKE, 1]], size=questions)
-    tokens = [
+    tokens: list[Floats] = [
         np.round(np.exp(LENGTH[i] + SPREAD[i] * lengths[:, i, None] + WOBBLE * draw.standard_normal(shape)))
         for i in range(2)
     ]
     labels = np.repeat(np.arange(questions), trials) if trials > 1 else None
-    (a, b), (fa, fb), (ta, tb) = ([column.ravel() for column in pair] for pair in (right, f1, tokens))
-    return Sample((a, b), (fa, fb), (ta, tb), labels)
+    return Sample(_flat(right), _flat(f1), _flat(tokens), labels)
+
+
+def _flat(columns: list[Floats]) -> tuple[Floats, Floats]:
+    return columns[0].ravel(), columns[1].ravel()
 
 
 def truths() -> dict[str, float]:
@@ -77,14 +80,14 @@ def truths() -> dict[str, float]:
 
 def intervals(rows: Sample, resamples: int, seed: int) -> dict[str, Interval]:
     """Every interval of one comparison."""
-    settings = {"clusters": rows.questions, "resamples": resamples, "seed": seed}
-    settled: dict[str, Callable[[], Interval]] = {
-        "EM difference": lambda: stats.difference_of_proportions(*rows.right, clusters=rows.questions),
-        "F1 difference": lambda: stats.difference_of_means(*rows.f1, **settings),
-        "token ratio": lambda: stats.ratio_of_means(*rows.tokens, **settings),
-        "geometric mean ratio": lambda: stats.geometric_mean_ratio(*rows.tokens, **settings),
+    questions = rows.questions
+    again = {"resamples": resamples, "seed": seed}
+    return {
+        "EM difference": stats.difference_of_proportions(*rows.right, clusters=questions),
+        "F1 difference": stats.difference_of_means(*rows.f1, clusters=questions, **again),
+        "token ratio": stats.ratio_of_means(*rows.tokens, clusters=questions, **again),
+        "geometric mean ratio": stats.geometric_mean_ratio(*rows.tokens, questions, **again),
     }
-    return {name: interval() for name, interval in settled.items()}
 
 
 def coverage(questions: int, trials: int, comparisons: int, resamples: int, seed: int = 0) -> dict[str, float]:
