@@ -90,7 +90,7 @@ def difference_of_means(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """mean(b) - mean(a), with a studentised paired bootstrap interval."""
+    """mean(b) - mean(a), with a paired bootstrap interval."""
     first, second = _questions(a, b, clusters)
     n, difference = len(first), second - first
     if n < 2:
@@ -108,7 +108,7 @@ def geometric_mean_ratio(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """Geometric mean of b / a over the questions, with a studentised bootstrap interval of its logarithm.
+    """Geometric mean of b / a over the questions, with a bootstrap interval of its logarithm.
 
     A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
     """

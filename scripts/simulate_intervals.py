@@ -54,7 +54,7 @@ def sample(draw: np.random.Generator, questions: int, trials: int) -> Sample:
         f1.append(np.where(skill > 0, 1.0, partly))
     lengths = draw.multivariate_normal([0, 0], [[1, ALIKE], [ALIKE, 1]], size=questions)
     tokens: list[Floats] = [
-        np.round(np.exp(LENGTH[i] + SPREAD[i] * lengths[:, i, None] + WOBBLE * draw.standard_normal(shape)))
+        np.exp(LENGTH[i] + SPREAD[i] * lengths[:, i, None] + WOBBLE * draw.standard_normal(shape)).round()
         for i in range(2)
     ]
     labels = np.repeat(np.arange(questions), trials) if trials > 1 else None
