@@ -45,11 +45,11 @@ def aligned(
 
 
 def _keys(systems: Mapping[str, pd.DataFrame]) -> dict[str, Keys]:
-    """A number for each question and trial, the same in every system."""
+    """A number for each question and trial, the same in every system and whatever the order of rows."""
     import pandas as pd
 
     trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
-    codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]))[0]
+    codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]), sort=True)[0]
     parts = np.split(codes.astype(np.int64), np.cumsum([len(rows) for rows in systems.values()])[:-1])
     return {
         label: part * trials + rows["trial"].to_numpy(dtype=np.int64)

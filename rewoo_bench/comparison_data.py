@@ -2,7 +2,7 @@
 
 dataset   system  against  measure       kind   estimate  low   high  n   p      p_holm  …
 hotpotqa  rewoo            total_tokens  mean   1431.9                50
-hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.34  3.16  50  0.000  0.000   …
+hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.21  4.39  50  0.000  0.000   …
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def frame(comparison: Comparison) -> pd.DataFrame:
 
     rows = [row for system in comparison.systems for row in _of_system(system)]
     rows += [row for pair in comparison.pairs for figure in pair.figures for row in _of_figure(pair, figure)]
-    return pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
+    made = pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
+    return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
@@ -46,9 +47,9 @@ def render(comparison: Comparison, form: Format) -> str:
         text: str = frame(comparison).to_csv(index=False, lineterminator="\n")
         return text.removesuffix("\n")
     write, line = _WRITERS[form]
-    parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings)]
+    parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
     parts += [write(table) for table in tables(comparison)]
-    parts += ["\n".join(line(note) for note in notes(comparison))]
+    parts += ["\n".join(line(note) for note in notes(comparison)).removesuffix("\n>")]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -203,7 +204,7 @@ def _latex(table: Table) -> str:
     header, *rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.cells]
     body = [r"\toprule", header, r"\midrule", *rows, r"\bottomrule"]
     columns = f"l{'r' * (len(table.cells[0]) - 1)}"
-    return "\n".join([_comment(table.title), rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
+    return "\n".join([f"% {table.title}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
 
 
 _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
@@ -212,20 +213,20 @@ _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
 
 
 def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(each, each) for each in text)
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in text))
 
 
 def _quoted(text: str) -> str:
     return f"> {text.replace(MARK, f'{chr(92)}{MARK}')}\n>"
 
 
-def _comment(text: str) -> str:
-    return f"% {text}"
+def _paragraph(text: str) -> str:
+    return rf"\noindent {_escaped(text)}\par"
 
 
 # How a table is written, and a line of text beside it.
 _WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
     "terminal": (_plain, str),
     "markdown": (_markdown, _quoted),
-    "latex": (_latex, _comment),
+    "latex": (_latex, _paragraph),
 }

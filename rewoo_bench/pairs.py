@@ -8,7 +8,7 @@ failed either of a pair it is left out of exact match and F1, and of nothing els
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,8 +115,8 @@ def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure 
 def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
     if not len(a):
         return None
-    p = wilcoxon(a, b, clusters)
-    return Figure("f1", "difference", difference_of_means(a, b, clusters=clusters), p, p)
+    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, clusters=clusters)
+    return Figure("f1", "difference", replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)), p, p)
 
 
 def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
