@@ -73,8 +73,9 @@ def _scores(means: Floats, error: float, n: int) -> Floats:
         variance = (yy * x**2 - 2 * x * y * xy + y**2 * xx) / (x * (x + y)) ** 2
         own = np.sqrt(np.maximum(variance, 0.0) / (n - 1))
         own[own < _NO_SPREAD * error] = 0.0
-        scores = np.log1p(y / x) / own
-    return scores[~np.isnan(scores)]
+        scores: Floats = np.log1p(y / x) / own
+    known: Floats = scores[~np.isnan(scores)]
+    return known
 
 
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The commands: `rewoo-bench run`, `rewoo-bench list`.
+"""The commands: `rewoo-bench run`, `rewoo-bench list`, and those of commands/.
 
 Exit codes: 0 done, 2 the command is wrong, 3 incomplete (a cap, too many errors, interrupted).
 What does the work is imported when a command runs, so that `--help` answers at once.
