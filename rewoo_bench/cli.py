@@ -1,4 +1,4 @@
-"""The commands: `rewoo-bench run`, `rewoo-bench list`.
+"""The commands: `rewoo-bench run`, `rewoo-bench list`, and those of commands/.
 
 Exit codes: 0 done, 2 the command is wrong, 3 incomplete (a cap, too many errors, interrupted).
 What does the work is imported when a command runs, so that `--help` answers at once.
@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.compare import compare
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -162,6 +163,9 @@ def list_names() -> int:
     click.echo("no model (--model)")
     click.echo(f"  {ORACLE:14} perfect plans, turns and answers from the questions' gold, for costs alone")
     return DONE
+
+
+group.add_command(compare)
 
 
 @contextmanager
