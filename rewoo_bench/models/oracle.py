@@ -27,7 +27,7 @@ from rewoo_bench.names import ORACLE
 from rewoo_bench.parts import count_prompt
 from rewoo_bench.specs import validated
 from rewoo_bench.tokens import TOKENIZER, count_call, count_tokens
-from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Usage
+from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Tool, Usage
 
 
 class OracleSettings(BaseModel):
@@ -91,19 +91,20 @@ class _Knowing:
         route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         talk = Talk.read(messages, self.example.question)
         said = reply(talk, route, asked, settings.verbosity, settings.parallel)
+        tools = asked.get("tools") or ()
         usage = Usage(
-            input_tokens=count_prompt(messages, asked.get("tools") or ()),
-            cached_input_tokens=self._cached(messages, talk),
+            input_tokens=count_prompt(messages, tools),
+            cached_input_tokens=self._cached(messages, talk, tools),
             output_tokens=_count_reply(said),
         )
         self._sent.append(list(messages))
         receipt = Receipt(billed=usage, usage_source="estimated")
         return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, receipt)
 
-    def _cached(self, messages: Sequence[Message], talk: Talk) -> int:
+    def _cached(self, messages: Sequence[Message], talk: Talk, tools: Sequence[Tool]) -> int:
         """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
         known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
-        return count_prompt(messages[:known]) if known else 0
+        return count_prompt(messages[:known], tools) if known else 0
 
 
 def _count_reply(said: Reply) -> int:
