@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from rewoo_bench.commands.compare import compare
+from rewoo_bench.commands.plot import plot
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -166,6 +167,7 @@ def list_names() -> int:
 
 
 group.add_command(compare)
+group.add_command(plot)
 
 
 @contextmanager
