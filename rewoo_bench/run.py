@@ -22,7 +22,7 @@ from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
 from rewoo_bench.estimate import Estimate, estimate
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunStopped, tasks_of
 from rewoo_bench.gold import with_chains
 from rewoo_bench.journal import JOURNAL, Journal, read_journal
 from rewoo_bench.judge import ModelJudge
@@ -38,6 +38,7 @@ from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same
+from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
