@@ -1,0 +1,293 @@
+"""Intervals and tests on paired columns: one value a question of the one system, one of the other.
+
+    >>> ratio_of_means([4000, 6000, 5000], [2000, 2500, 3000])   # mean(b) / mean(a)
+    Interval(estimate=0.5, low=..., high=..., n=3, level=0.95)
+
+Arrays in, numbers out; nothing is read and nothing is drawn. `clusters` has the question of each
+row where a question was put more than once: its trials are averaged first, and the question is the
+observation. An interval of no question, or of one, holds every value that there can be: it says nothing.
+Every function raises `DataError` for a value that is missing or isn't finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewoo_bench.bootstrap import log_ratio_bounds, mean_bounds
+from rewoo_bench.errors import DataError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its bounds; `n` is the number of questions behind it. The estimate of none is NaN."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    level: float = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """Pairs that only the one system got right, that only the other did, and the exact two-sided p."""
+
+    only_a: int
+    only_b: int
+    p: float
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval for a share."""
+    from scipy.stats import binomtest
+
+    if not 0 <= successes <= n:
+        raise DataError(f"{successes} successes of {n}: expected a count from 0 to n")
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0, 0, level)
+    found = binomtest(successes, n).proportion_ci(level, method="wilson")
+    return Interval(successes / n, float(found.low), float(found.high), n, level)
+
+
+def ratio_of_means(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """mean(b) / mean(a), with a studentised paired bootstrap interval of its logarithm.
+
+    Of percentile, BCa, Fieller's and the delta method this one covers best where tokens are skewed
+    (scripts/simulate_intervals.py). Where either mean is zero, the interval runs from zero to infinity.
+    """
+    first, second = _questions(a, b, clusters)
+    _no_negative(first, second)
+    n, means = len(first), (_mean(first), _mean(second))
+    estimate = _divided(means[1], means[0])
+    if n < 2 or not all(means):
+        return Interval(estimate, 0.0, math.inf, n, level)
+    low, high = log_ratio_bounds(first, second, level, resamples, seed)
+    return Interval(estimate, math.exp(low), math.exp(high), n, level)
+
+
+def difference_of_means(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """mean(b) - mean(a), with a studentised paired bootstrap interval."""
+    first, second = _questions(a, b, clusters)
+    n, difference = len(first), second - first
+    if n < 2:
+        return Interval(_mean(difference), -math.inf, math.inf, n, level)
+    low, high = mean_bounds(difference, level, resamples, seed)
+    return Interval(_mean(difference), low, high, n, level)
+
+
+def geometric_mean_ratio(
+    a: ArrayLike,
+    b: ArrayLike,
+    clusters: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """Geometric mean of b / a over the questions, with a studentised bootstrap interval of its logarithm.
+
+    A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
+    """
+    first, second, labels = _rows(a, b, clusters)
+    _no_negative(first, second)
+    there = (first > 0) & (second > 0)
+    logs = np.log(second[there]) - np.log(first[there])
+    (logs,) = _averaged(labels[there] if labels is not None else None, logs)
+    if len(logs) < 2:
+        return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
+    low, high = mean_bounds(logs, level, resamples, seed)
+    return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level)
+
+
+def difference_of_proportions(
+    a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """Share of b minus share of a, of paired yes-or-no values, with Tango's score interval.
+
+    Tango 1998, Statistics in Medicine 17. With trials the pairs count as many as they are worth by
+    their design effect (Rao and Scott 1992, Biometrics 48), with Student's quantile.
+    """
+    from scipy.stats import norm, t
+
+    from rewoo_bench.tango import score_interval
+
+    only_a, only_b, worth, n = _discordant(a, b, clusters)
+    if n == 0:
+        return Interval(math.nan, -1.0, 1.0, 0, level)
+    upper = (1 + level) / 2
+    quantile = float(t.ppf(upper, n - 1)) if clusters is not None and n > 1 else float(norm.ppf(upper))
+    low, high = score_interval(only_b * worth, only_a * worth, worth, quantile)
+    return Interval(only_b - only_a, low, high, n, level)
+
+
+def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> McNemar:
+    """The exact McNemar test: are there as many pairs that only a got right as only b did?
+
+    With trials the differences of whole questions change sign together; with one trial each that is
+    McNemar's test. Exact too.
+    """
+    first, second, labels = _rows(a, b, clusters)
+    _yes_or_no(first, second)
+    signs = (second - first).astype(np.int64)
+    only_a, only_b = int((signs < 0).sum()), int((signs > 0).sum())
+    if labels is not None:
+        _, position = np.unique(labels, return_inverse=True)
+        signs = np.bincount(position, weights=signs, minlength=0).astype(np.int64)
+    return McNemar(only_a, only_b, _signs_flipped(signs))
+
+
+def minimum_detectable_difference(discordant_share: float, n: float, power: float = 0.8, alpha: float = 0.05) -> float:
+    """The smallest difference of paired shares that n questions show with this power.
+
+    Solves Miettinen's formula (1968, Biometrics 24) for the difference. Infinite where all discordant
+    pairs on one side wouldn't do.
+    """
+    from scipy.stats import norm
+
+    if not 0 <= discordant_share <= 1:
+        raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
+    error, miss = float(norm.ppf(1 - alpha / 2)), float(norm.ppf(power))
+    inside = n + miss**2 - error**2
+    if n <= 0 or inside < 0:
+        return math.inf
+    found = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
+    return found if 0 < found <= discordant_share else math.inf
+
+
+def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
+    """p of Wilcoxon's signed-rank test; equal pairs say nothing, and where all are equal p is 1."""
+    from scipy import stats
+
+    first, second = _questions(a, b, clusters)
+    differences = second - first
+    differences = differences[differences != 0]
+    return float(stats.wilcoxon(differences).pvalue) if len(differences) else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values adjusted for their number (Holm 1979), in the order given."""
+    values = _finite("p_values", p_values)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(value) for value in adjusted]
+
+
+def effective_pairs(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
+    """How many independent pairs the rows are worth: between the number of questions and that of rows."""
+    return _discordant(a, b, clusters)[2]
+
+
+def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[float, float, float, int]:
+    """Shares of pairs that only a got right and that only b did, pairs that they are worth, and questions."""
+    first, second, labels = _rows(a, b, clusters)
+    _yes_or_no(first, second)
+    by_question = _averaged(labels, (first > second).astype(float), (second > first).astype(float))
+    n, (only_a, only_b) = len(by_question[0]), map(_mean, by_question)
+    if n < 2 or labels is None:
+        return only_a, only_b, float(n), n
+    difference = only_b - only_a
+    of_pairs = only_a + only_b - difference**2
+    of_questions = float((by_question[1] - by_question[0]).var(ddof=1))
+    worth = n * of_pairs / of_questions if of_questions > 0 else float(n)
+    return only_a, only_b, min(max(worth, n), len(first)), n
+
+
+def _signs_flipped(differences: NDArray[np.int64]) -> float:
+    """P of a sum as far from zero as this one where every difference may as well have the other sign."""
+    from scipy.signal import fftconvolve
+    from scipy.stats import binom
+
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    law = np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        steps = np.zeros(2 * size * count + 1)
+        steps[:: 2 * size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        law = fftconvolve(law, steps) if len(law) > 1 else steps
+    farthest = len(law) // 2
+    return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
+
+
+def _questions(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats]:
+    first, second, labels = _rows(a, b, clusters)
+    first, second = _averaged(labels, first, second)
+    return first, second
+
+
+def _rows(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
+    first, second = _finite("a", a), _finite("b", b)
+    labels = None if clusters is None else np.asarray(clusters)
+    if len(first) != len(second) or (labels is not None and len(labels) != len(first)):
+        lengths = f"a has {len(first)}, b {len(second)}" + (f", clusters {len(labels)}" if labels is not None else "")
+        raise DataError(f"paired columns differ in length: {lengths}")
+    return first, second, labels
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} holds a value that is no number; leave out pairs with one") from None
+    if numbers.ndim != 1:
+        raise DataError(f"{name} has {numbers.ndim} dimensions; expected a column")
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise DataError(f"{name}[{bad[0]}] is {numbers[bad[0]]}: expected finite numbers; leave out pairs with one")
+    return numbers
+
+
+def _averaged(labels: NDArray[Any] | None, *columns: Floats) -> list[Floats]:
+    """Columns of rows as columns of questions: the mean over each question's trials."""
+    if labels is None or not len(labels):
+        return list(columns)
+    _, position = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(position)
+    return [np.bincount(position, weights=column) / sizes for column in columns]
+
+
+def _yes_or_no(*columns: Floats) -> None:
+    for column in columns:
+        other = column[(column != 0) & (column != 1)]
+        if len(other):
+            raise DataError(f"{float(other[0])!r} is neither right (1) nor wrong (0)")
+
+
+def _no_negative(*columns: Floats) -> None:
+    for column in columns:
+        if len(column) and column.min() < 0:
+            raise DataError(f"{float(column.min())!r} is negative: a ratio is of amounts")
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _divided(above: float, below: float) -> float:
+    if below:
+        return above / below
+    return math.inf if above > 0 else math.nan

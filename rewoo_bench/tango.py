@@ -1,0 +1,35 @@
+"""Tango's score interval for a difference of paired shares.
+
+Tango 1998, Statistics in Medicine 17, 891-908: a difference is in the interval where the score test,
+with the share of discordant pairs that fits it best, doesn't refute it. Counts may be fractions.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def score_interval(more: float, less: float, n: float, quantile: float) -> tuple[float, float]:
+    """Bounds of (more - less) / n; `more` and `less` are the discordant pairs of either kind."""
+    return -_upper(less, more, n, quantile), _upper(more, less, n, quantile)
+
+
+def _upper(more: float, less: float, n: float, quantile: float) -> float:
+    from scipy.optimize import brentq
+
+    estimate = (more - less) / n
+
+    def beyond(difference: float) -> float:
+        return n * (difference - estimate) - quantile * math.sqrt(n * _variance(more, less, n, difference))
+
+    # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
+    start = estimate + 1e-12
+    return float(brentq(beyond, start, 1.0, xtol=1e-12)) if start < 1.0 else 1.0
+
+
+def _variance(more: float, less: float, n: float, difference: float) -> float:
+    """Of one pair's difference, with the likeliest shares of discordant pairs that differ by `difference`."""
+    middle = (2 * n - more + less) * difference - more - less
+    last = -less * difference * (1 - difference)
+    share = (math.sqrt(max(0.0, middle**2 - 8 * n * last)) - middle) / (4 * n)
+    return max(0.0, 2 * share + difference * (1 - difference))
