@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.baseline import baseline
+from rewoo_bench.commands.gate import gate
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -157,6 +159,10 @@ def list_names() -> int:
     for name, entry in catalogue().items():
         click.echo(f"  local/{name:14} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
     return DONE
+
+
+group.add_command(gate)
+group.add_command(baseline)
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same
+from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
@@ -259,6 +260,8 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "models": {
             role or "default": dict(prepared.models[model].manifest) for role, model in options.role_models.items()
         },
+        "prices": {model.name: opened.prices for model, opened in prepared.models.items()},
+        "tokenizer": TOKENIZER,
         "environment": environment(),
     }
 
