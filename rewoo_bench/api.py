@@ -9,15 +9,17 @@ from pathlib import Path
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.events import Event
+from rewoo_bench.gold import with_chains
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
-from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models import ModelSettings, OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.names import is_oracle
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Example, Model
+from rewoo_bench.types import Example, Informed, Model
 
 
 async def evaluate(
@@ -48,7 +50,10 @@ async def evaluate(
     async with AsyncExitStack() as stack:
         if isinstance(dataset, str):
             data = load_dataset_examples(dataset, limit=limit, seed=seed)
-            examples, style, scoring, corpus = data.examples, data.style, data.scoring, corpus or data.corpus
+            corpus = corpus or data.corpus
+            if isinstance(model, str) and is_oracle(model):
+                data = with_chains(data, Corpus.open(Path(corpus)) if corpus else None)
+            examples, style, scoring = data.examples, data.style, data.scoring
         else:
             examples = dataset[:limit]
         loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in architectures]
@@ -56,8 +61,7 @@ async def evaluate(
         if isinstance(model, str):
             opened = await stack.enter_async_context(open_model(model, settings))
             places = concurrency or opened.concurrency
-            limiter = AdaptiveLimiter(opened.concurrency)
-            model = RetryingModel(opened.model, name=model, max_retries=max_retries, limiter=limiter)
+            model = _patient(opened, max_retries)
         toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))
         evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places)
         results: list[Result] = []
@@ -69,3 +73,11 @@ async def evaluate(
 
         await evaluator.run(examples, loaded, trials=trials, on_result=keep, on_event=on_event)
     return sorted(results, key=lambda result: result.task.index)
+
+
+def _patient(opened: OpenModel, max_retries: int) -> Model:
+    """The model behind retries, where it has a provider to be patient with."""
+    if isinstance(opened.model, Informed):
+        return opened.model
+    limiter = AdaptiveLimiter(opened.concurrency)
+    return RetryingModel(opened.model, name=opened.name, max_retries=max_retries, limiter=limiter)

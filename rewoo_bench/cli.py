@@ -59,7 +59,8 @@ def group() -> None:
 @click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
 @click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
 @click.option("--model", default="local/smollm2-135m",
-              help="Any litellm name, local/NAME, local/FILE.gguf, or replay/DIR for the answers of a recorded run.")
+              help="Any litellm name, local/NAME, local/FILE.gguf, replay/DIR for the answers of a recorded run, or "
+                   "oracle, which is told the way to each answer, to measure cost alone.")
 @click.option("--planner-model", help="Another model for the planner.")
 @click.option("--solver-model", help="Another model for the solver.")
 @click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")
@@ -145,6 +146,7 @@ def list_names() -> int:
     """Name the bundled architectures, data sets and local models."""
     from rewoo_bench.bundled import bundled_folder, bundled_names
     from rewoo_bench.models.catalogue import catalogue
+    from rewoo_bench.names import ORACLE
     from rewoo_bench.specs import ArchitectureSpec, DatasetSpec, read_spec
 
     click.echo("architectures (--arch)")
@@ -158,6 +160,8 @@ def list_names() -> int:
     click.echo("local models (--model)")
     for name, entry in catalogue().items():
         click.echo(f"  local/{name:14} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
+    click.echo("no model (--model)")
+    click.echo(f"  {ORACLE:14} perfect plans, turns and answers from the questions' gold, for costs alone")
     return DONE
 
 

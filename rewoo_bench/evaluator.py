@@ -23,11 +23,11 @@ from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenc
 from rewoo_bench.events import Event, listening
 from rewoo_bench.journal import Spent
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
-from rewoo_bench.recording import Recorder
+from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.records import TaskKey
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
-from rewoo_bench.types import Example, Model, StopReason, Trajectory
+from rewoo_bench.types import Example, Informed, Model, StopReason, Trajectory
 
 # An answer that says the request itself is refused: the next question would hear the same.
 _REFUSED = frozenset({401, 403, 404})
@@ -182,7 +182,7 @@ class Evaluator:
         """One question, one architecture: never raises for what a question, a model or a tool did."""
         heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         recorder = await self.recorder.question(task.key) if self.recorder else None
-        models = {role: recorder.model(model) for role, model in self.models.items()} if recorder else self.models
+        models = self._models(task.example, recorder)
         meter = Meter(models, self.limits)
         started_at, start = datetime.now(UTC), time.monotonic()
         error = None
@@ -213,6 +213,11 @@ class Evaluator:
             started_at=started_at,
             cost_usd=meter.cost_usd,
         )
+
+    def _models(self, example: Example, recorder: QuestionRecorder | None) -> dict[str, Model]:
+        """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
+        told = {role: m.knowing(example) if isinstance(m, Informed) else m for role, m in self.models.items()}
+        return {role: recorder.model(model) for role, model in told.items()} if recorder else told
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason in ("error", "cancelled"):

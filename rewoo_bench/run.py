@@ -23,14 +23,16 @@ from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
 from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
+from rewoo_bench.gold import with_chains
 from rewoo_bench.journal import JOURNAL, Journal, read_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
-from rewoo_bench.models import REPLAY, OpenModel, open_model
+from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
@@ -40,7 +42,7 @@ from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
-from rewoo_bench.types import Model
+from rewoo_bench.types import Informed, Model
 
 RESULTS = Path("results/local")
 
@@ -169,6 +171,10 @@ async def _inputs(options: RunOptions) -> _Inputs:
     architectures = _architectures(options, dataset.style)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    if options.judge_model and is_oracle(options.judge_model):
+        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    if any(is_oracle(role.name) for role in options.role_models.values()):
+        dataset = await to_thread.run_sync(with_chains, dataset, corpus)
     toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
     for architecture in architectures:
         toolbox.check(architecture)
@@ -201,6 +207,9 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = prepared.models[wanted]
+        if isinstance(opened.model, Informed):
+            models[role] = opened.model  # it has no provider to be patient with
+            continue
         places = options.max_connections or opened.concurrency
         limiter = limiters.setdefault(wanted.name, AdaptiveLimiter(places))
         models[role] = RetryingModel(

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.names import is_oracle
+
 if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCE = 0.95
+ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 KEYS = ("architecture", "dataset", "model")
 
 
@@ -159,6 +162,8 @@ def table(summaries: Sequence[Summary]) -> str:
     for (dataset, model), group in _grouped(summaries):
         cells = [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
+        if is_oracle(model):
+            note += f"; {ORACLE_ACCURACY}"
         heading = f"{dataset}, {model}: n = {group[0].exact_match.n} questions, means per question{note}"
         blocks.append("\n".join([heading, "", *aligned(cells)]))
     return "\n\n".join(blocks)

@@ -215,6 +215,13 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class Informed(Protocol):
+    """A model that has to know a question's gold: the oracle. The evaluator tells it; no runner does."""
+
+    def knowing(self, example: Example) -> Model: ...
+
+
+@runtime_checkable
 class Tool(Protocol):
     """Something an agent can call. Made anew for every question, since tools may hold state.
 

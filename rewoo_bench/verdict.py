@@ -6,7 +6,6 @@ Check("growth", "fail", Group("rewoo", "sample", "oracle"), "total_tokens",
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -92,16 +91,6 @@ class Verdict:
         if self.incomplete is not None:
             return INCOMPLETE
         return FAILED if self.failures else PASSED
-
-
-def is_oracle(model: str) -> bool:
-    """Whether a model answers from the gold answers, so that its accuracy means nothing."""
-    return model == "oracle" or model.startswith("oracle?")
-
-
-def is_deterministic(models: Iterable[str]) -> bool:
-    """Whether the same questions give the same counts: all models are the oracle or a replay."""
-    return all(is_oracle(model) or model.startswith("replay/") for model in models)
 
 
 def shown(metric: str, value: float | None) -> str:

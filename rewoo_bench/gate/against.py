@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.gate.comparable import Fault, changes, incomparable_rows, incomparable_runs
 from rewoo_bench.gate.growth import Growth, growth_of, scored_pairs
-from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Status, is_oracle, shown
+from rewoo_bench.names import is_oracle
+from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Status, shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,9 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.names import is_deterministic
 from rewoo_bench.resume import LOOSE
-from rewoo_bench.verdict import Group, is_deterministic
+from rewoo_bench.verdict import Group
 
 if TYPE_CHECKING:
     import pandas as pd

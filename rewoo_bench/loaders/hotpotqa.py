@@ -10,6 +10,7 @@ read by the same function.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, pairs, text
@@ -40,13 +41,25 @@ def _document(title: object, sentences: object) -> Document:
 
 
 def _chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
-    """The supporting pages as hops; a bridge ends on a page whose text holds the answer.
+    """The supporting pages as hops: side by side for a comparison, one after the other for a bridge.
 
-    The data set says which pages are needed, but not what is found on the way: only the last
-    hop has a value, the answer, and that only where its page holds it. No hop has `needs`.
+    The data set says which pages are needed, not in which order. A bridge ends on a page that holds
+    the answer, and comes from one that names it: that name is what is found there. Where no page
+    names the other, both are looked up by themselves.
     """
-    if kind == "bridge":
-        titles = sorted(titles, key=lambda title: answer in pages.get(title, ""))
-    return tuple(
-        Hop(title, answer if title == titles[-1] and answer in pages.get(title, "") else "") for title in titles
-    )
+    if kind != "bridge":
+        return tuple(Hop(title, "") for title in titles)
+    ends = sorted(titles, key=lambda title: answer in pages.get(title, ""))
+    for last in reversed([title for title in ends if answer in pages.get(title, "")]):
+        for first in titles:
+            if first != last and (name := _named(last, pages.get(first, ""))):
+                others = (Hop(title, "") for title in titles if title not in (first, last))
+                return (Hop(first, name), Hop(last, answer, needs=(0,)), *others)
+    return tuple(Hop(title, answer if title == ends[-1] and answer in pages.get(title, "") else "") for title in ends)
+
+
+def _named(title: str, text: str) -> str:
+    """A page's title as another page's text has it, without what tells it from its namesakes; or nothing."""
+    name = re.sub(r" \(.*\)$", "", title)
+    found = re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    return found[0] if found else ""

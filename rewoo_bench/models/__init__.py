@@ -4,7 +4,8 @@
         completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
 
 `local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
-`replay/<run folder>` answers from a recorded run alone, and every other name is litellm's.
+`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold, and every
+other name is litellm's.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve
+from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import find_route, price_list
+from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
-REPLAY = "replay/"
 _CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
 
 
@@ -96,6 +98,10 @@ async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> As
     """
     if name.startswith(REPLAY):
         yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
+        return
+    if is_oracle(name):
+        oracle = open_oracle(name)
+        yield OpenModel(oracle, name, REPLAY_CONCURRENCY, oracle.manifest)
         return
     opening = _open_local(name, settings) if name.startswith("local/") else _open_hosted(name, settings)
     async with opening as opened:

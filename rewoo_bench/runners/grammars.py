@@ -8,9 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from rewoo_bench.types import Tool
+
+Form = Literal["plan", "action", "step", "words", "words or answer", "answer", "thought and answer"]
+
+
+class Grammar(str):
+    """A grammar, and in a word what it lets a model write, for models that aren't held by grammars."""
+
+    form: Form
+
+    def __new__(cls, text: str, form: Form) -> Grammar:
+        grammar = super().__new__(cls, text)
+        grammar.form = form
+        return grammar
+
 
 # Lengths are bounded, since a small model that can't stop writes until its output limit.
 _THOUGHT = "[^\\n#\\[\\]]{1,120}"
@@ -18,7 +32,7 @@ _ANSWER = "[^\\n]{1,120}"
 _LONGEST_THOUGHT, _LONGEST_ARGUMENT = 120, 160
 
 
-def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
+def plan_grammar(tools: Iterable[str], max_steps: int) -> Grammar:
     """A plan of 1 to `max_steps` steps; step n refers only to steps before it.
 
     It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line.
@@ -27,7 +41,7 @@ def plan_grammar(tools: Iterable[str], max_steps: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _plan_grammar(names: tuple[str, ...], max_steps: int) -> str:
+def _plan_grammar(names: tuple[str, ...], max_steps: int) -> Grammar:
     rules = ["root ::= s1"]
     for number in range(1, max_steps + 1):
         call = _call(names, number)
@@ -35,7 +49,7 @@ def _plan_grammar(names: tuple[str, ...], max_steps: int) -> str:
         rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} ("\\n" {more})?')
         rules.append(f"a{number} ::= {_argument(number)}")
     rules += [f"thought ::= {_THOUGHT}", 'end ::= "\\n"']
-    return "\n".join(rules)
+    return Grammar("\n".join(rules), "plan")
 
 
 def _call(tools: tuple[str, ...], number: int) -> str:
@@ -51,31 +65,32 @@ def _argument(number: int) -> str:
     return f"( {text} | {earlier} ){{1,160}}"
 
 
-def action_grammar(actions: Iterable[str], *, thought: bool = True) -> str:
+def action_grammar(actions: Iterable[str], *, thought: bool = True) -> Grammar:
     """One turn of an agent: a thought where wanted, and an action with one argument."""
     names = " | ".join(f'"{action}["' for action in actions)
     before = '"Thought: " [^\\n]{1,300} "\\n" ' if thought else ""
-    return f'root ::= {before}"Action: " ( {names} ) argument "]"\nargument ::= [^\\n\\[\\]]{{1,160}}'
+    text = f'root ::= {before}"Action: " ( {names} ) argument "]"\nargument ::= [^\\n\\[\\]]{{1,160}}'
+    return Grammar(text, "action" if thought else "step")
 
 
-def words_grammar(max_steps: int, *, answer: bool) -> str:
+def words_grammar(max_steps: int, *, answer: bool) -> Grammar:
     """`Plan:` and numbered lines in words, or `Answer: …` where that is wanted too."""
     item = "[^\\n]{1,120}"
     rules = [(f'root ::= "Answer: " {_ANSWER} "\\n"? | ' if answer else "root ::= ") + '"Plan:\\n" i1 "\\n"?']
     for number in range(1, max_steps + 1):
         more = f' ("\\n" i{number + 1})?' if number < max_steps else ""
         rules.append(f'i{number} ::= "{number}. " {item}{more}')
-    return "\n".join(rules)
+    return Grammar("\n".join(rules), "words or answer" if answer else "words")
 
 
-def answer_grammar(*, thought: bool = False) -> str:
+def answer_grammar(*, thought: bool = False) -> Grammar:
     """`Answer: …` on one line, after a `Thought: …` where wanted.
 
     The line may end with its line end: a model that goes on with a transcript wants to write that
     next, and where it may not, it writes on instead.
     """
     before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
-    return f'root ::= {before}"Answer: " {_ANSWER} "\\n"?'
+    return Grammar(f'root ::= {before}"Answer: " {_ANSWER} "\\n"?', "thought and answer" if thought else "answer")
 
 
 def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:

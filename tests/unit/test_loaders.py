@@ -34,8 +34,20 @@ def test_a_hotpotqa_row_brings_its_paragraphs_and_a_chain_that_ends_at_the_answe
             Document("Book", "The book was written by Ann Ek."),
         ),
         "bridge",
-        (Hop("Book", ""), Hop("Ann Ek", "Lund")),
+        (Hop("Book", "Ann Ek"), Hop("Ann Ek", "Lund", needs=(0,))),
     )
+
+
+def test_a_bridge_whose_pages_dont_name_each_other_is_two_look_ups(tmp_path: Path) -> None:
+    context = [["Ann Ek", ["She lived in Lund."]], ["Book", ["It was written by a woman."]]]
+    assert only(tmp_path, [hotpotqa_row(context=context)]).chain == (Hop("Book", ""), Hop("Ann Ek", "Lund"))
+
+
+def test_a_page_is_named_without_what_tells_it_from_its_namesakes(tmp_path: Path) -> None:
+    context = [["Ann Ek (writer)", ["She lived in Lund."]], ["Book", ["It was written by Ann Ek."]]]
+    facts = [["Ann Ek (writer)", 0], ["Book", 0]]
+    first, last = only(tmp_path, [hotpotqa_row(context=context, supporting_facts=facts)]).chain
+    assert (first.value, last.title) == ("Ann Ek", "Ann Ek (writer)")
 
 
 def test_the_pages_of_a_comparison_stay_in_order_and_a_yes_is_on_none_of_them(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""A model that is none: it knows the way to each answer and writes it in every architecture's own form.
+
+    oracle                                             a perfect plan, perfect turns, the answer
+    oracle?extra_steps=2&wrong_title=0.1&verbosity=1.5  an imperfect one, the same every time
+
+It separates what an architecture costs from how good a model is: its tokens are counted with one
+pinned tokenizer, and the same on every machine. It goes the way of the question's gold chain
+(`Example.chain`), and answers only from what the prompt shows of it, or "unknown"; how often that is
+right says nothing about any model.
+
+The evaluator hands it each question's gold by `knowing`, its own door: no runner sees any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Unpack
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.models.oracle_route import Route
+from rewoo_bench.models.oracle_talk import Reply, Talk, reply
+from rewoo_bench.names import ORACLE
+from rewoo_bench.specs import validated
+from rewoo_bench.tokens import TOKENIZER, count_call, count_messages, count_tokens
+from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Tool, Usage
+
+
+class OracleSettings(BaseModel):
+    """What stands behind `oracle?`: how far from perfect it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    extra_steps: int = Field(default=0, ge=0)
+    """Searches beyond those that are needed."""
+    wrong_title: float = Field(default=0.0, ge=0, le=1)
+    """The share of pages that are first looked for under a wrong title; which ones, `seed` decides."""
+    verbosity: float = Field(default=1.0, gt=0)
+    """The length of thoughts, as a multiple."""
+    parallel: bool = True
+    """Whether native calls that don't need each other go in one turn."""
+    seed: int = 0
+
+
+def open_oracle(name: str) -> Oracle:
+    """The oracle of that name. Raises `UsageError` for a setting that there isn't."""
+    query = name.partition("?")[2]
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if query and len(pairs) != query.count("&") + 1:
+        raise UsageError(f"--model: {name!r} isn't oracle?setting=value&setting=value")
+    return Oracle(validated(OracleSettings, dict(pairs), f"--model: {name!r}"), name)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The oracle before it knows a question."""
+
+    settings: OracleSettings = OracleSettings()  # noqa: RUF009 - frozen
+    name: str = ORACLE
+
+    def knowing(self, example: Example) -> Model:
+        """The oracle of one question."""
+        return _Knowing(example, self.settings, self.name)
+
+    async def complete(self, messages: Sequence[Message], **_: Unpack[Asked]) -> Completion:
+        """Raises `ModelError`: without a question's gold there is nothing to say."""
+        raise ModelError("the oracle knows no question; an evaluator hands it each question's gold chain")
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What exactly answers, JSON-ready."""
+        return {"name": self.name, **self.settings.model_dump(), "tokenizer": TOKENIZER}
+
+
+@dataclass
+class _Knowing:
+    """The oracle of one question. It remembers only what it was sent, to say how much of it a cache would have."""
+
+    example: Example
+    settings: OracleSettings
+    name: str
+    _sent: list[Sequence[Message]] = field(default_factory=list)
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """What the gold chain says next. Raises `ModelError` for a form that it doesn't know."""
+        settings = self.settings
+        route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+        talk = Talk.read(messages, self.example.question)
+        said = reply(talk, route, asked, settings.verbosity, settings.parallel)
+        usage = Usage(
+            input_tokens=count_prompt(messages, asked.get("tools") or ()),
+            cached_input_tokens=self._cached(messages, talk),
+            output_tokens=_count_reply(said),
+        )
+        self._sent.append(list(messages))
+        receipt = Receipt(billed=usage, usage_source="estimated")
+        return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, receipt)
+
+    def _cached(self, messages: Sequence[Message], talk: Talk) -> int:
+        """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
+        known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
+        return count_prompt(messages[:known]) if known else 0
+
+
+def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
+    """Tokens of a prompt, and of the tools that go with it as a provider's API takes them."""
+    return _count(tuple(messages)) + sum(_count_tool(tool.name, tool.description, tool.arguments) for tool in tools)
+
+
+def _count(messages: tuple[Message, ...]) -> int:
+    """As `tokens.count_messages`, message by message, since prompts share most of theirs."""
+    return count_messages(()) + sum(map(_count_message, messages))
+
+
+@lru_cache(maxsize=20_000)
+def _count_message_text(role: str, content: str) -> int:
+    return count_messages([Message("user", content)]) - count_messages(())
+
+
+def _count_message(message: Message) -> int:
+    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
+    return _count_message_text(message.role, message.content) + calls
+
+
+@lru_cache(maxsize=1000)
+def _count_tool(name: str, description: str, arguments: type[BaseModel]) -> int:
+    return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
+
+
+def _count_reply(said: Reply) -> int:
+    return count_tokens(said.text) + sum(count_call(call.name, call.arguments) for call in said.calls)
+
+
+def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """So many messages at the beginning are the same."""
+    same = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        same += 1
+    return same

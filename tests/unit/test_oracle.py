@@ -1,0 +1,194 @@
+"""The oracle: the way to each answer in every architecture's form, and the same tokens every time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rewoo_bench
+from rewoo_bench.bundled import bundled_names
+from rewoo_bench.errors import DataError, ModelError, UsageError
+from rewoo_bench.evaluator import Result
+from rewoo_bench.gold import with_chain, with_chains
+from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.models.oracle import Oracle, count_prompt, open_oracle
+from rewoo_bench.tokens import count_messages
+from rewoo_bench.tools import DocumentPages
+from rewoo_bench.types import Document, Example, Hop, Message, Usage
+
+pytestmark = pytest.mark.anyio
+
+ALL = bundled_names("architectures", "architecture.toml")
+SEARCHING = [name for name in ALL if name not in ("direct", "cot")]
+PAGES = (
+    Document("Kyiv", "Kyiv is a city on the Dnieper."),
+    Document("Dnieper", "The Dnieper flows into the Black Sea."),
+    Document("Lviv", "Lviv lies far from any sea."),
+)
+CHAIN = (Hop("Kyiv", "Dnieper", "the river"), Hop("Dnieper", "Black Sea", "the sea", needs=(0,)))
+BRIDGE = Example("q1", "Which sea does Kyiv's river flow into?", ("Black Sea",), PAGES, chain=CHAIN)
+SIDE_BY_SIDE = replace(BRIDGE, id="q2", chain=(Hop("Kyiv", ""), Hop("Lviv", "")), answers=("Kyiv",))
+UNFORESEEN = replace(BRIDGE, id="q3", chain=(CHAIN[0], replace(CHAIN[1], foreseen=False)))
+
+
+async def put(example: Example, *architectures: str, model: str = "oracle", **more: Any) -> list[Result]:
+    return await rewoo_bench.evaluate([example], architectures, model=model, **more)
+
+
+async def only(example: Example, architecture: str, model: str = "oracle") -> Result:
+    (result,) = await put(example, architecture, model=model)
+    return result
+
+
+def calls(result: Result, role: str) -> int:
+    return sum(call.kind == "model" and call.role == role for call in result.calls)
+
+
+def searched(result: Result) -> list[str]:
+    return [step.argument for step in result.trajectory.steps if step.tool == "Search"]
+
+
+@pytest.mark.parametrize("example", [BRIDGE, SIDE_BY_SIDE], ids=["bridge", "comparison"])
+@pytest.mark.parametrize("architecture", ALL)
+async def test_every_architecture_reaches_the_answer_in_its_own_form(architecture: str, example: Example) -> None:
+    result = await only(example, architecture)
+    assert (result.trajectory.answer, result.trajectory.stop_reason) == (example.answers[0], "answered")
+    assert not any(step.failed for step in result.trajectory.steps)
+    if architecture in SEARCHING:
+        assert searched(result) == [hop.title for hop in example.chain]
+
+
+async def test_a_page_whose_title_isnt_known_yet_is_named_by_what_a_step_reads() -> None:
+    plan = (await only(BRIDGE, "rewoo")).trajectory.plan
+    assert plan is not None
+    assert [(step["tool"], step["args"]) for step in plan] == [
+        ("Search", "Kyiv"), ("LLM", "The river? Context: {{E1}}"), ("Search", "{{E2}}"),
+    ]  # fmt: skip
+
+
+async def test_pages_that_dont_need_each_other_are_called_for_in_one_turn_or_one_by_one() -> None:
+    (at_once,) = await put(SIDE_BY_SIDE, "react-native")
+    (in_turn,) = await put(SIDE_BY_SIDE, "react-native", model="oracle?parallel=0")
+    assert (calls(at_once, "agent"), calls(in_turn, "agent")) == (2, 3)
+
+
+async def test_what_cant_be_foreseen_defeats_a_plan_and_no_agent_that_adapts() -> None:
+    results = await put(UNFORESEEN, "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute")
+    answers = {result.task.architecture.name: result.trajectory.answer for result in results}
+    assert answers.pop("rewoo") == answers.pop("rewoo-json") == "unknown"
+    assert set(answers.values()) == {"Black Sea"}
+
+
+async def test_a_wrong_title_costs_react_a_turn_and_rewoo_the_answer() -> None:
+    model = "oracle?wrong_title=1"
+    react, rewoo = await only(BRIDGE, "react", model), await only(BRIDGE, "rewoo", model)
+    assert searched(react) == ["Lviv", "Kyiv", "Dnieper"]  # the same wrong title twice is asked for once
+    assert (react.trajectory.answer, rewoo.trajectory.answer) == ("Black Sea", "unknown")
+
+
+async def test_extra_steps_and_verbosity_cost_what_they_say() -> None:
+    plain = await only(BRIDGE, "react")
+    more = await only(BRIDGE, "react", "oracle?extra_steps=2")
+    wordy = await only(BRIDGE, "react", "oracle?verbosity=2")
+    assert len(searched(more)) == len(searched(plain)) + 2
+    for step, longer in zip(plain.trajectory.steps, wordy.trajectory.steps, strict=True):
+        assert len(longer.thought.split()) == 2 * len(step.thought.split())
+
+
+async def test_where_tools_bring_nothing_it_looks_once_more_and_then_says_so() -> None:
+    result = await only(replace(BRIDGE, documents=(Document("Minsk", "A city."),)), "react")
+    assert searched(result) == ["Kyiv", "Kyiv the river"]
+    assert result.trajectory.answer == "unknown"
+
+
+async def test_a_prefix_cache_would_have_what_is_the_same_for_every_question_and_what_was_sent() -> None:
+    first, second, *_ = (call.usage for call in (await only(BRIDGE, "react")).calls if call.kind == "model")
+    assert 0 < first.cached_input_tokens < first.input_tokens
+    assert second.cached_input_tokens == first.input_tokens
+
+
+def test_a_prompt_is_counted_as_everywhere_else() -> None:
+    messages = [Message("system", "Be brief."), Message("user", "Question: Where?"), Message("assistant", "Here.")]
+    assert count_prompt(messages) == count_messages(messages)
+
+
+async def test_without_a_question_it_has_nothing_to_say() -> None:
+    with pytest.raises(ModelError, match="knows no question"):
+        await Oracle().complete([Message("user", "?")], role="agent")
+
+
+async def test_a_form_that_it_doesnt_know_is_named() -> None:
+    with pytest.raises(ModelError, match="what 'critic' has to write"):
+        await Oracle().knowing(BRIDGE).complete([Message("user", "?")], role="critic")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("oracle?extra_stps=1", "unknown key 'extra_stps', did you mean 'extra_steps'?"),
+        ("oracle?wrong_title=2", "less than or equal to 1"),
+        ("oracle?extra_steps", "extra_steps: Input should be a valid integer"),
+        ("oracle?extra_steps=1&&", "isn't oracle?setting=value"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as error:
+        open_oracle(name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_trivia_question_has_one_look_up_the_page_that_shows_its_answer() -> None:
+    question = Example("t1", "Which sea does the Dnieper flow into?", ("Euxine", "Black Sea"))
+    pages = DocumentPages((*PAGES, Document("Black Sea", "The Black Sea is a sea.")))
+    found = with_chain(question, pages)
+    assert found is not None
+    assert found.chain == (Hop("Dnieper", "Black Sea", "what the question asks for"),)
+    assert with_chain(replace(question, answers=("Baltic",)), pages) is None
+
+
+def test_questions_without_a_way_are_left_out_and_counted() -> None:
+    dataset = load_dataset_examples("sample", limit=2)
+    lost = replace(dataset.examples[1], chain=(), answers=("Atlantis",), documents=PAGES)
+    kept = with_chains(replace(dataset, examples=[dataset.examples[0], lost]), None)
+    assert ([example.id for example in kept.examples], kept.manifest["without_chain"]) == ([dataset.examples[0].id], 1)
+    with pytest.raises(DataError, match="no question has a gold chain"):
+        with_chains(replace(dataset, examples=[lost]), None)
+
+
+async def test_search_finds_every_page_of_the_samples_chains_by_its_title() -> None:
+    results = await rewoo_bench.evaluate("sample", ["react"], model="oracle")
+    assert {result.trajectory.answer == result.task.example.answers[0] for result in results} == {True}
+
+
+def tokens(results: Sequence[Result]) -> list[Usage]:
+    return [call.usage for result in results for call in result.calls if call.kind == "model"]
+
+
+async def test_the_tokens_are_the_same_every_time_however_many_questions_run_at_once() -> None:
+    model = "oracle?extra_steps=1&wrong_title=0.3&verbosity=1.5"
+    one = await rewoo_bench.evaluate("sample", ALL, model=model, limit=5, concurrency=1)
+    many = await rewoo_bench.evaluate("sample", ALL, model=model, limit=5, concurrency=16)
+    assert sorted(map(repr, tokens(one))) == sorted(map(repr, tokens(many)))
+
+
+def test_another_process_counts_the_same(tmp_path: Path) -> None:
+    """Nothing hangs on the order of a set, which differs from process to process."""
+    command = [sys.executable, "-c", "from rewoo_bench.cli import main; main()", "run", "--arch", ",".join(ALL)]
+    tables = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        subprocess.run(
+            [*command, "--model", "oracle?wrong_title=0.3", "-n", "4", "--no-progress", "--out", str(folder)],
+            check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed},
+        )  # fmt: skip
+        rows = rewoo_bench.load(folder).drop(columns=["run_id", "latency_s", "working_s", "started_at"])
+        tables.append(rows.to_json())
+    assert tables[0] == tables[1]
