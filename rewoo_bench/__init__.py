@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rewoo_bench.api import evaluate
+    from rewoo_bench.benching import assert_within_budget
     from rewoo_bench.errors import RewooBenchError
     from rewoo_bench.events import Event, listening
     from rewoo_bench.models.scripted import ScriptedModel
@@ -48,6 +49,7 @@ _MODULES = {
     "Tool": "types",
     "Trajectory": "types",
     "Usage": "types",
+    "assert_within_budget": "benching",
     "evaluate": "api",
     "listening": "events",
     "load": "results",
@@ -70,6 +72,7 @@ __all__ = [
     "Tool",
     "Trajectory",
     "Usage",
+    "assert_within_budget",
     "evaluate",
     "listening",
     "load",

@@ -43,45 +43,48 @@ class Terms:
 
 def check_against(before: Baseline, now: Baseline, terms: Terms) -> Iterator[Check]:
     """Every check of a run against its baseline."""
-    faults = list(incomparable_runs(before, now))
-    if faults:
-        everything = Group("every architecture", str(now.dataset.get("name")), now.model)
-        yield from (_fault(everything, fault) for fault in faults)
-        return
-    exact = terms.mode == "exact" or (terms.mode is None and before.deterministic and now.deterministic)
     names = sorted({*before.questions, *now.questions})
+    faults = {name: list(incomparable_rows(before, now, name)) for name in names}
+    shared = [fault for fault in faults[names[0]] if all(fault in found for found in faults.values())]
+    shared += incomparable_runs(before, now)
+    everything = Group("every architecture", str(now.dataset.get("name")), now.model)
+    yield from (_fault(everything, fault) for fault in shared)
     for name in names:
-        group, unlike = now.group(name), list(incomparable_rows(before, now, name))
-        if unlike:
-            yield from (_fault(group, fault) for fault in unlike)
-            continue
-        old, new = before.rows(name), now.rows(name)
-        growth = growth_of(old, new)
-        yield from _changed(group, changes(before, now, name), growth, terms)
-        yield from _failed_questions(group, growth, exact)
-        if growth.n:
-            margin = terms.max_increase
-            if exact:
-                yield from _exact(group, growth, EXACT_MARGIN if margin is None else margin)
-            else:
-                yield from _live(group, growth, old, new, LIVE_MARGIN if margin is None else margin, len(names))
-            yield from _accuracy(group, old, new, len(names))
+        yield from (_fault(now.group(name), fault) for fault in faults[name] if fault not in shared)
+        if not shared and not faults[name]:
+            yield from _architecture(before, now, name, terms, tests=len(names))
+
+
+def _architecture(before: Baseline, now: Baseline, name: str, terms: Terms, tests: int) -> Iterator[Check]:
+    """The checks of an architecture whose counts can be compared; it is one of so many tests."""
+    group, old, new = now.group(name), before.rows(name), now.rows(name)
+    growth = growth_of(old, new)
+    exact = terms.mode == "exact" or (terms.mode is None and before.deterministic and now.deterministic)
+    changed = changes(before, now, name)
+    if changed:
+        yield _changed(group, changed, growth, accepted=terms.accept_prompts)
+    yield from _failed_questions(group, growth, exact)
+    if not growth.n:
+        return
+    if exact:
+        yield from _exact(group, growth, EXACT_MARGIN if terms.max_increase is None else terms.max_increase)
+    else:
+        margin = LIVE_MARGIN if terms.max_increase is None else terms.max_increase
+        yield from _live(group, growth, old, new, margin, tests)
+    yield from _accuracy(group, old, new, tests)
 
 
 def _fault(group: Group, fault: Fault) -> Check:
     return Check("not comparable", "fail", group, fault.what, f"not comparable ({fault.what}): {fault.text}")
 
 
-def _changed(group: Group, changed: list[str], growth: Growth, terms: Terms) -> Iterator[Check]:
+def _changed(group: Group, changed: list[str], growth: Growth, *, accepted: bool) -> Check:
     """What was changed on purpose, and what it comes to."""
-    if not changed:
-        return
     told = f"{', '.join(changed)}; {_size(growth)}"
-    if terms.accept_prompts:
-        yield Check("changed", "pass", group, "prompts", told, n=growth.n)
-        return
+    if accepted:
+        return Check("changed", "pass", group, "prompts", told, n=growth.n)
     advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
-    yield Check("changed", "fail", group, "prompts", f"{told}. {advice}", n=growth.n, grown=growth.grown)
+    return Check("changed", "fail", group, "prompts", f"{told}. {advice}", n=growth.n, grown=growth.grown)
 
 
 def _size(growth: Growth) -> str:
@@ -169,20 +172,18 @@ def _accuracy(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int) ->
     """Exact match: fails where it fell with confidence and by more than the margin, on enough questions."""
     from rewoo_bench.stats import difference_of_proportions
 
-    pairs = old[["exact_match"]].join(new["exact_match"], rsuffix="_now").dropna().astype(float)
-    before, now = (float(pairs[name].mean()) for name in ("exact_match", "exact_match_now"))
-    n = int(pairs.index.get_level_values("example_id").nunique())
-    limit = before - ACCURACY_MARGIN
-    text = f"exact_match {before:.3f} -> {now:.3f}"
+    old, new = scored_pairs(old, new)
+    was, now = (side["exact_match"].to_numpy(float) for side in (old, new))
+    ids = old.index.get_level_values("example_id").to_numpy(dtype=str)
+    n, limit, fell = len(set(ids)), was.mean() - ACCURACY_MARGIN, now.mean() < was.mean() - ACCURACY_MARGIN
+    text = f"exact_match {was.mean():.3f} -> {now.mean():.3f}"
     status: Status = "pass"
     if is_oracle(group.model):
         text = f"{text}; an oracle's means nothing"
-    elif now < limit and n < ENOUGH_QUESTIONS:
+    elif fell and n < ENOUGH_QUESTIONS:
         status, text = "warn", f"{text}; {n} questions are too few to fail on, {ENOUGH_QUESTIONS} are enough"
-    elif now < limit:
-        ids = pairs.index.get_level_values("example_id").to_numpy(dtype=str)
-        columns = (pairs[name].to_numpy(dtype=float) for name in ("exact_match", "exact_match_now"))
-        found = difference_of_proportions(*columns, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
+    elif fell:
+        found = difference_of_proportions(was, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
         text = f"{text}, difference {found.estimate:+.3f} [{found.low:+.3f}, {found.high:+.3f}] at {found.level:.2%}"
         status = "fail" if found.high < 0 else "pass"
-    yield Check("accuracy", status, group, "exact_match", text, now, limit, before, n)
+    yield Check("accuracy", status, group, "exact_match", text, float(now.mean()), float(limit), float(was.mean()), n)

@@ -46,8 +46,6 @@ class Growth:
     failed: int
     changes: dict[str, Change]
     grown: tuple[Grown, ...]
-    everywhere: int | None
-    """What every question's tokens grew by, where that is the same."""
 
     def metrics(self) -> Iterator[tuple[str, Change]]:
         """The counts that a gate looks at, as far as both sides have them."""
@@ -62,12 +60,15 @@ class Growth:
             return None
         role = max(ROLES, key=lambda role: self.delta(ROLES[role]))
         most = f"the {role}'s tokens grew most, by {self.delta(ROLES[role]):,.1f} a question"
-        reasons = [*self._calls(), *self._evidence()]
-        if not reasons:
-            parts = {"longer prompts": "input_tokens", "longer answers": "output_tokens"}
-            part = max(parts, key=lambda part: self.delta(parts[part]))
-            reasons = [f"{part} (+{self.delta(parts[part]):,.1f} {parts[part].removesuffix('_tokens')} tokens)"]
-        return f"{most}: {', '.join(reasons)}"
+        reasons = [*self._calls(), *self._evidence()] or self._lengths()
+        return f"{most}: {', '.join(reasons)}" if reasons else most
+
+    def _lengths(self) -> list[str]:
+        """Prompts or answers, whichever grew more."""
+        parts = {"input": "longer prompts", "output": "longer answers"}
+        part = max(parts, key=lambda part: self.delta(f"{part}_tokens"))
+        delta = self.delta(f"{part}_tokens")
+        return [f"{parts[part]} (+{delta:,.1f} {part} tokens)"] if delta > 0 else []
 
     def _calls(self) -> list[str]:
         """More replans, or else more model calls; more tool calls."""
@@ -91,10 +92,8 @@ def growth_of(before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     old, new = scored_pairs(before, now)
     names = [name for name in COUNTS if name in old and name in new]
     changes = {name: Change(float(old[name].mean()), float(new[name].mean())) for name in names} if len(old) else {}
-    deltas = set((new["total_tokens"] - old["total_tokens"]).tolist())
-    same = int(deltas.pop()) if len(deltas) == 1 else None
     questions = int(old.index.get_level_values("example_id").nunique())
-    return Growth(questions, len(before) - len(old), changes, _grown(old, new), same)
+    return Growth(questions, len(before) - len(old), changes, _grown(old, new))
 
 
 def scored_pairs(before: pd.DataFrame, now: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

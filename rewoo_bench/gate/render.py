@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewoo_bench.names import is_oracle
 from rewoo_bench.summary import aligned
 from rewoo_bench.verdict import Check, Group, Verdict, shown
 
@@ -69,31 +70,35 @@ def _told(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _tables(verdict: Verdict) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    """The figures against budgets, and those against a baseline."""
+    """The figures against budgets; and against a baseline total tokens, and what else isn't as it was."""
     budgets = [check for check in verdict.checks if check.limit is not None and check.before is None]
     against = [check for check in verdict.checks if check.before is not None]
     if budgets:
-        yield (
-            _HEAD,
-            [(_label(check), _value(check), shown(check.metric, check.limit), _room(check)) for check in budgets],
-        )
+        yield _HEAD, [_held(check) for check in budgets]
     if against:
-        yield _HEAD_AGAINST, [_against(check) for check in against]
+        moved = [check for check in against if check.metric == "total_tokens" or check.measured != check.before]
+        yield _HEAD_AGAINST, [_compared(check) for check in moved]
 
 
 def _held(check: Check) -> tuple[str, ...]:
     return (_label(check), _value(check), shown(check.metric, check.limit), _room(check))
 
 
-def _against(check: Check) -> tuple[str, ...]:
-    change = (check.measured or 0) / check.before - 1 if check.before else 0.0
-    share = f"{change:+.1%}" if check.before or not check.measured else "from none"
+def _compared(check: Check) -> tuple[str, ...]:
     values = (shown(check.metric, value) for value in (check.before, check.measured))
-    return (_label(check), *values, share, shown(check.metric, check.limit))
+    return (_label(check), *values, _change(check), shown(check.metric, check.limit))
+
+
+def _change(check: Check) -> str:
+    before, now = check.before or 0.0, check.measured or 0.0
+    if check.kind == "accuracy":
+        return f"{now - before:+.3f}"
+    return f"{now / before - 1:+.1%}" if before else "from none" if now else "+0.0%"
 
 
 def _label(check: Check) -> str:
-    return f"{check.group}: {check.name}"
+    oracle = check.kind == "accuracy" and is_oracle(check.group.model)
+    return f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if oracle else "")
 
 
 def _value(check: Check) -> str:
@@ -125,4 +130,4 @@ def _escaped(value: str) -> str:
     """A name or id as plain text: it can't end a cell, open a tag, call anybody or start a style."""
     for sign, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("@", "&#64;"), ("*", "\\*"), ("`", "\\`")):
         value = value.replace(sign, harmless)
-    return value.replace("_", "\\_").replace("\n", " ")
+    return value.replace("\n", " ")
