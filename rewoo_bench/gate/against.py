@@ -61,16 +61,17 @@ def _architecture(before: Baseline, now: Baseline, name: str, terms: Terms, test
     growth = growth_of(old, new)
     exact = terms.mode == "exact" or (terms.mode is None and before.deterministic and now.deterministic)
     changed = changes(before, now, name)
+    cause = growth.cause() if not changed or terms.accept_prompts else None  # a failure of the change says it
     if changed:
         yield _changed(group, changed, growth, accepted=terms.accept_prompts)
     yield from _failed_questions(group, growth, exact)
     if not growth.n:
         return
     if exact:
-        yield from _exact(group, growth, EXACT_MARGIN if terms.max_increase is None else terms.max_increase)
+        yield from _exact(group, growth, EXACT_MARGIN if terms.max_increase is None else terms.max_increase, cause)
     else:
         margin = LIVE_MARGIN if terms.max_increase is None else terms.max_increase
-        yield from _live(group, growth, old, new, margin, tests)
+        yield from _live(group, growth, scored_pairs(old, new), margin, tests, cause)
     yield from _accuracy(group, old, new, tests)
 
 
@@ -103,9 +104,8 @@ def _failed_questions(group: Group, growth: Growth, exact: bool) -> Iterator[Che
         yield Check("failed questions", status, group, "failed questions", text, n=growth.n)
 
 
-def _exact(group: Group, growth: Growth, margin: float) -> Iterator[Check]:
+def _exact(group: Group, growth: Growth, margin: float, cause: str | None) -> Iterator[Check]:
     """Each mean as it is. What grew beyond the margin fails, the first with the cause."""
-    cause = growth.cause()
     for metric, change in growth.metrics():
         text = _moved(growth, metric)
         if change.share <= margin + _ROUNDING:
@@ -118,24 +118,29 @@ def _exact(group: Group, growth: Growth, margin: float) -> Iterator[Check]:
 
 
 def _live(
-    group: Group, growth: Growth, old: pd.DataFrame, new: pd.DataFrame, margin: float, tests: int
+    group: Group,
+    growth: Growth,
+    pairs: tuple[pd.DataFrame, pd.DataFrame],
+    margin: float,
+    tests: int,
+    cause: str | None,
 ) -> Iterator[Check]:
     """Each ratio of means; fails where total tokens grew with confidence and beyond the margin."""
-    old, new = scored_pairs(old, new)
+    old, new = pairs
     ids = old.index.get_level_values("example_id").to_numpy(dtype=str)
     for metric, _ in growth.metrics():
-        text = _moved(growth, metric)
+        text, judged = _moved(growth, metric), metric == _JUDGED_LIVE
+        status: Status = "pass"
         ratio = ratio_beyond(old[metric].to_numpy(float), new[metric].to_numpy(float), ids, margin, tests)
-        if ratio is None:
-            yield _growth(group, growth, metric, margin, "pass", text)
-            continue
-        told = f"{text}, ratio {ratio.estimate:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] at {ratio.level:.2%}"
-        if ratio.low <= 1:
-            yield _growth(group, growth, metric, margin, "pass", f"{told}, which may be chance")
-            continue
-        cause = growth.cause() if metric == _JUDGED_LIVE else None
-        told = f"{told}: above 1, and beyond the margin of {_percent(margin)}" + (f"; {cause}" if cause else "")
-        yield _growth(group, growth, metric, margin, "fail" if metric == _JUDGED_LIVE else "warn", told)
+        if ratio is not None:
+            text += f", ratio {ratio.estimate:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] at {ratio.level:.2%}"
+        if ratio is not None and ratio.low <= 1:
+            text += ", which may be chance"
+        elif ratio is not None:
+            status = "fail" if judged else "warn"
+            text += f": above 1, and beyond the margin of {_percent(margin)}"
+            text += f"; {cause}" if cause and judged else ""
+        yield _growth(group, growth, metric, margin, status, text)
 
 
 def ratio_beyond(

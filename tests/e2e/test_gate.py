@@ -144,7 +144,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     Path("budgets.toml").write_text(BUDGETS.replace("sample", "hotpotqa"))
     assert command("gate", "now", "--budgets", "budgets.toml") == 2
     assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err
-    assert run("capped", "--arch", "rewoo", "--max-total-tokens", 2000) == 3
+    assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--max-total-tokens", 2000) == 3
     assert command("gate", "capped", "--baseline", "now") == 3
     assert "INCOMPLETE: " in capsys.readouterr().out
 
