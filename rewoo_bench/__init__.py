@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rewoo_bench.api import evaluate
     from rewoo_bench.benching import assert_within_budget
+    from rewoo_bench.comparison import compare
     from rewoo_bench.errors import RewooBenchError
     from rewoo_bench.events import Event, listening
     from rewoo_bench.models.scripted import ScriptedModel
@@ -50,6 +51,7 @@ _MODULES = {
     "Trajectory": "types",
     "Usage": "types",
     "assert_within_budget": "benching",
+    "compare": "comparison",
     "evaluate": "api",
     "listening": "events",
     "load": "results",
@@ -73,6 +75,7 @@ __all__ = [
     "Trajectory",
     "Usage",
     "assert_within_budget",
+    "compare",
     "evaluate",
     "listening",
     "load",

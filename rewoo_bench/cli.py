@@ -1,4 +1,4 @@
-"""The commands: `rewoo-bench run`, `rewoo-bench list`.
+"""The commands: `rewoo-bench run`, `rewoo-bench list`, and those of commands/.
 
 Exit codes: 0 done, 2 the command is wrong, 3 incomplete (a cap, too many errors, interrupted).
 What does the work is imported when a command runs, so that `--help` answers at once.
@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from rewoo_bench.commands.baseline import baseline
+from rewoo_bench.commands.compare import compare
 from rewoo_bench.commands.gate import gate
 from rewoo_bench.errors import RewooBenchError, UsageError
 
@@ -52,10 +53,11 @@ def group() -> None:
 @click.option("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
               help="Architecture(s) to run, repeated or with commas: a name of `rewoo-bench list`, a folder, or "
                    "package.module:Class.")
-@click.option("--dataset", default="sample", metavar="NAME|FILE", help="A bundled data set, or a file of questions.")
+@click.option("--dataset", default="sample", metavar="NAME|FILE",
+              help="A bundled data set (with options: 'chain?hops=3'), or a file of questions.")
 @click.option("--split", help="Split of a hub data set.  [default: validation]")
 @click.option("-n", "--limit", type=click.IntRange(min=1),
-              help="So many questions.  [default: all of the sample or a file, 100 of a hub set]")
+              help="So many questions.  [default: all of the sample or a file, 100 of a hub set or a generated one]")
 @click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
 @click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
 @click.option("--model", default="local/smollm2-135m",
@@ -167,6 +169,7 @@ def list_names() -> int:
 
 group.add_command(gate)
 group.add_command(baseline)
+group.add_command(compare)
 
 
 @contextmanager

@@ -183,7 +183,7 @@ class Evaluator:
         heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         recorder = await self.recorder.question(task.key) if self.recorder else None
         models = self._models(task.example, recorder)
-        meter = Meter(models, self.limits)
+        meter = Meter(models, self.limits, question=task.example.question)
         started_at, start = datetime.now(UTC), time.monotonic()
         error = None
         try:

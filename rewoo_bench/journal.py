@@ -15,7 +15,6 @@ thread, takes all that waits in one commit; whoever wrote waits for it, the even
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -27,10 +26,11 @@ from typing import Any
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
+from pydantic_core import from_json
 
 from rewoo_bench.beside import beside
 from rewoo_bench.errors import DataError, JournalError
-from rewoo_bench.records import CallKey, CallRecord, TaskKey, digest_of
+from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_json, digest_of
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
@@ -105,7 +105,7 @@ class Journal:
         self._waiting.calls.append(
             (
                 str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
-                pack(f"{len(ids)}q", *ids), json.dumps(record.answer), record.billed_tokens, record.cost_usd,
+                pack(f"{len(ids)}q", *ids), as_json(record.answer), record.billed_tokens, record.cost_usd,
             )
         )  # fmt: skip
         await self._written()
@@ -121,7 +121,7 @@ class Journal:
         columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
         found = self._read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[:5]), row[5], (), json.loads(row[7]), row[8], row[9], text_ids=row[6])
+            CallRecord(task, CallKey(*row[:5]), row[5], (), from_json(row[7]), row[8], row[9], text_ids=row[6])
             for row in found
         ]
 
@@ -140,7 +140,7 @@ class Journal:
     def rows(self, task: TaskKey) -> dict[str, Any] | None:
         """What came of a question, or None where nothing did yet."""
         found = self._read("SELECT rows FROM questions WHERE task = ?", (str(task),))
-        return json.loads(found[0][0]) if found else None
+        return from_json(found[0][0]) if found else None
 
     async def _written(self) -> None:
         """Waits until what waits now is on disk."""

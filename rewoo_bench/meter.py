@@ -19,6 +19,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
+from rewoo_bench.parts import Parts, parts_of
 from rewoo_bench.place import Place, current_place
 from rewoo_bench.recording import Recalled
 from rewoo_bench.tokens import count_messages
@@ -56,6 +57,7 @@ class Call:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     receipt: Receipt = field(default_factory=Receipt)
+    parts: Parts = Parts()  # noqa: RUF009 - frozen
 
     @property
     def waiting_s(self) -> float:
@@ -66,7 +68,8 @@ class Call:
 class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
-    `models` maps a role to its model; the key `""` stands for every other role.
+    `models` maps a role to its model; the key `""` stands for every other role. `question` is what
+    prompts are searched for, to tell what they are made of.
     """
 
     def __init__(
@@ -74,10 +77,12 @@ class Meter:
         models: Mapping[str, Model],
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        question: str = "",
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.clock = clock
+        self.question = question
         self.calls: list[Call] = []
         self.start = clock()
         self._begun = 0
@@ -90,7 +95,8 @@ class Meter:
         role = asked["role"]
         reserved = await self._admit(messages, asked.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
-        call = self._begin("model", getattr(model, "name", type(model).__name__), role)
+        parts = parts_of(messages, self.question, asked.get("tools") or ())
+        call = replace(self._begin("model", getattr(model, "name", type(model).__name__), role), parts=parts)
         try:
             completion = await model.complete(messages, **asked)
             call = replace(

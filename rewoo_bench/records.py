@@ -13,6 +13,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
 
@@ -76,6 +78,17 @@ def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _form(roles: tuple[str, ...], grammar: str | None) -> str:
     return json.dumps({"roles": " ".join(roles), "grammar": grammar})
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, some five times as fast as `json.dumps`.
+
+    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
+    """
+    try:
+        return to_json(value, fallback=str).decode()
+    except PydanticSerializationError:
+        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8")
 
 
 def numbers(usage: Usage) -> dict[str, int]:

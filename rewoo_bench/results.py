@@ -39,6 +39,9 @@ QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
 _ROWS_A_GROUP = 500
+# Columns of few different values: categories in pandas.
+CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
+CATEGORIES += ["stop_reason", "usage_source"]
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^/\s:@\"]*:)[^/\s@\"]+@")
 
@@ -79,8 +82,8 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
     rows = 0
     traces = folder / f"{TRACES_FILE}.part"
     with (
-        _Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
-        _Table(folder / CALLS_FILE, CALLS) as calls,
+        Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        Table(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
     ):
         for task in tasks:
@@ -99,7 +102,7 @@ def _dated(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-class _Table:
+class Table:
     """A parquet file that grows by groups of rows, and has its name only when it is whole."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -108,7 +111,7 @@ class _Table:
         self._schema = schema
         self._rows: list[dict[str, Any]] = []
 
-    def __enter__(self) -> _Table:
+    def __enter__(self) -> Table:
         self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
         return self
 
@@ -160,7 +163,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
-    """questions.parquet of each run, one below the other, with pyarrow-backed types.
+    """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
     `runs` are run folders or parquet files. Raises `DataError`.
     """
@@ -172,10 +175,20 @@ def load(*runs: str | Path) -> pd.DataFrame:
     for run in runs:
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
         try:
-            tables.append(pq.read_table(path))
+            tables.append(pq.read_table(path, read_dictionary=CATEGORIES))
         except FileNotFoundError:
             raise DataError(f"{str(run)!r} is no run: there is no {path.name}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
-    rows: pd.DataFrame = pa.concat_tables(tables, promote_options="default").to_pandas(types_mapper=pd.ArrowDtype)
+    table = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+    rows: pd.DataFrame = table.to_pandas(
+        types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
+    )
     return rows
+
+
+def manifests(*runs: str | Path) -> dict[str, dict[str, Any]]:
+    """run.json by run id, of those runs that have one: run folders, or parquet files beside it. Raises `DataError`."""
+    folders = [Path(run) if Path(run).is_dir() else Path(run).parent for run in runs]
+    found = [read_manifest(folder) for folder in folders if (folder / MANIFEST).is_file()]
+    return {str(manifest["run_id"]): manifest for manifest in found}

@@ -15,7 +15,6 @@ earlier session of its run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ import pyarrow as pa
 
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
-from rewoo_bench.records import numbers
+from rewoo_bench.records import as_json, numbers
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Usage
 
@@ -91,6 +90,11 @@ CALLS = pa.schema(
         ("output_tokens", pa.int64()),
         ("reasoning_tokens", pa.int64()),
         ("billed_tokens", pa.int64()),
+        ("context_tokens", pa.int64()),
+        ("exemplar_tokens", pa.int64()),
+        ("question_tokens", pa.int64()),
+        ("written_tokens", pa.int64()),
+        ("found_tokens", pa.int64()),
         ("usage_source", pa.string()),
         ("finish_reason", pa.string()),
         ("latency_s", pa.float64()),
@@ -102,14 +106,10 @@ CALLS = pa.schema(
 
 
 def rows_of(result: Result, run: Mapping[str, str]) -> str:
-    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run.
-
-    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
-    """
+    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run."""
     run_id = run["run_id"]
     rows = {"question": question_row(result, run), "calls": call_rows(result, run_id), "trace": trace(result, run_id)}
-    text = json.dumps(rows, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return as_json(rows)
 
 
 def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
@@ -206,6 +206,11 @@ def _call_row(call: Call) -> dict[str, Any]:
         "attempts": call.receipt.attempts,
         **numbers(call.usage),
         "billed_tokens": call.receipt.billed.total_tokens,
+        "context_tokens": call.parts.context,
+        "exemplar_tokens": call.parts.exemplars,
+        "question_tokens": call.parts.question,
+        "written_tokens": call.parts.written,
+        "found_tokens": call.parts.found,
         "usage_source": call.receipt.usage_source if is_model and call.status == "ok" else None,
         "finish_reason": call.finish_reason,
         "latency_s": _latency_s(call),

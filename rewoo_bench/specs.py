@@ -94,6 +94,8 @@ class DatasetSpec(BaseModel):
     """Questions taken where no limit is asked for; None is all."""
     questions: str | None = None
     """File of the questions, relative to the folder."""
+    generator: str | None = None
+    """Import path `package.module:Class` of what makes the questions, where no file has them."""
     corpus: str | None = None
     """File of the passages that the search tool sees, relative to the folder."""
     license: str = ""
@@ -121,7 +123,8 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
         if fault["type"] == "missing":
             raise SpecError(f"{where}: the key {key!r} is missing") from None
         if fault["type"] != "extra_forbidden":
-            raise SpecError(f"{where}: {key}: {fault['msg']}, got {fault['input']!r}") from None
+            said = fault["msg"].removeprefix("Value error, ")  # pydantic's, before what a validator says
+            raise SpecError(f"{where}: {key}: {said}, got {fault['input']!r}") from None
         names = _field_names(kind, fault["loc"][:-1])
         near = get_close_matches(str(fault["loc"][-1]), names, n=1)
         hint = f", did you mean {near[0]!r}?" if near else ";"

@@ -14,15 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.bootstrap import log_ratio_bounds, mean_bounds
+from rewoo_bench.bootstrap import Floats, log_ratio_bounds, mean_bounds
+from rewoo_bench.columns import averaged, by_question, check_amounts, check_yes_or_no, finite, paired_columns
 from rewoo_bench.errors import DataError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,8 @@ def ratio_of_means(
     Of percentile, BCa, Fieller's and the delta method this one covers best where tokens are skewed
     (scripts/simulate_intervals.py). Where either mean is zero, the interval runs from zero to infinity.
     """
-    first, second = _questions(a, b, clusters)
-    _no_negative(first, second)
+    first, second = by_question(a, b, clusters)
+    check_amounts(first, second)
     n, means = len(first), (_mean(first), _mean(second))
     estimate = _divided(means[1], means[0])
     if n < 2 or not all(means):
@@ -90,8 +88,8 @@ def difference_of_means(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """mean(b) - mean(a), with a studentised paired bootstrap interval."""
-    first, second = _questions(a, b, clusters)
+    """mean(b) - mean(a), with a paired bootstrap interval."""
+    first, second = by_question(a, b, clusters)
     n, difference = len(first), second - first
     if n < 2:
         return Interval(_mean(difference), -math.inf, math.inf, n, level)
@@ -108,15 +106,15 @@ def geometric_mean_ratio(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """Geometric mean of b / a over the questions, with a studentised bootstrap interval of its logarithm.
+    """Geometric mean of b / a over the questions, with a bootstrap interval of its logarithm.
 
     A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
     """
-    first, second, labels = _rows(a, b, clusters)
-    _no_negative(first, second)
+    first, second, labels = paired_columns(a, b, clusters)
+    check_amounts(first, second)
     there = (first > 0) & (second > 0)
     logs = np.log(second[there]) - np.log(first[there])
-    (logs,) = _averaged(labels[there] if labels is not None else None, logs)
+    (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
     low, high = mean_bounds(logs, level, resamples, seed)
@@ -150,8 +148,8 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     With trials the differences of whole questions change sign together; with one trial each that is
     McNemar's test. Exact too.
     """
-    first, second, labels = _rows(a, b, clusters)
-    _yes_or_no(first, second)
+    first, second, labels = paired_columns(a, b, clusters)
+    check_yes_or_no(first, second)
     signs = (second - first).astype(np.int64)
     only_a, only_b = int((signs < 0).sum()), int((signs > 0).sum())
     if labels is not None:
@@ -163,26 +161,29 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
 def minimum_detectable_difference(discordant_share: float, n: float, power: float = 0.8, alpha: float = 0.05) -> float:
     """The smallest difference of paired shares that n questions show with this power.
 
-    Solves Miettinen's formula (1968, Biometrics 24) for the difference. Infinite where all discordant
-    pairs on one side wouldn't do.
+    Solves Miettinen's formula (1968, Biometrics 24) for the difference; where it exceeds the share of
+    discordant pairs, that share is taken to be the difference. Infinite for less than four questions.
     """
     from scipy.stats import norm
 
     if not 0 <= discordant_share <= 1:
         raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
     error, miss = float(norm.ppf(1 - alpha / 2)), float(norm.ppf(power))
-    inside = n + miss**2 - error**2
-    if n <= 0 or inside < 0:
+    if n <= error**2:
         return math.inf
+    inside = n + miss**2 - error**2
     found = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
-    return found if 0 < found <= discordant_share else math.inf
+    if found <= discordant_share and found > 0:
+        return found
+    root = (math.sqrt(n * inside) - error * miss) / (n + miss**2)  # all discordant pairs on one side
+    return 1 - root**2
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
     """p of Wilcoxon's signed-rank test; equal pairs say nothing, and where all are equal p is 1."""
     from scipy import stats
 
-    first, second = _questions(a, b, clusters)
+    first, second = by_question(a, b, clusters)
     differences = second - first
     differences = differences[differences != 0]
     return float(stats.wilcoxon(differences).pvalue) if len(differences) else 1.0
@@ -190,7 +191,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> f
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p values adjusted for their number (Holm 1979), in the order given."""
-    values = _finite("p_values", p_values)
+    values = finite("p_values", p_values)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(len(values), 0, -1)
     adjusted = np.empty_like(values)
@@ -205,15 +206,15 @@ def effective_pairs(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = Non
 
 def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[float, float, float, int]:
     """Shares of pairs that only a got right and that only b did, pairs that they are worth, and questions."""
-    first, second, labels = _rows(a, b, clusters)
-    _yes_or_no(first, second)
-    by_question = _averaged(labels, (first > second).astype(float), (second > first).astype(float))
-    n, (only_a, only_b) = len(by_question[0]), map(_mean, by_question)
+    first, second, labels = paired_columns(a, b, clusters)
+    check_yes_or_no(first, second)
+    parts = averaged(labels, (first > second).astype(float), (second > first).astype(float))
+    n, (only_a, only_b) = len(parts[0]), map(_mean, parts)
     if n < 2 or labels is None:
         return only_a, only_b, float(n), n
     difference = only_b - only_a
     of_pairs = only_a + only_b - difference**2
-    of_questions = float((by_question[1] - by_question[0]).var(ddof=1))
+    of_questions = float((parts[1] - parts[0]).var(ddof=1))
     worth = n * of_pairs / of_questions if of_questions > 0 else float(n)
     return only_a, only_b, min(max(worth, n), len(first)), n
 
@@ -231,56 +232,6 @@ def _signs_flipped(differences: NDArray[np.int64]) -> float:
         law = fftconvolve(law, steps) if len(law) > 1 else steps
     farthest = len(law) // 2
     return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
-
-
-def _questions(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats]:
-    first, second, labels = _rows(a, b, clusters)
-    first, second = _averaged(labels, first, second)
-    return first, second
-
-
-def _rows(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
-    first, second = _finite("a", a), _finite("b", b)
-    labels = None if clusters is None else np.asarray(clusters)
-    if len(first) != len(second) or (labels is not None and len(labels) != len(first)):
-        lengths = f"a has {len(first)}, b {len(second)}" + (f", clusters {len(labels)}" if labels is not None else "")
-        raise DataError(f"paired columns differ in length: {lengths}")
-    return first, second, labels
-
-
-def _finite(name: str, values: ArrayLike) -> Floats:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} holds a value that is no number; leave out pairs with one") from None
-    if numbers.ndim != 1:
-        raise DataError(f"{name} has {numbers.ndim} dimensions; expected a column")
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise DataError(f"{name}[{bad[0]}] is {numbers[bad[0]]}: expected finite numbers; leave out pairs with one")
-    return numbers
-
-
-def _averaged(labels: NDArray[Any] | None, *columns: Floats) -> list[Floats]:
-    """Columns of rows as columns of questions: the mean over each question's trials."""
-    if labels is None or not len(labels):
-        return list(columns)
-    _, position = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(position)
-    return [np.bincount(position, weights=column) / sizes for column in columns]
-
-
-def _yes_or_no(*columns: Floats) -> None:
-    for column in columns:
-        other = column[(column != 0) & (column != 1)]
-        if len(other):
-            raise DataError(f"{float(other[0])!r} is neither right (1) nor wrong (0)")
-
-
-def _no_negative(*columns: Floats) -> None:
-    for column in columns:
-        if len(column) and column.min() < 0:
-            raise DataError(f"{float(column.min())!r} is negative: a ratio is of amounts")
 
 
 def _mean(values: Floats) -> float:

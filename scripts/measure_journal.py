@@ -3,13 +3,16 @@
     python scripts/measure_journal.py --questions 100000        # journal on; memory as it goes
     python scripts/measure_journal.py --questions 5000 --compare # with and without, in turn
 
-The model answers at once, so nearly all that is measured is the harness. Resident memory is read
-from /proc at the half and at the end.
+The model answers at once, so nearly all that is measured is the harness. Both ways write the same
+tables: with the journal from it at the end, without it straight from the results. They are compared
+by CPU time, which other work on the machine disturbs less. Resident memory is read from /proc at the
+half and at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
@@ -22,13 +25,15 @@ from typing import Any, overload
 import anyio
 
 from rewoo_bench.architecture import load_architecture
-from rewoo_bench.evaluator import Evaluator, tasks_of
+from rewoo_bench.evaluator import Evaluator, Result, tasks_of
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import open_run
+from rewoo_bench.results import Table, open_run
+from rewoo_bench.rows import CALLS, QUESTIONS, call_rows, question_row, trace
 from rewoo_bench.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
 
 PAGE = (Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper."),)
+CONCURRENCY = 32  # as for a hosted model
 COLUMNS = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "journal")
 
 
@@ -72,6 +77,30 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+class DirectTables:
+    """The files of a run written straight from its results, as a harness without a journal does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._questions = Table(folder / "questions.parquet", QUESTIONS)
+        self._calls = Table(folder / "calls.parquet", CALLS)
+        self._traces = (folder / "traces.jsonl").open("w", encoding="utf-8")
+
+    def __enter__(self) -> DirectTables:
+        self._questions.__enter__()
+        self._calls.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._traces.close()
+        self._calls.__exit__(*error)
+        self._questions.__exit__(*error)
+
+    async def keep(self, result: Result) -> None:
+        self._questions.add([question_row(result, COLUMNS)])
+        self._calls.add(call_rows(result, COLUMNS["run_id"]))
+        self._traces.write(json.dumps(trace(result, COLUMNS["run_id"]), ensure_ascii=False) + "\n")
+
+
 async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
     """Seconds of the evaluation and of the export, and memory on the way (MB)."""
     architecture = load_architecture("rewoo", style="multihop")
@@ -85,19 +114,21 @@ async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
         if done == count // 2:
             told["half_mb"] = resident_mb()
 
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if not journal:
-        await Evaluator({"": Model()}, "hotpotqa", concurrency=16).run(
-            questions, [architecture], on_result=count_result
-        )
-        return {**told, "run_s": time.perf_counter() - start}
+        with DirectTables(folder) as tables:
+            await Evaluator({"": Model()}, "hotpotqa", concurrency=CONCURRENCY).run(
+                questions, [architecture], on_result=count_result, keep=tables.keep
+            )
+        return {**told, "run_s": time.perf_counter() - start, "cpu_s": time.process_time() - cpu}
     async with open_run(folder, COLUMNS) as opened:
-        evaluator = Evaluator({"": Model()}, "hotpotqa", recorder=Recorder(opened.journal), concurrency=16)
+        evaluator = Evaluator({"": Model()}, "hotpotqa", recorder=Recorder(opened.journal), concurrency=CONCURRENCY)
         await evaluator.run(questions, [architecture], keep=opened.keep, on_result=count_result)
         told |= {"run_s": time.perf_counter() - start, "end_mb": resident_mb()}
         start = time.perf_counter()
         await opened.export(task.key for task in tasks_of(questions, [architecture], 1))
         told |= {"export_s": time.perf_counter() - start, "exported_mb": resident_mb()}
+        told["cpu_s"] = time.process_time() - cpu
     start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
         assert len(opened.journal.finished()) == count
@@ -121,9 +152,9 @@ def main() -> None:
         for journal in (True, False):
             with tempfile.TemporaryDirectory() as folder:
                 told = anyio.run(partial(run, options.questions, Path(folder), journal=journal))
-                seconds[journal] = told["run_s"]
+                seconds[journal] = told["cpu_s"]
         ratios.append(seconds[True] / seconds[False])
-        print(f"with {seconds[True]:.2f} s, without {seconds[False]:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
+        print(f"CPU: with {seconds[True]:.2f} s, without {seconds[False]:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
     print(f"median ratio {statistics.median(ratios):.2f}")
 
 

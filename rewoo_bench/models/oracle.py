@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Unpack
 from urllib.parse import parse_qsl
 
@@ -25,8 +24,9 @@ from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.oracle_route import Route
 from rewoo_bench.models.oracle_talk import Reply, Talk, reply
 from rewoo_bench.names import ORACLE
+from rewoo_bench.parts import count_prompt
 from rewoo_bench.specs import validated
-from rewoo_bench.tokens import TOKENIZER, count_call, count_messages, count_tokens
+from rewoo_bench.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Tool, Usage
 
 
@@ -91,44 +91,20 @@ class _Knowing:
         route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         talk = Talk.read(messages, self.example.question)
         said = reply(talk, route, asked, settings.verbosity, settings.parallel)
+        tools = asked.get("tools") or ()
         usage = Usage(
-            input_tokens=count_prompt(messages, asked.get("tools") or ()),
-            cached_input_tokens=self._cached(messages, talk),
+            input_tokens=count_prompt(messages, tools),
+            cached_input_tokens=self._cached(messages, talk, tools),
             output_tokens=_count_reply(said),
         )
         self._sent.append(list(messages))
         receipt = Receipt(billed=usage, usage_source="estimated")
         return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, receipt)
 
-    def _cached(self, messages: Sequence[Message], talk: Talk) -> int:
+    def _cached(self, messages: Sequence[Message], talk: Talk, tools: Sequence[Tool]) -> int:
         """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
         known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
-        return count_prompt(messages[:known]) if known else 0
-
-
-def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
-    """Tokens of a prompt, and of the tools that go with it as a provider's API takes them."""
-    return _count(tuple(messages)) + sum(_count_tool(tool.name, tool.description, tool.arguments) for tool in tools)
-
-
-def _count(messages: tuple[Message, ...]) -> int:
-    """As `tokens.count_messages`, message by message, since prompts share most of theirs."""
-    return count_messages(()) + sum(map(_count_message, messages))
-
-
-@lru_cache(maxsize=20_000)
-def _count_message_text(role: str, content: str) -> int:
-    return count_messages([Message("user", content)]) - count_messages(())
-
-
-def _count_message(message: Message) -> int:
-    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
-    return _count_message_text(message.role, message.content) + calls
-
-
-@lru_cache(maxsize=1000)
-def _count_tool(name: str, description: str, arguments: type[BaseModel]) -> int:
-    return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
+        return count_prompt(messages[:known], tools) if known else 0
 
 
 def _count_reply(said: Reply) -> int:

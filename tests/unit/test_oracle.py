@@ -19,8 +19,7 @@ from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.evaluator import Result
 from rewoo_bench.gold import with_chain, with_chains
 from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.models.oracle import Oracle, count_prompt, open_oracle
-from rewoo_bench.tokens import count_messages
+from rewoo_bench.models.oracle import Oracle, open_oracle
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, Hop, Message, Usage
 
@@ -113,11 +112,6 @@ async def test_a_prefix_cache_would_have_what_is_the_same_for_every_question_and
     first, second, *_ = (call.usage for call in (await only(BRIDGE, "react")).calls if call.kind == "model")
     assert 0 < first.cached_input_tokens < first.input_tokens
     assert second.cached_input_tokens == first.input_tokens
-
-
-def test_a_prompt_is_counted_as_everywhere_else() -> None:
-    messages = [Message("system", "Be brief."), Message("user", "Question: Where?"), Message("assistant", "Here.")]
-    assert count_prompt(messages) == count_messages(messages)
 
 
 async def test_without_a_question_it_has_nothing_to_say() -> None:

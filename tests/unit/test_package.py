@@ -36,10 +36,11 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import rewoo_bench; rewoo_bench.Message; rewoo_bench.score") == set()
 
 
-def test_help_loads_nothing_heavy() -> None:
+@pytest.mark.parametrize("script", ["scripts/run_bench.py", "scripts/compare.py"])
+def test_help_loads_nothing_heavy(script: str) -> None:
     code = (
-        "import runpy, contextlib\nsys.argv = ['scripts/run_bench.py', '--help']\n"
-        "with contextlib.suppress(SystemExit): runpy.run_path('scripts/run_bench.py', run_name='__main__')"
+        f"import runpy, contextlib\nsys.argv = ['{script}', '--help']\n"
+        f"with contextlib.suppress(SystemExit): runpy.run_path('{script}', run_name='__main__')"
     )
     assert loaded_by(code) == set()
 

@@ -35,8 +35,8 @@ agent_tokens evidence_tokens billed_tokens cost_usd usage_source latency_s worki
 
 CALL_COLUMNS = """
 run_id architecture example_id trial call_index kind name role place level status attempts input_tokens
-cached_input_tokens output_tokens reasoning_tokens billed_tokens usage_source finish_reason latency_s waiting_s
-replayed started_at
+cached_input_tokens output_tokens reasoning_tokens billed_tokens context_tokens exemplar_tokens question_tokens
+written_tokens found_tokens usage_source finish_reason latency_s waiting_s replayed started_at
 """
 
 

@@ -1,0 +1,89 @@
+"""Rows of several systems -> the same questions and trials of each, in the same order; or the reason why not.
+
+rows, warnings = aligned({"rewoo": …, "react": …}, unlike=[], intersect=False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Keys = NDArray[np.int64]
+_TEXTS = ["question", "answers", "prediction", "error"]  # nothing here is counted from them, and they are heavy
+
+
+def aligned(
+    systems: Mapping[str, pd.DataFrame], unlike: Sequence[str], *, intersect: bool
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The rows by system, and what has to be said with them. `unlike` are reasons against it that are known.
+
+    Raises `UsageError` for a question that a system has twice, and, but for `intersect`, where the
+    systems didn't answer the same questions.
+    """
+    keys = _keys(systems)
+    for label, own in keys.items():
+        _check_once(label, systems[label], own)
+    shared = next(iter(keys.values()))
+    for own in keys.values():
+        shared = np.intersect1d(shared, own)
+    reasons = [*unlike, *_others(keys)]
+    if reasons and not intersect:
+        hint = "--intersect compares on the questions that they share" if len(shared) else "they share no question"
+        raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
+    if not len(shared):
+        raise UsageError(f"not comparable: {'; '.join(reasons)}; they share no question")
+    rows = {label: _ordered(systems[label], own, shared) for label, own in keys.items()}
+    return rows, [f"NOT THE SAME RUN OF QUESTIONS: {'; '.join(reasons)}; {_only(shared, rows)}"] if reasons else []
+
+
+def _keys(systems: Mapping[str, pd.DataFrame]) -> dict[str, Keys]:
+    """A number for each question and trial, the same in every system and whatever the order of rows."""
+    import pandas as pd
+
+    trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
+    codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]), sort=True)[0]
+    parts = np.split(codes.astype(np.int64), np.cumsum([len(rows) for rows in systems.values()])[:-1])
+    return {
+        label: part * trials + rows["trial"].to_numpy(dtype=np.int64)
+        for (label, rows), part in zip(systems.items(), parts, strict=True)
+    }
+
+
+def _check_once(label: str, rows: pd.DataFrame, keys: Keys) -> None:
+    order = np.argsort(keys, kind="stable")
+    again = np.flatnonzero(np.diff(keys[order]) == 0)
+    if len(again):
+        row = rows.iloc[order[again[0]]]
+        where = f"question {row['example_id']!r}, trial {row['trial']}"
+        raise UsageError(f"{label!r} has {where} more than once in the run {row['run_id']!r}; was it given twice?")
+
+
+def _others(keys: Mapping[str, Keys]) -> list[str]:
+    """How each system's questions differ from those of the first."""
+    (first, reference), *rest = keys.items()
+    reasons = []
+    for label, own in rest:
+        missing, more = len(np.setdiff1d(reference, own)), len(np.setdiff1d(own, reference))
+        if missing or more:
+            reasons.append(f"{label!r} lacks {missing} of the {len(reference)} rows of {first!r} and has {more} others")
+    return reasons
+
+
+def _ordered(rows: pd.DataFrame, keys: Keys, shared: Keys) -> pd.DataFrame:
+    light = rows.drop(columns=_TEXTS, errors="ignore")
+    order: NDArray[Any] = np.argsort(keys, kind="stable")
+    return light.iloc[order[np.isin(keys[order], shared, assume_unique=True)]]
+
+
+def _only(shared: Keys, rows: Mapping[str, pd.DataFrame]) -> str:
+    questions = next(iter(rows.values()))["example_id"].nunique()
+    trials = f" ({len(shared)} rows with their trials)" if len(shared) != questions else ""
+    return f"all below is of the {questions} questions that all share{trials}"

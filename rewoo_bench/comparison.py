@@ -1,0 +1,199 @@
+"""Rows of questions.parquet -> what each architecture costs and buys, and how two of them differ.
+
+    comparison = rewoo_bench.compare(rewoo_bench.load("results/local/my-rewoo", "results/local/my-react"))
+    comparison.systems[0].summary.total_tokens      # means of the one part
+    comparison.pairs[0]["total_tokens"].interval    # mean(b) / mean(a), 95%
+    print(comparison)                               # both as tables
+    comparison.to_frame()                           # both as one table of pandas, a row a figure
+
+Differences are b - a and ratios b / a, where a is the baseline; pairs are of the same question and
+trial, and the trials of a question are one observation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.alignment import aligned
+from rewoo_bench.comparability import differences, unlike
+from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.pairs import Figure, Pair, paired
+from rewoo_bench.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = ("run_id", "architecture", "dataset", "model")
+QUESTION = ("example_id", "trial")
+# Means of the one part beside those of a summary; a file of an older version may lack one.
+MEANS = ("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An architecture with a model, in a run, on a data set; `label` names what differs from the others."""
+
+    label: str
+    run_id: str
+    questions: int
+    summary: Summary
+    means: Mapping[str, float | None]
+
+    @property
+    def oracle(self) -> bool:
+        """Whether its accuracy is made and means nothing."""
+        return self.summary.model.split("?")[0] == "oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The systems, and pairs of them. `warnings` have to be read with every figure."""
+
+    systems: tuple[System, ...]
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> int:
+        """How many p values there are: the family that Holm's adjustment is for."""
+        return sum(len(pair.figures) for pair in self.pairs)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …"""
+        from rewoo_bench.comparison_data import frame
+
+        return frame(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; what isn't known is None."""
+        from rewoo_bench.comparison_data import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from rewoo_bench.comparison_render import render
+
+        return render(self, "terminal")
+
+
+def compare(
+    rows: pd.DataFrame,
+    *,
+    manifests: Mapping[str, Mapping[str, Any]] | None = None,
+    baseline: str | None = None,
+    all_pairs: bool = False,
+    intersect: bool = False,
+) -> Comparison:
+    """Compares every system with the `baseline` (the first one), or each with each.
+
+    `manifests` are run.json by run id, where there are any: `rewoo_bench.results.manifests(*runs)`.
+    Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
+    compared on those they share, with a warning.
+    """
+    _check_columns(rows)
+    by_key = rows.groupby(list(KEYS), sort=False, observed=True)
+    groups = [(tuple(map(str, key)), group) for key, group in by_key]
+    short = _short_runs([key[0] for key, _ in groups])
+    labelled = dict(zip(_labels([key for key, _ in groups], short), groups, strict=True))
+    told = {short[run]: manifest for run, manifest in (manifests or {}).items() if run in short}
+    systems: list[System] = []
+    pairs: list[Pair] = []
+    warnings: list[str] = []
+    for dataset, labels in _blocks(labelled, intersect).items():
+        runs = {short[labelled[label][0][0]] for label in labels}
+        reasons = unlike({run: manifest for run, manifest in told.items() if run in runs})
+        same, said = aligned({label: labelled[label][1] for label in labels}, reasons, intersect=intersect)
+        block = [_system(label, labelled[label][0], same[label]) for label in labels]
+        oracles = {system.label for system in block if system.oracle}
+        for a, b in _chosen(labels, baseline, all_pairs):
+            pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
+        systems += block
+        warnings += said
+    notes = [f"run {name}: {run}" for run, name in short.items() if run != name and len(short) > 1]
+    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(told)))
+
+
+def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """The pairs with Holm's p values: all tests of a comparison are one family."""
+    from rewoo_bench.stats import holm
+
+    found = iter(holm([figure.p for pair in pairs for figure in pair.figures]))
+
+    def settle(figure: Figure) -> Figure:
+        return replace(figure, p_holm=next(found))
+
+    return tuple(replace(pair, figures=tuple(map(settle, pair.figures))) for pair in pairs)
+
+
+def _check_columns(rows: pd.DataFrame) -> None:
+    missing = [name for name in (*KEYS, *QUESTION, "exact_match", "total_tokens") if name not in rows.columns]
+    if missing:
+        raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
+    if not len(rows):
+        raise DataError("no rows to compare")
+
+
+def _labels(keys: Sequence[tuple[str, ...]], runs: Mapping[str, str]) -> list[str]:
+    """Names of systems: the architecture, and the model and the run where the others differ in them."""
+    models = len({key[3] for key in keys}) > 1
+    labels = [f"{key[1]}, {key[3]}" if models else str(key[1]) for key in keys]
+    alike = Counter(labels)
+    return [
+        f"{label}, run {runs[key[0]]}" if alike[label] > 1 else label for label, key in zip(labels, keys, strict=True)
+    ]
+
+
+def _short_runs(runs: Sequence[str]) -> dict[str, str]:
+    """The last part of each run's id where that tells them apart, else the id."""
+    short = {run: run.rpartition("-")[2] for run in runs}
+    return short if len(set(short.values())) == len(short) else {run: run for run in runs}
+
+
+def _blocks(labelled: Mapping[str, Any], intersect: bool) -> dict[str, list[str]]:
+    """Labels of the systems of each data set; one block where shared questions are asked for."""
+    blocks: dict[str, list[str]] = {}
+    for label, (key, _) in labelled.items():
+        blocks.setdefault(str(key[2]), []).append(label)
+    if intersect:
+        return {" + ".join(blocks): list(labelled)}
+    alone = [(labels[0], dataset) for dataset, labels in blocks.items() if len(labels) == 1]
+    if alone and len(blocks) > 1:
+        label, dataset = alone[0]
+        others = ", ".join(repr(name) for name in blocks if name != dataset)
+        raise UsageError(f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}")
+    return blocks
+
+
+def _system(label: str, key: tuple[str, ...], rows: pd.DataFrame) -> System:
+    (summary,) = summarise(rows)
+    means = {name: _mean(rows, name) for name in MEANS}
+    return System(label, str(key[0]), rows["example_id"].nunique(), summary, means)
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float | None:
+    known = rows[column].dropna() if column in rows.columns else ()
+    return float(known.mean()) if len(known) and len(known) == len(rows) else None  # type: ignore[union-attr]
+
+
+def _chosen(labels: Sequence[str], baseline: str | None, all_pairs: bool) -> Iterator[tuple[str, str]]:
+    if all_pairs:
+        yield from combinations(labels, 2)
+        return
+    first = labels[0] if baseline is None else _named(baseline, labels)
+    yield from ((first, label) for label in labels if label != first)
+
+
+def _named(baseline: str, labels: Sequence[str]) -> str:
+    found = [label for label in labels if label == baseline] or [
+        label for label in labels if label.split(", ")[0] == baseline
+    ]
+    if not found:
+        raise UsageError(unknown("baseline", baseline, labels))
+    if len(found) > 1:
+        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, found))}; give one of them")
+    return found[0]

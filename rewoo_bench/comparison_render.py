@@ -1,0 +1,232 @@
+"""A comparison as text: for a terminal, as Markdown, as LaTeX, as CSV (a row a figure) and as JSON.
+
+print(render(comparison, "markdown"))
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from rewoo_bench.comparison import Comparison, System
+from rewoo_bench.comparison_data import as_dict, frame
+from rewoo_bench.pairs import Figure, Pair
+from rewoo_bench.stats import Interval
+from rewoo_bench.summary import Estimate, aligned
+
+Format = Literal["terminal", "markdown", "csv", "latex", "json"]
+T = TypeVar("T")
+FORMATS: tuple[Format, ...] = get_args(Format)
+ORACLE = "accuracy is that of an oracle and means nothing"
+MARK = "*"
+_NAMES = {
+    "total_tokens": "total tokens",
+    "input_tokens": "input tokens",
+    "cost_usd": "cost",
+    "latency_s": "latency",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title and cells; the first row is the header."""
+
+    title: str
+    cells: list[list[str]]
+
+
+def render(comparison: Comparison, form: Format) -> str:
+    """The whole comparison in one of `FORMATS`, without a newline at its end."""
+    if form == "json":
+        return json.dumps(as_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False)
+    if form == "csv":
+        text: str = frame(comparison).to_csv(index=False, lineterminator="\n")
+        return text.removesuffix("\n")
+    write, line = _WRITERS[form]
+    parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
+    parts += [write(table) for table in tables(comparison)]
+    parts += ["\n".join(line(note) for note in notes(comparison)).removesuffix("\n>")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def tables(comparison: Comparison) -> Iterator[Table]:
+    """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
+    for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
+        systems = [system for system in comparison.systems if system.summary.dataset == dataset]
+        yield Table(f"{dataset}: means per question [95% interval]", _rows(_SYSTEM, systems))
+        yield Table(f"{dataset}: tokens per question", _rows(_TOKENS, systems))
+    for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
+        pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
+        yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_ACCURACY, pairs))
+        amounts = [(pair, figure) for pair in pairs for figure in pair.figures if figure.kind == "ratio"]
+        if amounts:
+            yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What has to be known to read the tables."""
+    said = list(comparison.notes)
+    if any(system.oracle for system in comparison.systems):
+        said.insert(0, f"{MARK} {ORACLE}")
+    if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
+        said.append("tokens are estimated, in part or all, where the provider gave no usage")
+    if comparison.pairs:
+        said.append(
+            f"p: exact McNemar for EM, Wilcoxon's signed ranks for the others; Holm: for all {comparison.tests} tests "
+            "of this comparison. Detectable: the smallest EM difference that so many questions show 4 times in 5."
+        )
+    return said
+
+
+def _rows(columns: Sequence[tuple[str, Callable[[T], str]]], items: Sequence[T]) -> list[list[str]]:
+    return [[name for name, _ in columns], *([show(item) for _, show in columns] for item in items)]
+
+
+def _share(value: Estimate, oracle: bool) -> str:
+    if value.mean is None:
+        return "-"
+    bounds = "" if value.low is None or value.high is None else f" [{value.low:.3f}, {value.high:.3f}]"
+    return f"{value.mean:.3f}{bounds}{MARK if oracle else ''}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _decimals(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _cost(system: System) -> str:
+    cost = system.summary.cost_usd
+    return "unknown" if cost is None else f"{1000 * cost:.3f}"
+
+
+def _interval(value: Interval, form: str) -> str:
+    shown = "-" if math.isnan(value.estimate) else format(value.estimate, form)
+    return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]"
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _of(measure: str, show: Callable[[Figure], str]) -> Callable[[Pair], str]:
+    """A cell of one measure of a pair, where it was compared."""
+
+    def cell(pair: Pair) -> str:
+        found = [figure for figure in pair.figures if figure.measure == measure]
+        return show(found[0]) if found else "-"
+
+    return cell
+
+
+def _difference(measure: str) -> Callable[[Pair], str]:
+    shown = _of(measure, lambda figure: _interval(figure.interval, "+.3f"))
+    return lambda pair: shown(pair) + (MARK if pair.oracle else "")
+
+
+def _discordant(figure: Figure) -> str:
+    return f"{figure.discordant.only_a} / {figure.discordant.only_b}" if figure.discordant else "-"
+
+
+def _detectable(figure: Figure) -> str:
+    value = figure.detectable
+    return "-" if value is None or math.isinf(value) else f"{value:.3f}"
+
+
+_SYSTEM: tuple[tuple[str, Callable[[System], str]], ...] = (
+    ("system", lambda s: s.label),
+    ("n", lambda s: f"{s.questions:,}"),
+    ("EM", lambda s: _share(s.summary.exact_match, s.oracle)),
+    ("F1", lambda s: _share(s.summary.f1, s.oracle)),
+    ("LLM calls", lambda s: _decimals(s.summary.llm_calls)),
+    ("steps", lambda s: _decimals(s.means["steps"])),
+    ("$ / 1000", _cost),
+    ("p50 s", lambda s: _decimals(s.summary.latency_p50_s)),
+    ("p95 s", lambda s: _decimals(s.summary.latency_p95_s)),
+    ("answered / failed / total", lambda s: f"{s.summary.answered} / {s.summary.failed} / {s.summary.total}"),
+)
+
+_TOKENS: tuple[tuple[str, Callable[[System], str]], ...] = (
+    ("system", lambda s: s.label),
+    ("input", lambda s: _count(s.summary.input_tokens)),
+    ("cached", lambda s: _count(s.summary.cached_input_tokens)),
+    ("output", lambda s: _count(s.summary.output_tokens)),
+    ("total", lambda s: _count(s.summary.total_tokens)),
+    ("planner", lambda s: _count(s.means["planner_tokens"])),
+    ("solver", lambda s: _count(s.means["solver_tokens"])),
+    ("LLM tool", lambda s: _count(s.means["tool_llm_tokens"])),
+    ("agent", lambda s: _count(s.means["agent_tokens"])),
+    ("billed", lambda s: _count(s.means["billed_tokens"])),
+)
+
+_ACCURACY: tuple[tuple[str, Callable[[Pair], str]], ...] = (
+    ("difference", lambda p: f"{p.b} - {p.a}"),
+    ("n", lambda p: f"{p.questions:,}"),
+    ("left out", lambda p: f"{p.left_out:,}"),
+    ("EM", _difference("exact_match")),
+    ("only second / only first", _of("exact_match", _discordant)),
+    ("p", _of("exact_match", lambda f: _p(f.p))),
+    ("Holm", _of("exact_match", lambda f: _p(f.p_holm))),
+    ("detectable", _of("exact_match", _detectable)),
+    ("F1", _difference("f1")),
+    ("p", _of("f1", lambda f: _p(f.p))),
+    ("Holm", _of("f1", lambda f: _p(f.p_holm))),
+)
+
+_AMOUNT: tuple[tuple[str, Callable[[tuple[Pair, Figure]], str]], ...] = (
+    ("ratio", lambda each: f"{each[0].b} / {each[0].a}"),
+    ("of", lambda each: _NAMES[each[1].measure]),
+    ("n", lambda each: f"{each[1].interval.n:,}"),
+    ("of means", lambda each: _interval(each[1].interval, ".3f")),
+    ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
+    ("p", lambda each: _p(each[1].p)),
+    ("Holm", lambda each: _p(each[1].p_holm)),
+)
+
+
+def _plain(table: Table) -> str:
+    return "\n".join([table.title, "", *aligned(table.cells)])
+
+
+def _markdown(table: Table) -> str:
+    header, *rows = [[cell.replace("|", "\\|").replace(MARK, f"\\{MARK}") for cell in row] for row in table.cells]
+    sides = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join([f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in (header, sides, *rows))])
+
+
+def _latex(table: Table) -> str:
+    header, *rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.cells]
+    body = [r"\toprule", header, r"\midrule", *rows, r"\bottomrule"]
+    columns = f"l{'r' * (len(table.cells[0]) - 1)}"
+    return "\n".join([f"% {table.title}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
+
+
+_LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"
+}  # fmt: skip
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in text))
+
+
+def _quoted(text: str) -> str:
+    return f"> {text.replace(MARK, f'{chr(92)}{MARK}')}\n>"
+
+
+def _paragraph(text: str) -> str:
+    return rf"\noindent {_escaped(text)}\par"
+
+
+# How a table is written, and a line of text beside it.
+_WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
+    "terminal": (_plain, str),
+    "markdown": (_markdown, _quoted),
+    "latex": (_latex, _paragraph),
+}

@@ -1,0 +1,78 @@
+"""The token model of Xu et al. 2023 (arXiv 2305.18323, section 2.2) beside what was measured.
+
+    ReAct   k |Q| + k |C| + k |S| + sum over j < k of (k - j) (|T_j| + |A_j| + |O_j|)     grows with k squared
+    ReWOO   2 |Q| + 2 |C| + |S| + sum over j of (|P_j| + |E_j|)                           grows with k
+
+Input tokens of one question in k steps: question Q, context C, exemplars S, and of each step thought T,
+action A and observation O, or plan P and evidence E. Every term is measured on the question's own
+prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned tokenizer throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
+_QUESTION = ["architecture", "example_id", "trial"]
+
+
+def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
+    """A row for each question whose calls one of the two formulas is about; `calls` is calls.parquet.
+
+    `k` counts model calls of ReAct, steps of a ReWOO plan are not in it. `formula` is what the formula
+    says; `prompts` is what those prompts held; `beyond` is what it doesn't know of: the solver's own
+    exemplars, a question that is put twice, new plans, and an LLM tool's prompts. `prompts` + LLM
+    tool = all input of the question.
+    """
+    import pandas as pd
+
+    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
+    ordered = asked.sort_values("call_index")
+    rows = [
+        {**dict(zip(_QUESTION, key, strict=True)), **row}
+        for key, group in ordered.groupby(_QUESTION, sort=False, observed=True)
+        for row in _question(group)
+    ]
+    columns = [*_QUESTION, "law", "k", "formula", "beyond", "prompts", "tool_prompts"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _question(calls: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What one question took, where a formula covers its architecture."""
+    roles = set(calls["role"])
+    if roles == {"agent"} and calls["place"].str.startswith(("turn", "partial")).all():
+        yield _react(calls)
+    elif "solver" in roles and roles <= {"planner", "solver", "tool"}:
+        yield _rewoo(calls)
+
+
+def _react(calls: pd.DataFrame) -> dict[str, Any]:
+    parts = calls[PARTS].to_numpy(dtype=int)
+    k = len(parts)
+    context, exemplars, question = (int(size) for size in parts[0, :3])
+    trace = parts[:, 3] + parts[:, 4]
+    steps = [int(size) for size in trace[1:] - trace[:-1]]  # T + A + O of steps 1 to k - 1
+    formula = k * (question + context + exemplars) + sum((k - j) * size for j, size in enumerate(steps, start=1))
+    prompts = int(parts.sum())
+    return {
+        "law": "ReAct", "k": k, "formula": formula, "beyond": prompts - formula, "prompts": prompts, "tool_prompts": 0,
+    }  # fmt: skip
+
+
+def _rewoo(calls: pd.DataFrame) -> dict[str, Any]:
+    by_role = {role: group[PARTS].astype(int) for role, group in calls.groupby("role", observed=True)}
+    planner, solver = by_role["planner"].iloc[0], by_role["solver"].iloc[-1]
+    formula = (
+        2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
+        + planner["exemplar_tokens"] + solver["found_tokens"]
+    )  # fmt: skip
+    prompts = sum(int(by_role[role].to_numpy().sum()) for role in ("planner", "solver"))
+    tool = int(by_role["tool"].to_numpy().sum()) if "tool" in by_role else 0
+    return {
+        "law": "ReWOO", "k": 2, "formula": int(formula), "beyond": prompts - int(formula), "prompts": prompts,
+        "tool_prompts": tool,
+    }  # fmt: skip

@@ -1,0 +1,130 @@
+"""Two systems on the same questions: differences of accuracy, ratios of what it cost.
+
+    paired("hotpotqa", ("rewoo", rows), ("react", rows), oracle=False)["total_tokens"].interval.estimate
+
+The rows of both are of the same questions and trials, in the same order. Where the infrastructure
+failed either of a pair it is left out of exact match and F1, and of nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.stats import (
+    Interval,
+    McNemar,
+    difference_of_means,
+    difference_of_proportions,
+    effective_pairs,
+    geometric_mean_ratio,
+    mcnemar_exact,
+    minimum_detectable_difference,
+    ratio_of_means,
+    wilcoxon,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measure of a pair: b - a or mean(b) / mean(a), and the p of no difference."""
+
+    measure: str
+    kind: Literal["difference", "ratio"]
+    interval: Interval
+    p: float
+    """Exact McNemar for exact match, Wilcoxon's signed ranks for the others."""
+    p_holm: float
+    """Adjusted for all tests of the comparison."""
+    discordant: McNemar | None = None
+    detectable: float | None = None
+    """The smallest difference that so many questions show 4 times in 5."""
+    geometric: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """System b against system a."""
+
+    dataset: str
+    a: str
+    b: str
+    questions: int
+    rows: int
+    """Pairs: questions times trials."""
+    left_out: int
+    """Pairs without exact match and F1, because the infrastructure failed one of the two."""
+    oracle: bool
+    """Whether the accuracy of either means nothing."""
+    figures: tuple[Figure, ...]
+
+    def __getitem__(self, measure: str) -> Figure:
+        for figure in self.figures:
+            if figure.measure == measure:
+                return figure
+        raise KeyError(measure)
+
+
+def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame], *, oracle: bool) -> Pair:
+    """All figures of a pair of systems; an amount that isn't known of both is not among them."""
+    (first, rows_a), (second, rows_b) = a, b
+    questions = np.unique(rows_a["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
+    count = int(questions.max()) + 1
+    clusters = questions if count < len(rows_a) else None
+    left_out = int(np.isnan(column(rows_a, "exact_match") + column(rows_b, "exact_match")).sum())
+    figures = (
+        _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
+        _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
+    )
+    amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in AMOUNTS)
+    known = tuple(figure for figure in (*figures, *amounts) if figure is not None)
+    return Pair(dataset, first, second, count, len(rows_a), left_out, oracle, known)
+
+
+def column(rows: pd.DataFrame, name: str) -> Floats:
+    """A column as numbers, NaN where there is none."""
+    found: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return found
+
+
+def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
+    """The pairs that both have."""
+    there = ~np.isnan(a + b)
+    return a[there], b[there], None if clusters is None else clusters[there]
+
+
+def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+    if not len(a):
+        return None
+    interval = difference_of_proportions(a, b, clusters=clusters)
+    test = mcnemar_exact(a, b, clusters)
+    share = (test.only_a + test.only_b) / len(a)
+    detectable = minimum_detectable_difference(share, effective_pairs(a, b, clusters))
+    return Figure("exact_match", "difference", interval, test.p, test.p, test, detectable)
+
+
+def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+    if not len(a):
+        return None
+    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, clusters=clusters)
+    return Figure("f1", "difference", replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)), p, p)
+
+
+def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+    """A ratio; None where nothing of it is known. Of cost all has to be: prices known of some would mislead."""
+    complete = not np.isnan(a + b).any()
+    a, b, clusters = _both(a, b, clusters)
+    if not len(a) or not a.any() or (name == "cost_usd" and not complete):
+        return None
+    p = wilcoxon(a, b, clusters)
+    geometric = geometric_mean_ratio(a, b, clusters)
+    return Figure(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)

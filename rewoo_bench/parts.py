@@ -1,0 +1,88 @@
+"""What a prompt is made of, so that a table can say where the tokens go.
+
+    Parts(context=122, exemplars=803, question=19, written=64, found=310)
+
+Counted with the pinned tokenizer of tokens.py, whatever the model is; the five add up to the whole
+prompt. In the terms of Xu et al. 2023, section 2.2: context is |C|, exemplars are |S|, the question is
+|Q|, what the model wrote are thoughts and actions |T| + |A|, what was found are observations |O|; a
+solver's prompt has the plan |P| and the evidence |E| together under what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import BaseModel
+
+from rewoo_bench.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_call, count_tokens
+from rewoo_bench.types import Message, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Tokens of a prompt by what they are for."""
+
+    context: int = 0
+    """Instructions, the tools' descriptions, and what a chat form adds."""
+    exemplars: int = 0
+    question: int = 0
+    written: int = 0
+    """What the model itself wrote in earlier turns: thoughts, actions, drafts of plans."""
+    found: int = 0
+    """What else came after the question: observations, evidence and the plan it stands in, complaints."""
+
+
+def parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> Parts:
+    """The parts of a prompt. One that doesn't put the question, such as an LLM tool's, has no exemplars."""
+    sizes = [count_message(message) for message in messages]
+    system = sum(size for message, size in zip(messages, sizes, strict=True) if message.role == "system")
+    context = TOKENS_BEFORE_ANSWER + system + sum(map(count_tool, tools))
+    put = [i for i, m in enumerate(messages) if question and m.role == "user" and question in m.content]
+    if not put:
+        return Parts(context=context, found=sum(sizes) - system)
+    start = put[0]
+    beside = _beside(messages[start].content, question)
+    before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
+    after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
+    return Parts(
+        context=context,
+        exemplars=before,
+        question=sizes[start] - beside,
+        written=sum(size for message, size in after if message.role == "assistant"),
+        found=beside + sum(size for message, size in after if message.role in ("user", "tool")),
+    )
+
+
+def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
+    """Tokens of a prompt, and of the tools that go with it as a provider's API takes them."""
+    return TOKENS_BEFORE_ANSWER + sum(map(count_message, messages)) + sum(map(count_tool, tools))
+
+
+def count_message(message: Message) -> int:
+    """Tokens of a message, with what a chat form adds to it."""
+    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
+    return TOKENS_PER_MESSAGE + _count_known(message.content) + calls
+
+
+def count_tool(tool: Tool) -> int:
+    """Tokens of a tool as a provider's API takes it: name, description, and schema of the arguments."""
+    return _count_schema(tool.name, tool.description, tool.arguments)
+
+
+@lru_cache(maxsize=4096)
+def _count_known(text: str) -> int:
+    """Prompts share most of their texts."""
+    return count_tokens(text)
+
+
+@lru_cache(maxsize=256)
+def _count_schema(name: str, description: str, arguments: type[BaseModel]) -> int:
+    return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
+
+
+def _beside(content: str, question: str) -> int:
+    """Tokens of what stands in the same message as the question: the solver's plan and evidence."""
+    rest = content.replace(question, "").strip().removeprefix("Question:").removesuffix("Question:").strip()
+    return count_tokens(rest)

@@ -1,0 +1,193 @@
+"""The study in results/oracle: what each architecture costs when nobody makes a mistake.
+
+    python scripts/study_oracle.py --hotpotqa dev_distractor_sample.json
+
+Runs the oracle over the given HotpotQA questions and over the generated chains, and writes the tables
+(CSV, and all of them as Markdown) into results/oracle. No model is asked; it takes some minutes, and
+gives the same files on every machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pandas as pd
+
+from rewoo_bench import load
+from rewoo_bench.bundled import bundled_folder, bundled_names
+from rewoo_bench.cost_law import cost_law
+from rewoo_bench.options import RunOptions
+from rewoo_bench.run import run
+from rewoo_bench.stats import ratio_of_means
+
+RESULTS = Path(__file__).parents[1] / "results" / "oracle"
+AGENTS = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute")
+CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
+
+
+class Study:
+    """The runs of the study, each done once, and the tables made of them."""
+
+    def __init__(self, hotpotqa: Path, questions: int | None, work: Path) -> None:
+        self.hotpotqa = str(hotpotqa)
+        self.questions = questions
+        self._work = work
+        self._count = 0
+
+    def run(self, *architectures: str, dataset: str | None = None, **options: Any) -> Path:
+        """The folder of a run with the oracle."""
+        self._count += 1
+        folder = self._work / f"run{self._count}"
+        wanted = {"model": "oracle", "limit": self.questions, "progress": False, **options}
+        anyio.run(run, RunOptions(architectures, dataset=dataset or self.hotpotqa, out=folder, **wanted))
+        return folder
+
+    def variant(self, name: str, **changes: Any) -> str:
+        """A copy of a bundled architecture with other keys in its architecture.toml."""
+        self._count += 1
+        home = self._work / f"variant{self._count}"
+        shutil.copytree(bundled_folder("architectures"), home)
+        path = home / name / "architecture.toml"
+        text = path.read_text(encoding="utf-8")
+        for key, value in changes.items():
+            lines = [line for line in text.splitlines() if not line.startswith(f"{key} =")]
+            at = lines.index("[settings]") + 1 if key != "max_exemplars" else 0
+            text = "\n".join([*lines[:at], f"{key} = {value}", *lines[at:]])
+        path.write_text(text, encoding="utf-8")
+        return str(home / name)
+
+
+def totals(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means a question of each architecture, in the order of the run."""
+    columns = ["llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"]
+    means = rows.groupby("architecture", sort=False, observed=True)[columns].mean().astype(float).round(1)
+    means.insert(0, "questions", rows.groupby("architecture", sort=False, observed=True).size())
+    return means.reset_index()
+
+
+def ratio(rows: pd.DataFrame, dear: str, cheap: str) -> str:
+    """How many times the tokens of the one the other takes, with its 95% interval."""
+    wide = rows.pivot_table(index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True)
+    pairs = wide[[cheap, dear]].astype(float)
+    found = ratio_of_means(pairs[cheap], pairs[dear])
+    return f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The architectures on HotpotQA, and the paper's formulas on the same prompts."""
+    folder = study.run(*bundled_names("architectures", "architecture.toml"))
+    rows = load(folder)
+    table = totals(rows).sort_values("total_tokens", ignore_index=True)
+    table["times rewoo"] = ["1" if name == "rewoo" else ratio(rows, name, "rewoo") for name in table["architecture"]]
+    yield "hotpotqa", table
+    law = cost_law(pd.read_parquet(folder / "calls.parquet")).groupby(["architecture", "law"], sort=False)
+    means = law[["formula", "beyond", "prompts", "tool_prompts"]].mean().round(1).reset_index()
+    means.insert(2, "questions", law.size().to_numpy())
+    means["formula / prompts"] = (means["formula"] / means["prompts"]).round(3)
+    yield "formulas", means
+
+
+def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tokens against look-ups, and what happens where no plan can foresee them."""
+    rows = load(study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32))
+    rows["hops"] = rows["question_type"].astype(str).str.extract(r"chain-(\d+)x")[0].astype(int)
+    tokens = rows.pivot_table(index="hops", columns="architecture", values="total_tokens", observed=True)
+    yield "hops", _tokens_by(tokens.astype(float))
+    rows = load(study.run(*AGENTS, dataset="chain?hops=2&width=1..8", limit=80, max_steps=64))
+    rows["width"] = rows["question_type"].astype(str).str.extract(r"x(\d+)")[0].astype(int)
+    tokens = rows.pivot_table(index="width", columns="architecture", values="total_tokens", observed=True)
+    yield "width", _tokens_by(tokens.astype(float))
+    rows = load(study.run(*AGENTS, dataset="chain?hops=5&branching=4", limit=100, max_steps=32))
+    table = totals(rows)
+    right = rows.groupby("architecture", sort=False, observed=True)["exact_match"].sum()
+    table.insert(2, "reached the answer", [int(right[name]) for name in table["architecture"]])
+    yield "branching", table
+
+
+def _tokens_by(tokens: pd.DataFrame) -> pd.DataFrame:
+    table = tokens[list(AGENTS)].round(0).astype(int)
+    table["react / rewoo"] = (tokens["react"] / tokens["rewoo"]).round(2)
+    table["react-native / rewoo"] = (tokens["react-native"] / tokens["rewoo"]).round(2)
+    return table.reset_index()
+
+
+def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tools that bring nothing, for so much of the calls."""
+    parts = []
+    for rate in (0.0, 0.25, 0.5, 1.0):
+        rows = load(study.run("rewoo", "react", "react-native", "rewoo-react", tool_failure_rate=rate))
+        table = totals(rows)[["architecture", "llm_calls", "tool_calls", "total_tokens"]]
+        table.insert(0, "failure rate", rate)
+        parts.append(table)
+    yield "failure", pd.concat(parts, ignore_index=True)
+
+
+def ablation_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Where the ratio comes from: one thing changed at a time, ReAct against ReWOO."""
+    rows = []
+    for shots in (0, 1, 2, 6):
+        names = [study.variant(name, max_exemplars=shots) for name in ("rewoo", "react")]
+        rows.append((f"{shots} exemplars", load(study.run(*names)), "react"))
+    for budget in (25, 50, 100, 400):
+        names = [
+            study.variant("rewoo", slot_tokens=budget), study.variant("react", observation_tokens=budget)
+        ]  # fmt: skip
+        rows.append((f"{budget} tokens of each observation", load(study.run(*names)), "react"))
+    rows.append(("native calls, side by side", load(study.run("rewoo", "react-native")), "react-native"))
+    alone = load(study.run("rewoo", "react-native", model="oracle?parallel=0"))
+    rows.append(("native calls, one a turn", alone, "react-native"))
+    yield "ablation", pd.DataFrame(_ablated(rows))
+
+
+def _ablated(variants: Iterable[tuple[str, pd.DataFrame, str]]) -> Iterator[dict[str, Any]]:
+    for name, rows, agent in variants:
+        tokens = rows.groupby("architecture", observed=True)["total_tokens"].mean().astype(float)
+        priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
+        yield {
+            "variant": name,
+            "against": agent,
+            "tokens": round(tokens[agent], 1),
+            "rewoo": round(tokens["rewoo"], 1),
+            "ratio [95% CI]": ratio(rows, agent, "rewoo"),
+            "ratio, cached input at a tenth": ratio(priced, agent, "rewoo"),
+        }
+
+
+def markdown(table: pd.DataFrame) -> str:
+    lines = [list(map(str, table.columns)), ["---", *["---:"] * (table.shape[1] - 1)]]
+    lines += [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hotpotqa", type=Path, required=True, help="HotpotQA questions in the official form")
+    parser.add_argument("--questions", type=int, help="so many of them; all by default")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    shown = []
+    with tempfile.TemporaryDirectory() as work:
+        study = Study(options.hotpotqa, options.questions, Path(work))
+        for part in (main_table, chain_tables, failure_table, ablation_table):
+            for name, table in part(study):
+                table.to_csv(options.out / f"{name}.csv", index=False)
+                shown.append(f"## {name}\n\n{markdown(table)}\n")
+                print(f"{name}\n{table.to_string(index=False)}\n", flush=True)
+    (options.out / "tables.md").write_text("\n".join(shown), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

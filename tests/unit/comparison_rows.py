@@ -1,0 +1,70 @@
+"""A small fixed comparison, and its golden outputs.
+
+python tests/unit/comparison_rows.py     # writes tests/golden/compare anew
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from rewoo_bench.comparison import Comparison, compare
+from rewoo_bench.comparison_render import Format, render
+from rewoo_bench.rows import QUESTIONS
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
+ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}
+FAILED = {"exact_match": None, "f1": None, "stop_reason": "error", "error": "down", "prediction": None}
+
+
+def system(
+    architecture: str = "rewoo",
+    matches: str = "110100",
+    tokens: int = 1000,
+    *,
+    ids: range | None = None,
+    trial: int = 0,
+    **values: Any,
+) -> list[dict[str, Any]]:
+    """Rows of one system: a question for each of `matches`, right (1), wrong (0) or failed (-)."""
+    rows = []
+    for i, match in zip(ids or range(len(matches)), matches, strict=True):
+        own = {
+            "run_id": "20261122-093000-a-0001", "architecture": architecture, "dataset": "sample",
+            "model": "openai/small_1", "example_id": f"q{i}", "trial": trial, "answers": ["a"], "question": "?",
+            "exact_match": match == "1", "f1": 1.0 if match == "1" else 0.1 * (i % 3), "stop_reason": "answered",
+            "llm_calls": 2, "tool_calls": 3, "steps": 3, "input_tokens": tokens + 10 * i * i,
+            "cached_input_tokens": 20, "output_tokens": 50, "total_tokens": tokens + 50 + 10 * i * i,
+            "planner_tokens": tokens // 2, "solver_tokens": tokens // 2, "tool_llm_tokens": 0, "agent_tokens": 0,
+            "billed_tokens": tokens + 50 + 10 * i * i, "cost_usd": (tokens + i) * 1e-6, "usage_source": "provider",
+            "latency_s": tokens / 500 + i % 2, "working_s": 1.0,
+        }  # fmt: skip
+        rows.append({**own, **(FAILED if match == "-" else {}), **values})
+    return rows
+
+
+def frame(*systems: list[dict[str, Any]]) -> pd.DataFrame:
+    rows = [row for rows in systems for row in rows]
+    made: pd.DataFrame = pa.Table.from_pylist(rows, schema=QUESTIONS).to_pandas(types_mapper=pd.ArrowDtype)
+    return made
+
+
+def small() -> Comparison:
+    """Three architectures on six questions: one failed once, one has no prices, one is an oracle's."""
+    return compare(
+        frame(
+            system(),
+            system("react", "1000-0", 2600),
+            system("direct", "010000", 150, cost_usd=None, usage_source="estimated"),
+            system("rewoo", "111111", 900, model="oracle?depth=2", run_id="20261122-094000-b-0002"),
+        )
+    )
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for form, ending in ENDINGS.items():
+        (GOLDEN / f"small.{ending}").write_text(render(small(), form) + "\n", encoding="utf-8")

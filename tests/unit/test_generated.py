@@ -1,0 +1,124 @@
+"""A data set may be made by a class that dataset.toml names, with options in the data set's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_rows import own_set
+from pydantic import BaseModel, ConfigDict
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.errors import UsageError
+from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.types import Example
+
+
+class Counting(BaseModel):
+    """A generator of one's own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    step: int = 1
+    same_id: bool = False
+    last: int = 1000
+
+    def examples(self, seed: int) -> Iterator[Example]:
+        for number in range(1, self.last + 1):
+            name = "q" if self.same_id else f"q{self.step}-{seed}-{number}"
+            yield Example(name, f"What follows {number}?", (str(number + self.step),))
+
+
+def counting(tmp_path: Path, **changes: Any) -> str:
+    """A folder whose questions are made by `Counting`."""
+    folder = own_set(tmp_path, **{"questions": "", "generator": "test_generated:Counting", **changes})
+    with (folder / "dataset.toml").open("a") as file:
+        file.write("default_limit = 5\n")
+    return str(folder)
+
+
+def fault(dataset: str, **options: Any) -> str:
+    """What is wrong with the data set: one line."""
+    with pytest.raises(UsageError) as caught:
+        load_dataset_examples(dataset, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_class_of_ones_own_makes_the_questions(tmp_path: Path) -> None:
+    found = load_dataset_examples(f"{counting(tmp_path)}?step=3", seed=2)
+    assert [example.answers for example in found.examples] == [(str(number + 3),) for number in range(1, 6)]
+    assert (found.name, found.examples[0].id, found.scoring) == ("mine?step=3", "q3-2-1", "hotpotqa")
+    assert found.manifest["source"]["settings"] == {"step": 3, "same_id": False, "last": 1000}
+
+
+def test_a_generator_that_ends_gives_what_it_has(tmp_path: Path) -> None:
+    assert len(load_dataset_examples(f"{counting(tmp_path)}?last=3", limit=10).examples) == 3
+
+
+def test_a_generated_set_may_bring_a_corpus(tmp_path: Path) -> None:
+    folder = counting(tmp_path, corpus="passages.jsonl")
+    (Path(folder) / "passages.jsonl").write_text('{"title": "Lund", "text": "A town."}\n')
+    assert load_dataset_examples(folder).corpus == Path(folder) / "passages.jsonl"
+
+
+def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = (bundled_folder("datasets") / "README.md").read_text(encoding="utf-8").split("```python\n")[1]
+    (tmp_path / "shown_sums.py").write_text(shown.split("```")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    found = load_dataset_examples(f"{counting(tmp_path, generator='shown_sums:Sums')}?most=20", limit=50)
+    for example in found.examples:
+        a, b = map(int, re.findall(r"\d+", example.question))
+        assert example.answers == (str(a + b),)
+    assert found.examples[0].id == "sums-20-s0-1"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ("chain?hop=3", "data set 'chain': unknown key 'hop', did you mean 'hops'? available: branching, hops, width"),
+        ("chain?hops=13", "hops: expected a number from 1 to 12, or a range such as 1..12, got '13'"),
+        ("chain?hops=3..1", "hops: expected a number from 1 to 12, or a range such as 1..12, got '3..1'"),
+        ("chain?hops=two", "hops: expected a number from 1 to 12, or a range such as 1..12, got 'two'"),
+        ("chain?width=0..2", "width: expected a number from 1 to 8, or a range such as 1..8, got '0..2'"),
+        ("chain?width=", "width: expected a number from 1 to 8, or a range such as 1..8, got ''"),
+        ("chain?branching=2", "branching: expected fewer than the hops, hops=2, since the first hop is always told"),
+        ("chain?branching=1&hops=1..4", "branching: expected fewer than the hops, hops=1..4, since the first"),
+        ("chain?hops", "data set 'chain': 'hops' isn't a list of options, expected chain?key=value&…"),
+        ("chain?hops=2&hops=3", "data set 'chain': an option is given twice in 'hops=2&hops=3'"),
+        ("chain:big?hops=2", "data set 'chain' has no configurations, so 'big' can't be chosen"),
+        ("sample?hops=2", "data set 'sample' has no options, so 'hops=2' can't be given"),
+        ("chian?hops=2", "unknown data set 'chian', did you mean 'chain'?"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_named_with_what_would(dataset: str, message: str) -> None:
+    assert message in fault(dataset)
+
+
+def test_a_generated_set_has_one_split() -> None:
+    assert "data set 'chain': unknown split 'train'; available: generated" in fault("chain", split="train")
+
+
+@pytest.mark.parametrize(
+    ("generator", "options", "message"),
+    [
+        ("test_generated:Missing", "", "module 'test_generated' has no 'Missing'"),
+        ("test_generated:counting", "", "expected a pydantic model with examples(seed)"),
+        ("pydantic:BaseModel", "", "expected a pydantic model with examples(seed)"),
+        ("test_generated:Counting", "?last=0", "generator 'test_generated:Counting' made no questions"),
+        ("test_generated:Counting", "?same_id=true", "row 2: the id 'q' is already that of row 1"),
+        ("test_generated:Counting", "?stop=1", "unknown key 'stop', did you mean 'step'?"),
+    ],
+)
+def test_a_generator_that_can_not_be_used_is_named(tmp_path: Path, generator: str, options: str, message: str) -> None:
+    assert message in fault(counting(tmp_path, generator=generator) + options)
+
+
+def test_without_a_limit_of_its_own_a_generator_is_not_begun(tmp_path: Path) -> None:
+    folder = own_set(tmp_path, questions="", generator="test_generated:Counting")
+    assert "the key 'default_limit' is missing" in fault(str(folder))
+    assert len(load_dataset_examples(str(folder), limit=2).examples) == 2

@@ -1,0 +1,285 @@
+"""Intervals and tests: against scipy, published values, brute force, and simulated truth."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+from scipy import stats as scipy_stats
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.stats import (
+    Interval,
+    McNemar,
+    difference_of_means,
+    difference_of_proportions,
+    effective_pairs,
+    geometric_mean_ratio,
+    holm,
+    mcnemar_exact,
+    minimum_detectable_difference,
+    ratio_of_means,
+    wilcoxon,
+    wilson,
+)
+
+ROOT = Path(__file__).parents[2]
+DRAW = np.random.default_rng(7)
+TOKENS = np.exp(DRAW.normal(8, 0.6, 200)).round()
+FEWER = (TOKENS * 0.5 * np.exp(DRAW.normal(0, 0.3, 200))).round()
+
+
+def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[int], list[int]]:
+    a = [1] * both + [1] * only_a + [0] * only_b + [0] * neither
+    return a, [1] * both + [0] * only_a + [1] * only_b + [0] * neither
+
+
+def bounds(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+# Newcombe 1998, Statistics in Medicine 17, table I, method 3
+@pytest.mark.parametrize(("correct", "n", "low", "high"), [(81, 263, 0.2553, 0.3662), (0, 20, 0.0, 0.1611)])
+def test_a_share_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
+    assert bounds(wilson(correct, n)) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_difference_of_shares_has_tangos_interval() -> None:
+    # Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: airway reactivity, 1 / 1 / 7 / 12
+    b, a = pairs(1, 1, 7, 12)
+    found = difference_of_proportions(a, b)
+    assert (found.estimate, found.n) == (pytest.approx(-6 / 21), 21)
+    assert bounds(found) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+@pytest.mark.parametrize(("only_a", "only_b", "n"), [(3, 9, 40), (0, 1, 44), (0, 6, 50), (30, 10, 100)])
+def test_tangos_bounds_are_where_the_score_test_turns(only_a: int, only_b: int, n: int) -> None:
+    found = difference_of_proportions(*pairs(n - only_a - only_b, only_a, only_b, 0))
+    for bound in bounds(found):
+
+        def unlikely(share: float, bound: float = bound) -> float:  # the likelihood by itself, without Tango's formula
+            cells = np.array([share + bound, share, 1 - 2 * share - bound])
+            return -float(np.log(np.maximum(cells, 1e-300)) @ [only_b, only_a, n - only_a - only_b])
+
+        lowest, highest = max(0.0, -bound), (1 - bound) / 2
+        share = optimize.minimize_scalar(unlikely, bounds=(lowest, highest), options={"xatol": 1e-12}).x
+        score = (only_b - only_a - n * bound) / math.sqrt(n * (2 * share + bound - bound**2))
+        assert abs(score) == pytest.approx(1.959964, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (pairs(5, 0, 0, 5), (-0.2775, 0.2775)),  # z² / (n + z²): nothing differs, which of ten says little
+        (pairs(0, 0, 4, 0), (0.0, 1.0)),
+        (([], []), (-1.0, 1.0)),
+    ],
+)
+def test_a_difference_of_shares_at_its_ends(
+    columns: tuple[list[int], list[int]], expected: tuple[float, float]
+) -> None:
+    low, high = bounds(difference_of_proportions(*columns))
+    assert high == pytest.approx(expected[1], abs=1e-3)
+    assert low >= expected[0] - 1e-3
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_an_interval_of_shares_holds_its_estimate_and_turns_round_with_the_pair(rows: list[tuple[bool, bool]]) -> None:
+    a, b = zip(*rows, strict=True)
+    there, back = difference_of_proportions(a, b), difference_of_proportions(b, a)
+    assert -1 <= there.low <= there.estimate <= there.high <= 1
+    assert bounds(back) == pytest.approx((-there.high, -there.low))
+
+
+def test_trials_that_agree_count_once_and_trials_that_dont_count_more() -> None:
+    a, b = pairs(20, 5, 10, 15)
+    questions = np.repeat(np.arange(50), 3)
+    again = np.repeat(a, 3), np.repeat(b, 3)
+    assert effective_pairs(*again, questions) == pytest.approx(50, rel=0.03)
+    free = DRAW.random((2, 3000)) < 0.4
+    assert effective_pairs(free[0], free[1], np.repeat(np.arange(1000), 3)) > 2500
+    wide, narrow = difference_of_proportions(*again, clusters=questions), difference_of_proportions(*again)
+    assert wide.high - wide.low > 1.6 * (narrow.high - narrow.low)
+    assert (wide.estimate, wide.n) == (pytest.approx(0.1), 50)
+
+
+def test_mcnemar_is_scipys_binomial_test() -> None:
+    for only_a, only_b in ((3, 9), (0, 6), (0, 0), (40, 61)):
+        p = scipy_stats.binomtest(only_b, only_a + only_b).pvalue if only_a + only_b else 1.0
+        a, b = pairs(10, only_a, only_b, 10)
+        assert mcnemar_exact(a, b) == McNemar(only_a, only_b, pytest.approx(p))
+        assert mcnemar_exact(a, b, range(len(a))).p == pytest.approx(p)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 7)), min_size=1, max_size=24))
+def test_mcnemar_with_trials_turns_whole_questions_round(rows: list[tuple[bool, bool, int]]) -> None:
+    a, b, questions = (np.array(column) for column in zip(*rows, strict=True))
+    differences = [int(b[questions == q].sum() - a[questions == q].sum()) for q in set(questions.tolist())]
+    sums = [abs(sum(map(math.prod, zip(differences, signs)))) for signs in product((1, -1), repeat=len(differences))]  # noqa: B905
+    expected = np.mean(np.array(sums) >= abs(sum(differences)))
+    assert mcnemar_exact(a, b, questions).p == pytest.approx(expected)
+
+
+def test_what_n_questions_show() -> None:
+    # a quarter of the pairs discordant: 14 points at n = 100, 6.3 at 500, 4.4 at 1000
+    found = [minimum_detectable_difference(0.25, n) for n in (100, 500, 1000)]
+    assert found == [pytest.approx(value, abs=5e-4) for value in (0.138, 0.0625, 0.0442)]
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.25, 100), (0.1, 50), (0.0, 50), (1.0, 100)])
+def test_a_detectable_difference_has_its_power(share: float, n: int) -> None:
+    found = minimum_detectable_difference(share, n, power=0.8)
+    share = max(share, found)
+    power = scipy_stats.norm.cdf((found * n**0.5 - 1.959964 * share**0.5) / (share - found**2) ** 0.5)
+    assert power == pytest.approx(0.8, abs=1e-4)
+
+
+def test_three_questions_show_nothing() -> None:
+    assert minimum_detectable_difference(0.5, 3) == math.inf
+
+
+def test_wilcoxon_is_scipys_and_equal_pairs_are_no_news() -> None:
+    a, b = [1.0, 2, 3, 4, 5, 6], [1.5, 2, 2, 6, 9, 12]
+    assert wilcoxon(a, b) == pytest.approx(scipy_stats.wilcoxon(np.subtract(b, a), zero_method="wilcox").pvalue)
+    assert (wilcoxon(a, a), wilcoxon([], [])) == (1.0, 1.0)
+    assert wilcoxon(a * 3, b * 3, list(range(6)) * 3) == wilcoxon(a, b)
+
+
+def test_holm_steps_down() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_ratios_interval_is_the_delta_methods_where_nothing_is_skewed() -> None:
+    a, b = DRAW.normal(100, 10, 400), DRAW.normal(50, 5, 400)
+    error = math.sqrt((0.1**2 + 0.1**2) / 400)
+    found = ratio_of_means(a, b)
+    assert found.estimate == pytest.approx(b.mean() / a.mean())
+    assert bounds(found) == pytest.approx((0.5 - 1.96 * 0.5 * error, 0.5 + 1.96 * 0.5 * error), abs=0.003)
+
+
+def test_a_skewed_ratio_is_wider_on_its_long_side() -> None:
+    long = np.where(np.arange(60) % 20 == 0, 20_000.0, 2_000.0 + np.arange(60))
+    found = ratio_of_means(np.full(60, 1_000.0), long)
+    assert found.high / found.estimate > found.estimate / found.low
+
+
+def test_a_difference_of_means_agrees_with_scipys_bootstrap() -> None:
+    difference = FEWER - TOKENS
+    expected = scipy_stats.bootstrap((difference,), np.mean, method="percentile", rng=np.random.default_rng(1))
+    found = difference_of_means(TOKENS, FEWER)
+    width = found.high - found.low
+    assert found.estimate == pytest.approx(difference.mean())
+    assert bounds(found) == pytest.approx(tuple(expected.confidence_interval), abs=0.05 * width)
+
+
+@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
+def test_large_samples_and_resampled_ones_agree(function: type[Interval]) -> None:
+    rows = np.arange(2_000) % 200
+    below, above = (function(np.append(TOKENS[rows], extra), np.append(FEWER[rows], extra)) for extra in ([], [1.0]))
+    width = above.high - above.low
+    assert bounds(below) == pytest.approx(bounds(above), abs=0.1 * width)
+    assert (below.n, above.n) == (2_000, 2_001)
+
+
+@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
+def test_trials_of_a_question_are_one_observation(function: type[Interval]) -> None:
+    questions = np.repeat(np.arange(200), 4)
+    found = function(np.repeat(TOKENS, 4), np.repeat(FEWER, 4), clusters=questions)
+    assert found.n == 200
+    assert bounds(found) == pytest.approx(bounds(function(TOKENS, FEWER)))
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    assert ratio_of_means(TOKENS, FEWER, seed=3) == ratio_of_means(TOKENS, FEWER, seed=3)
+    assert ratio_of_means(TOKENS, FEWER, seed=3) != ratio_of_means(TOKENS, FEWER, seed=4)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_less_confidence_is_a_narrower_interval(level: float) -> None:
+    for function in (ratio_of_means, difference_of_means, geometric_mean_ratio):
+        wide, narrow = function(TOKENS, FEWER), function(TOKENS, FEWER, level=level)
+        assert wide.low < narrow.low < narrow.estimate < narrow.high < wide.high
+
+
+def test_what_never_varies_has_no_width() -> None:
+    assert bounds(ratio_of_means([10.0] * 50, [5.0] * 50)) == pytest.approx((0.5, 0.5))
+    assert bounds(ratio_of_means(TOKENS, TOKENS)) == pytest.approx((1, 1))
+    assert bounds(difference_of_means([0.3] * 50, [0.3] * 50)) == (0, 0)
+
+
+def test_a_single_question_that_differs_is_no_certainty() -> None:
+    """Resamples without it have no spread at all; the bounds are Student's then, and finite."""
+    one = [1000.0] * 49 + [2000.0]
+    found = ratio_of_means([1000.0] * 50, one)
+    assert 0.97 < found.low < 1.0 < found.high < 1.07
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "estimate"),
+    [
+        ([0, 0], [1, 2], math.inf),
+        ([1, 2], [0, 0], 0.0),
+        ([4], [2], 0.5),
+        ([0, 0], [0, 0], math.nan),
+        ([], [], math.nan),
+    ],
+)
+def test_a_ratio_that_cant_be_known_has_no_bounds(a: list[float], b: list[float], estimate: float) -> None:
+    found = ratio_of_means(a, b)
+    assert found.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (bounds(found), found.n) == ((0.0, math.inf), len(a))
+
+
+def test_one_question_bounds_no_mean() -> None:
+    assert bounds(difference_of_means([1], [2])) == (-math.inf, math.inf)
+    assert bounds(geometric_mean_ratio([1], [2])) == (0.0, math.inf)
+    assert difference_of_means([], []).n == 0
+    assert bounds(wilson(0, 0)) == (0.0, 1.0)
+
+
+def test_a_geometric_mean_is_of_the_pairs_without_a_zero() -> None:
+    found = geometric_mean_ratio([1, 1, 5, 0], [2, 8, 0, 7])
+    assert (found.estimate, found.n) == (pytest.approx(4.0), 2)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ([1, math.nan], [1, 2], r"a\[1\] is nan: expected finite numbers"),
+        ([1, 2], [1, None], r"b\[1\] is nan"),
+        (["x"], [1], "a holds a value that is no number"),
+        ([1, 2], [1], "differ in length: a has 2, b 1"),
+        ([[1]], [[1]], "a has 2 dimensions"),
+        ([1, -2], [1, 2], "-2.0 is negative"),
+    ],
+)
+def test_what_is_no_amount_is_refused(a: list[float], b: list[float], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        ratio_of_means(a, b)
+
+
+def test_shares_are_of_right_and_wrong() -> None:
+    with pytest.raises(DataError, match=r"0\.5 is neither right \(1\) nor wrong \(0\)"):
+        difference_of_proportions([1, 0.5], [1, 0])
+    with pytest.raises(DataError, match="3 successes of 2"):
+        wilson(3, 2)
+    with pytest.raises(DataError, match=r"discordant share 1\.5"):
+        minimum_detectable_difference(1.5, 100)
+
+
+@pytest.mark.parametrize(("questions", "trials"), [(50, 1), (100, 3)])
+def test_95_intervals_hold_the_truth_95_times_in_100(questions: int, trials: int) -> None:
+    n = 400
+    coverage = runpy.run_path(str(ROOT / "scripts" / "simulate_intervals.py"))["coverage"]
+    low, high = scipy_stats.binom.interval(0.9999, n, 0.95)  # what chance leaves of 0.95 in so many
+    found = coverage(questions, trials, n, resamples=500)
+    assert {name: low / n <= share <= high / n for name, share in found.items()} == dict.fromkeys(found, True)
