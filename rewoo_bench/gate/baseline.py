@@ -125,7 +125,8 @@ def baseline_of(manifest: Mapping[str, Any], rows: pd.DataFrame, *, deterministi
         raise DataError(f"run {manifest.get('run_id')!r} has no rows")
     models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
     facts = {str(facts["name"]): facts for facts in manifest["architectures"]}
-    groups = {str(name): group for name, group in rows.groupby("architecture", sort=True, observed=True)}
+    # by name, and not by the order of the rows, so that the file is the same
+    groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
     prices = manifest.get("prices")
     return Baseline(
         deterministic=is_deterministic(models) if deterministic is None else deterministic,
