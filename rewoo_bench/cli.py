@@ -16,7 +16,9 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.baseline import baseline
 from rewoo_bench.commands.compare import compare
+from rewoo_bench.commands.gate import gate
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -165,6 +167,8 @@ def list_names() -> int:
     return DONE
 
 
+group.add_command(gate)
+group.add_command(baseline)
 group.add_command(compare)
 
 
