@@ -16,7 +16,9 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.baseline import baseline
 from rewoo_bench.commands.compare import compare
+from rewoo_bench.commands.gate import gate
 from rewoo_bench.commands.plot import plot
 from rewoo_bench.errors import RewooBenchError, UsageError
 
@@ -166,6 +168,8 @@ def list_names() -> int:
     return DONE
 
 
+group.add_command(gate)
+group.add_command(baseline)
 group.add_command(compare)
 group.add_command(plot)
 
