@@ -88,15 +88,10 @@ def _parts(name: str, drawing: Drawing, measured: Measured) -> list[tuple[str, M
     found = list(measured.split(by_dataset=drawing.by_dataset))
     if len(found) < 2:
         return [(name, part) for part in found]
-    several = len({part.model for part in found}) > 1, len({part.dataset for part in found}) > 1
+    models = len({part.model for part in found}) > 1
+    datasets = drawing.by_dataset and len({part.dataset for part in found}) > 1
     return [
-        (
-            "-".join(
-                [name, *([_slug(part.dataset)] if several[1] else []), *([_slug(part.model)] if several[0] else [])]
-            ),
-            part,
-        )
-        for part in found
+        ("-".join([name, *[_slug(part.dataset)] * datasets, *[_slug(part.model)] * models]), part) for part in found
     ]
 
 

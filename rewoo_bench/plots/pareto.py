@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
@@ -22,11 +23,12 @@ def pareto(measured: Measured, options: Options) -> Picture:
     if measured.oracle:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
     names = measured.architectures
-    right = {name: found for name in names if (found := share(measured.of(name))).n}
+    spent = {name: mean(measured.of(name), "total_tokens") for name in names}
+    right = {name: found for name in names if (found := share(measured.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
-    costs = {"mean tokens per question (log scale)": {name: mean(measured.of(name), "total_tokens") for name in right}}
-    priced = measured.rows["cost_usd"].notna().all() and (measured.rows["cost_usd"] > 0).any()
+    costs = {"mean tokens per question (log scale)": {name: spent[name] for name in right}}
+    priced = bool(measured.rows["cost_usd"].notna().all() and (measured.rows["cost_usd"] > 0).all())
     if priced:
         dollars = measured.rows.assign(thousand=measured.rows["cost_usd"] * 1000)
         of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in right}
@@ -66,7 +68,7 @@ def front(cost: Found, right: Found) -> list[str]:
 def _cloud(axes: Axes, cost: Found, right: Found, inches: float) -> None:
     ends = [value.estimate for value in cost.values()]
     logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
-    axes.set_ylim(0, min(1.02, 1.12 * max(max(value.high, value.estimate) for value in right.values())))
+    axes.set_ylim(0, min(1.02, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values()))))
     grid(axes)
     best = front(cost, right)
     axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,

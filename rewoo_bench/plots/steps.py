@@ -23,6 +23,7 @@ _SOME = 5  # questions that an interval of their mean is drawn for
 def steps(measured: Measured, options: Options) -> Picture:
     """Points per question, means by number of tool calls, and the formulas with the mean measured terms."""
     measured.check_once()
+    measured = measured.only(measured.rows[measured.rows["input_tokens"] > 0])
     names = [name for name in measured.architectures if (measured.of(name)["tool_calls"] > 0).any()]
     if not names or measured.rows["tool_calls"].nunique() < 2:
         raise NothingToDraw(
@@ -57,7 +58,6 @@ def steps(measured: Measured, options: Options) -> Picture:
 def _measured(axes: Axes, measured: Measured, name: str) -> tuple[float, float]:
     """Points and means of an architecture; returns where its line ends."""
     own, rows = look(name), measured.of(name)
-    rows = rows[rows["input_tokens"] > 0]
     x, y = column(rows, "tool_calls"), column(rows, "input_tokens")
     jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(x))
     axes.scatter(x + jitter, y, s=9, color=own.colour, alpha=0.25, linewidths=0, rasterized=len(x) > _MANY)

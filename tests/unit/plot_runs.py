@@ -9,10 +9,13 @@ from typing import Any
 
 import anyio
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from comparison_rows import frame, system
 
 from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.options import RunOptions
+from rewoo_bench.rows import QUESTIONS
 from rewoo_bench.run import run
 
 RIGHT = {"rewoo": "110110", "react": "101010", "direct": "010000", "cot": "011000"}
@@ -42,7 +45,13 @@ def model_run(folder: Path, form: str = "hotpotqa", **values: Any) -> Path:
     rows = frame(*(system(name, RIGHT[name], TOKENS[name], **values) for name in RIGHT))
     rows["started_at"] = pd.Timestamp("2026-03-04", tz="UTC")
     folder.mkdir()
-    rows.to_parquet(folder / "questions.parquet")
-    manifest = {"run_id": folder.name, "dataset": {"format": form}, "concurrency": 4, "options": {}}
+    write_questions(folder, rows)
+    manifest: dict[str, Any] = {"run_id": folder.name, "dataset": {"format": form}, "concurrency": 4, "options": {}}
     (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def write_questions(folder: Path, rows: pd.DataFrame) -> None:
+    """questions.parquet as a run writes it, without what pandas would add."""
+    table = pa.Table.from_pandas(rows, schema=QUESTIONS, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(table, folder / "questions.parquet")

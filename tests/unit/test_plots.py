@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from plot_runs import model_run, oracle_run, with_tool
+from plot_runs import model_run, oracle_run, with_tool, write_questions
 
 import rewoo_bench
 from rewoo_bench.cli import main
@@ -30,8 +31,24 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("failing")
-    rates = (0.0, 1.0)
-    return [oracle_run(folder / f"{rate}", "rewoo", "react", limit=4, tool_failure_rate=rate) for rate in rates]
+    whole = oracle_run(folder / "whole", "rewoo", "react", "direct", limit=6)
+    return [whole, oracle_run(folder / "broken", "rewoo", "react", limit=4, tool_failure_rate=1.0)]
+
+
+class Drawn(NamedTuple):
+    folder: Path
+    said: str
+    errors: str
+
+
+@pytest.fixture(scope="module")
+def drawn(chains: Path, tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """All figures of a run, by the script, in a process of its own."""
+    folder = tmp_path_factory.mktemp("drawn")
+    command = [sys.executable, "scripts/plot.py", str(chains), "--out", str(folder)]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment)
+    return Drawn(folder, done.stdout, done.stderr)
 
 
 def plot(*arguments: object) -> int:
@@ -48,46 +65,35 @@ def texts(picture: rewoo_bench.plots.Picture) -> str:
     )
 
 
-def test_each_figure_is_a_picture_in_both_formats_with_its_caption(
-    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert plot(chains, "--out", tmp_path) == 0
-    written = capsys.readouterr().out.split()
+def test_each_figure_is_a_picture_in_both_formats_with_its_caption(chains: Path, drawn: Drawn) -> None:
     names = [f"{name}.{form}" for name in DRAWN_OF_AN_ORACLE for form in ("png", "svg")]
-    assert written == [str(tmp_path / name) for name in [*names, "captions.md"]]
+    assert drawn.said.split() == [str(drawn.folder / name) for name in [*names, "captions.md"]]
     for name in DRAWN_OF_AN_ORACLE:
-        png = (tmp_path / f"{name}.png").read_bytes()
+        png = (drawn.folder / f"{name}.png").read_bytes()
         assert png.startswith(b"\x89PNG")
         assert len(png) > 20_000
-        assert len(list(ElementTree.parse(tmp_path / f"{name}.svg").iter())) > 100
-    captions = (tmp_path / "captions.md").read_text(encoding="utf-8")
+        assert len(list(ElementTree.parse(drawn.folder / f"{name}.svg").iter())) > 100
+    captions = (drawn.folder / "captions.md").read_text(encoding="utf-8")
     assert captions.count("n = 6 questions · oracle · chain?hops=1..3 · 20") == len(DRAWN_OF_AN_ORACLE)
 
 
-def test_the_same_rows_give_the_same_bytes_in_another_process_and_without_the_journal(
-    chains: Path, tmp_path: Path
+def test_what_cannot_be_drawn_is_told_in_a_line_each(drawn: Drawn) -> None:
+    lines = drawn.errors.splitlines()
+    left_out = [name for name in FIGURES if name not in DRAWN_OF_AN_ORACLE]
+    assert [line.split(": not drawn: needs ")[0] for line in lines] == left_out
+    assert "pareto: not drawn: needs a model: an oracle is told the answers: its accuracy means nothing" in lines
+
+
+def test_the_same_rows_give_the_same_bytes_without_the_journal_and_in_another_process(
+    chains: Path, drawn: Drawn, tmp_path: Path
 ) -> None:
-    assert plot(chains, "--out", tmp_path / "a") == 0
     copy = tmp_path / "copy"
     shutil.copytree(chains, copy, ignore=shutil.ignore_patterns("journal.sqlite*"))
-    command = [sys.executable, "scripts/plot.py", str(copy), "--out", str(tmp_path / "b")]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"})
-    files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert len(files) == 2 * len(DRAWN_OF_AN_ORACLE) + 1
-    assert [(tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files] == [
-        True
-    ] * 7
-
-
-def test_what_cannot_be_drawn_is_told_in_a_line_each(
-    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert plot(chains, "--out", tmp_path, "--format", "svg") == 0
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(": not drawn: needs ")[0] for line in lines] == [
-        name for name in FIGURES if name not in DRAWN_OF_AN_ORACLE
-    ]
-    assert "pareto: not drawn: needs a model: an oracle is told the answers: its accuracy means nothing" in lines
+    assert plot(copy) == 0
+    again = {path.name: path.read_bytes() for path in (copy / "plots").iterdir()}
+    before = {path.name: path.read_bytes() for path in drawn.folder.iterdir()}
+    assert len(before) == 2 * len(DRAWN_OF_AN_ORACLE) + 1
+    assert [name for name in before if again.get(name) != before[name]] == []
 
 
 def test_where_nothing_can_be_drawn_the_command_is_wrong(
@@ -130,9 +136,7 @@ def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
 
 
 def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_share(failing: list[Path]) -> None:
-    more = read(failing)
-    left_out = more.only(more.rows[(more.rows["run_id"] != more.rows["run_id"].iloc[0]) | (more.rows["trial"] == 0)])
-    ((name, picture),) = draw(left_out, only=["failure"])
+    ((name, picture),) = draw(read(failing), only=["failure"])
     assert name == "failure"
     assert {"0%", "100%", "ReWOO", "ReAct"} <= set(texts(picture).splitlines())
     assert "A failing tool finds nothing." in picture.caption
@@ -203,9 +207,9 @@ def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> No
 
 def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
     run = model_run(tmp_path / "run", latency_s=None)
-    rows = pd.read_parquet(run / "questions.parquet")
+    rows = rewoo_bench.load(run)
     rows.loc[0, "exact_match"] = None
-    rows.to_parquet(run / "questions.parquet")
+    write_questions(run, rows)
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
     assert "(1 of 24 rows failed by the infrastructure)" in drawn["pareto"].caption
