@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, grid, legend_above, logarithmic, look, sheet
+from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, look, sampled, sheet
 
-_MANY = 2_000
 _HALF = 0.34  # of a row's height
+_OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
 Floats = NDArray[np.float64]
 
 
@@ -59,6 +60,7 @@ def latency(measured: Measured, options: Options) -> Picture:
         figure,
         "How long a question takes",
         f"A point is {measured.point}; rows are wide where many questions took so long.",
+        sampled(max(len(seconds) for seconds in found.values())),
         f"Questions at once: {at_once}." if at_once else "",
         facts=measured.facts(),
     )
@@ -66,13 +68,14 @@ def latency(measured: Measured, options: Options) -> Picture:
 
 def _row(axes: Axes, at: int, name: str, seconds: Floats, bounds: tuple[float, float] | None) -> None:
     own = look(name)
-    axes.scatter(seconds, at + _HALF * _width(np.log(seconds)), s=9, color=own.colour, alpha=0.35, linewidths=0,
-                 rasterized=len(seconds) > _MANY)  # fmt: skip
+    places = at + _HALF * _width(np.log(seconds))
+    chosen = drawn(len(seconds))
+    axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
     middle, late = (float(value) for value in np.quantile(seconds, [0.5, 0.95]))
     if bounds:
-        axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4)
+        axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
     axes.plot(middle, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-    axes.plot([late, late], [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4)
+    axes.plot([late, late], [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
     for where, value in ((1.10, middle), (1.24, late)):
         axes.text(
             where,

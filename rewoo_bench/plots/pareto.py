@@ -52,7 +52,8 @@ def pareto(measured: Measured, options: Options) -> Picture:
         facts=measured.facts(),
     )
     if not priced:  # on a whole sheet there is room for names beside the points
-        label_points(axes[0][0], {name: (tokens[name].estimate, right[name].estimate) for name in right})
+        points = {name: (tokens[name].estimate, right[name].estimate) for name in right}
+        label_points(axes[0][0], points, _bars(tokens, right))
     return shown
 
 
@@ -63,6 +64,16 @@ def front(cost: Found, right: Found) -> list[str]:
         if not kept or right[name].estimate > right[kept[-1]].estimate:
             kept.append(name)
     return kept
+
+
+def _bars(cost: Found, right: Found) -> list[tuple[float, float]]:
+    """Places along the error bars, which no name should cover."""
+    places: list[tuple[float, float]] = []
+    for name in right:
+        x, y = cost[name], right[name]
+        places += [(float(at), y.estimate) for at in np.linspace(x.low, x.high, 12) if np.isfinite(at)]
+        places += [(x.estimate, float(at)) for at in np.linspace(y.low, y.high, 24) if np.isfinite(at)]
+    return places
 
 
 def _cloud(axes: Axes, cost: Found, right: Found, inches: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -11,12 +12,11 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, grid, logarithmic, look, sheet
+from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, look, sheet
 from rewoo_bench.stats import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
 _LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_MANY = 2_000  # points; more of them are drawn as pixels, in SVG too
 
 
 def ratio(measured: Measured, options: Options) -> Picture:
@@ -25,15 +25,15 @@ def ratio(measured: Measured, options: Options) -> Picture:
     pairs = _paired(measured, *options.pair)
     found = _ratio(pairs)
     figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
-    drawn = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
-    low, high = float(drawn[["up", "along"]].min().min()) / 1.25, float(drawn[["up", "along"]].max().max()) * 1.25
+    spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
+    low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
     for which in ("x", "y"):
         logarithmic(axes, which, low, high, inches=3.0)
     axes.set_box_aspect(1)
     axes.set_anchor("W")
     grid(axes)
-    _ratio_lines(axes, low, high, float((drawn["up"] / drawn["along"]).min()))
-    _points(axes, drawn, options.pair, measured.oracle)
+    _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
+    shown = _points(axes, spent, options.pair, measured.oracle)
     axes.set(xlabel=f"{along.name}: tokens per question (log scale)")
     axes.set(ylabel=f"{up.name}: tokens per question (log scale)")
     _panel(panel, axes, f"{up.name} / {along.name}", found)
@@ -41,7 +41,7 @@ def ratio(measured: Measured, options: Options) -> Picture:
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
         f"A point is {measured.point}; above the line 1× it cost more with {up.name}.",
-        f"{len(pairs) - len(drawn):,} pairs without tokens aren't drawn." if len(drawn) < len(pairs) else "",
+        f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
         "An oracle is told the answers, so right and wrong aren't shown." if measured.oracle else "",
         facts=measured.facts(n=found.n),
@@ -92,8 +92,11 @@ def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
                       ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
 
 
-def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: bool) -> None:
-    """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't."""
+def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: bool) -> int:
+    """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't.
+
+    Returns how many points that is.
+    """
     up, along = (look(name) for name in names)
     right = pairs["up_right"] == 1, pairs["along_right"] == 1
     kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
@@ -108,7 +111,10 @@ def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: boo
     ]
     if oracle:
         kinds = [("question", pairs["up"] > 0, {"marker": "o", "color": INK})]
+    chosen = np.isin(np.arange(len(pairs)), drawn(len(pairs)))
+    size = 26 if len(pairs) <= 500 else 10
     for label, where, how in kinds:
-        some = pairs[where]
-        axes.scatter(some["along"], some["up"], s=26, linewidths=0.9, alpha=0.75, label=f"{label} ({len(some):,})",
-                     rasterized=len(pairs) > _MANY, **{"zorder": 3, **how})  # fmt: skip
+        some = pairs[where & chosen]
+        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=f"{label} ({where.sum():,})",
+                     **{"zorder": 3, **how})  # fmt: skip
+    return int(chosen.sum())

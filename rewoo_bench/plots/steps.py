@@ -12,11 +12,10 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
 from rewoo_bench.plots.measured import Measured, arms, mean
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import INK, count, grid, label_lines, legend_above, look, sheet
+from rewoo_bench.plots.style import INK, count, drawn, grid, label_lines, legend_above, look, sampled, sheet
 from rewoo_bench.stats import Interval
 
 _JITTER = 0.12
-_MANY = 2_000
 _SOME = 5  # questions that an interval of their mean is drawn for
 
 
@@ -50,6 +49,7 @@ def steps(measured: Measured, options: Options) -> Picture:
         _title(laws, ends),
         f"A faint point is {measured.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
         f"Formulas, without a solver's exemplars and an LLM tool's prompts: {_said(laws)}." if laws else "",
+        sampled(max(len(measured.of(name)) for name in names)),
         "" if laws else "The formulas need the prompts' parts, which this run's calls.parquet lacks.",
         facts=measured.facts(),
     )
@@ -59,8 +59,9 @@ def _measured(axes: Axes, measured: Measured, name: str) -> tuple[float, float]:
     """Points and means of an architecture; returns where its line ends."""
     own, rows = look(name), measured.of(name)
     x, y = column(rows, "tool_calls"), column(rows, "input_tokens")
-    jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(x))
-    axes.scatter(x + jitter, y, s=9, color=own.colour, alpha=0.25, linewidths=0, rasterized=len(x) > _MANY)
+    chosen = drawn(len(x))
+    jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
+    axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
     groups = {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
     middle, bars = [value.estimate for value in groups.values()], arms([_settled(value) for value in groups.values()])
     axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)

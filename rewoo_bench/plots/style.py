@@ -26,10 +26,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
 
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
 WIDTH, HEIGHT = 7.0, 4.5  # inches
 DPI = 200
+MANY = 2_000  # points of a colour; more of them are one blot
 _CAPTION_WIDTH = 118  # characters of 8 points on so many inches
 _LINE = 0.14  # inches, a line of the caption
 _TITLE = 0.34  # inches, what the title takes
@@ -134,6 +136,18 @@ def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float =
     axis.set_minor_locator(LogLocator(subs=()))
 
 
+def drawn(points: int) -> NDArray[np.int64]:
+    """Which of so many points are drawn: all of a few, else a sample that is always the same."""
+    if points <= MANY:
+        return np.arange(points)
+    return np.sort(np.random.default_rng(0).choice(points, MANY, replace=False))
+
+
+def sampled(points: int) -> str:
+    """What a caption says of points that aren't all drawn."""
+    return f"Of each architecture {MANY:,} points are drawn." if points > MANY else ""
+
+
 def label_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
     """The architectures' names to the right of where their lines end, pushed apart where they meet.
 
@@ -164,13 +178,15 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
     return [float(height) for height in within]
 
 
-def label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """The architectures' names beside their points, each where it covers no other name and no point."""
+def label_points(
+    axes: Axes, points: Mapping[str, tuple[float, float]], obstacles: Sequence[tuple[float, float]]
+) -> None:
+    """The architectures' names beside their points, each where it covers no other name and no obstacle."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    spots = [axes.transData.transform(point) for point in points.values()]
+    spots = [axes.transData.transform(point) for point in (*points.values(), *obstacles)]
     taken: list[Any] = []
     for name, point in points.items():
         own = look(name)

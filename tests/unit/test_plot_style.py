@@ -16,7 +16,7 @@ from rewoo_bench.bundled import bundled_names
 from rewoo_bench.cost_law import Law, cost_law, mean_law
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import front
-from rewoo_bench.plots.style import look, spread
+from rewoo_bench.plots.style import MANY, drawn, look, sampled, spread
 from rewoo_bench.stats import Interval
 
 
@@ -33,6 +33,14 @@ def test_labels_are_apart_and_within_the_axes(heights: list[float]) -> None:
     placed = spread(sorted(heights), 0.1)
     assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(placed))
     assert all(-1e-9 <= height <= 1 + 1e-9 for height in placed)
+
+
+def test_of_many_points_the_same_ones_are_drawn_every_time() -> None:
+    assert drawn(5).tolist() == [0, 1, 2, 3, 4]
+    assert drawn(50_000).tolist() == drawn(50_000).tolist()
+    assert len(set(drawn(50_000).tolist())) == MANY
+    assert "2,000 points" in sampled(50_000)
+    assert sampled(MANY) == ""
 
 
 def test_labels_that_do_not_meet_stay_where_they_are() -> None:

@@ -167,6 +167,13 @@ def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Pat
     assert "n = 6 questions · openai/small_1 · hotpotqa · 2026-03-04" in texts(drawn["ratio"])
 
 
+def test_a_model_that_is_never_right_and_one_question_are_drawn_too(tmp_path: Path) -> None:
+    run = model_run(tmp_path / "run")
+    rows = rewoo_bench.load(run)
+    write_questions(run, rows.assign(exact_match=False, trial=0)[rows["example_id"] == "q1"])
+    assert list(dict(draw(read([run])))) == ["ratio", "pareto", "latency", "paper"]
+
+
 def test_known_prices_add_dollars(tmp_path: Path) -> None:
     ((_, picture),) = draw(read([model_run(tmp_path / "run", cost_usd=0.001)]), only=["pareto"])
     assert "US$ per 1,000 questions (log scale)" in texts(picture)
