@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
 from rewoo_bench.errors import RewooBenchError, UsageError
 
@@ -166,6 +167,7 @@ def list_names() -> int:
 
 
 group.add_command(compare)
+group.add_command(claims)
 
 
 @contextmanager
