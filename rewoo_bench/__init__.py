@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rewoo_bench.api import evaluate
+    from rewoo_bench.benching import assert_within_budget
     from rewoo_bench.comparison import compare
     from rewoo_bench.errors import RewooBenchError
     from rewoo_bench.events import Event, listening
@@ -49,6 +50,7 @@ _MODULES = {
     "Tool": "types",
     "Trajectory": "types",
     "Usage": "types",
+    "assert_within_budget": "benching",
     "compare": "comparison",
     "evaluate": "api",
     "listening": "events",
@@ -72,6 +74,7 @@ __all__ = [
     "Tool",
     "Trajectory",
     "Usage",
+    "assert_within_budget",
     "compare",
     "evaluate",
     "listening",

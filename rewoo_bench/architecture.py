@@ -46,6 +46,7 @@ class Architecture:
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
             "exemplars": {name: len(shots) for name, shots in self.prompts.exemplars.items()},
             "prompts_sha256": self.prompts.digest,
+            "texts_sha256": self.prompts.digests,
             "tool_prompts_sha256": {
                 name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
             },

@@ -16,8 +16,10 @@ from typing import Any
 
 import click
 
+from rewoo_bench.commands.baseline import baseline
 from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
+from rewoo_bench.commands.gate import gate
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -166,6 +168,8 @@ def list_names() -> int:
     return DONE
 
 
+group.add_command(gate)
+group.add_command(baseline)
 group.add_command(compare)
 group.add_command(claims)
 

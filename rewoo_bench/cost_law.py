@@ -23,10 +23,10 @@ _QUESTION = ["architecture", "example_id", "trial"]
 def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     """A row for each question whose calls one of the two formulas is about; `calls` is calls.parquet.
 
-    `k` counts model calls of ReAct, steps of a ReWOO plan are not in it. `formula` is what the formula
-    says; `prompts` is what those prompts held; `beyond` is what it doesn't know of: the solver's own
-    exemplars, a question that is put twice, new plans, and an LLM tool's prompts. `prompts` + LLM
-    tool = all input of the question.
+    `k` counts model calls. `formula` is what the formula says, and `prompts` what those prompts held. The
+    difference is what the formula doesn't know of: the solver's own exemplars, a question that is put
+    more than twice, and a second plan (`rest`). An LLM tool's prompts come on top: `prompts` +
+    `tool_prompts` is all input of the question.
     """
     import pandas as pd
 
@@ -37,7 +37,7 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
         for key, group in ordered.groupby(_QUESTION, sort=False, observed=True)
         for row in _question(group)
     ]
-    columns = [*_QUESTION, "law", "k", "formula", "beyond", "prompts", "tool_prompts"]
+    columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -59,7 +59,8 @@ def _react(calls: pd.DataFrame) -> dict[str, Any]:
     formula = k * (question + context + exemplars) + sum((k - j) * size for j, size in enumerate(steps, start=1))
     prompts = int(parts.sum())
     return {
-        "law": "ReAct", "k": k, "formula": formula, "beyond": prompts - formula, "prompts": prompts, "tool_prompts": 0,
+        "law": "ReAct", "k": k, "formula": formula, "solver_exemplars": 0, "rest": prompts - formula,
+        "prompts": prompts, "tool_prompts": 0,
     }  # fmt: skip
 
 
@@ -72,7 +73,9 @@ def _rewoo(calls: pd.DataFrame) -> dict[str, Any]:
     )  # fmt: skip
     prompts = sum(int(by_role[role].to_numpy().sum()) for role in ("planner", "solver"))
     tool = int(by_role["tool"].to_numpy().sum()) if "tool" in by_role else 0
+    exemplars = int(solver["exemplar_tokens"])
     return {
-        "law": "ReWOO", "k": 2, "formula": int(formula), "beyond": prompts - int(formula), "prompts": prompts,
+        "law": "ReWOO", "k": len(calls) - len(calls[calls["role"] == "tool"]), "formula": int(formula),
+        "solver_exemplars": exemplars, "rest": prompts - int(formula) - exemplars, "prompts": prompts,
         "tool_prompts": tool,
     }  # fmt: skip

@@ -21,10 +21,10 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenchError, UsageError
 from rewoo_bench.events import Event, listening
-from rewoo_bench.journal import Spent
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.records import TaskKey
+from rewoo_bench.run_limits import RunLimits, Totals
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Example, Informed, Model, StopReason, Trajectory
@@ -75,50 +75,6 @@ class Result:
     working_s: float
     started_at: datetime
     cost_usd: float | None
-
-
-@dataclass(frozen=True)
-class RunLimits:
-    """When a whole run ends early. `max_errors` is a count (int) or a fraction (float below 1)."""
-
-    max_total_tokens: int | None = None
-    max_total_cost: float | None = None
-    max_errors: float | None = None
-
-    def exceeded(self, totals: Totals) -> str | None:
-        """Why the run has to stop now, or None. A run that is through with its questions kept to its caps."""
-        if self.max_errors is not None and totals.errors:
-            allowed = self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
-            if totals.errors >= allowed:
-                return (
-                    f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
-                )
-        if totals.done == totals.tasks:
-            return None
-        if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
-            return f"used {totals.spent.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
-        if self.max_total_cost is not None and totals.spent.unpriced:
-            return "the price of a call isn't known, so --max-total-cost can't be kept"
-        if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
-            return f"cost {totals.spent.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
-        return None
-
-
-@dataclass
-class Totals:
-    """How far a run is, and what it has paid: failed attempts included, and earlier sessions."""
-
-    tasks: int = 0
-    done: int = 0
-    errors: int = 0
-    spent: Spent = field(default_factory=Spent)
-    last_error: str | None = None
-
-    def add(self, result: Result) -> None:
-        self.done += 1
-        if result.score is None:
-            self.errors += 1
-            self.last_error = result.error
 
 
 @dataclass(frozen=True)
@@ -278,7 +234,7 @@ class _Session:
             self._add(result)
 
     def _add(self, result: Result) -> None:
-        self.totals.add(result)
+        self.totals.add(None if result.score is not None else result.error or "failed")
         if self.evaluator.recorder is None:
             for call in result.calls:
                 self.totals.spent.add(call.receipt.billed.total_tokens, call.receipt.cost_usd)

@@ -11,6 +11,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.differences import differences
 from rewoo_bench.errors import UsageError
 from rewoo_bench.options import RunOptions
 from rewoo_bench.results import HIDDEN, read_manifest
@@ -22,6 +23,8 @@ FREE = frozenset(
 )
 # What stays in the manifest as the first session wrote it.
 KEPT = ("run_id", "started_at", "command")
+# Facts of a manifest that change no answer, or say again what another fact says.
+LOOSE = frozenset({"litellm", "xllamacpp", "n_parallel", "api_base", "path", "texts_sha256"})
 
 
 def as_json(options: RunOptions) -> dict[str, Any]:
@@ -55,30 +58,6 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model."""
     for part in ("architectures", "dataset", "corpus", "models"):
-        difference = _difference(before.get(part), now.get(part), part)
+        difference = next(differences(before.get(part), now.get(part), part, LOOSE), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a run goes on only as it began")
-
-
-# Facts of a manifest that change no answer.
-_LOOSE = frozenset({"litellm", "xllamacpp", "n_parallel", "api_base", "path"})
-
-
-def _difference(before: Any, now: Any, where: str) -> str | None:
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        keys = [key for key in {**before, **now} if key not in _LOOSE]
-        found = (_difference(before.get(key), now.get(key), f"{where}.{key}") for key in keys)
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        found = (_difference(a, b, f"{where}.{_name(b, i)}") for i, (a, b) in enumerate(zip(before, now, strict=True)))
-    else:
-        return None if before == now else f"{where} was {_short(before)} and is {_short(now)} now"
-    return next((difference for difference in found if difference), None)
-
-
-def _name(value: Any, position: int) -> str:
-    return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"

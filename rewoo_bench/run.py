@@ -14,33 +14,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from anyio import to_thread
-
 from rewoo_bench.answers import AnswerCache
-from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.errors import JournalError, UsageError
 from rewoo_bench.estimate import Estimate, estimate
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunLimits, RunStopped, tasks_of
-from rewoo_bench.gold import with_chains
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunStopped, tasks_of
+from rewoo_bench.inputs import Inputs, read_inputs
 from rewoo_bench.journal import JOURNAL, Journal, read_journal
 from rewoo_bench.judge import ModelJudge
-from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.names import REPLAY
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same
-from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.run_limits import RunLimits
+from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
-from rewoo_bench.tools.faults import Faults
 from rewoo_bench.types import Informed, Model
 
 RESULTS = Path("results/local")
@@ -56,17 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Inputs:
-    """What is asked of whom, all checked."""
-
-    dataset: Dataset
-    architectures: list[Architecture]
-    toolbox: Toolbox
-    corpus: Corpus | None
-
-
-@dataclass(frozen=True)
-class _Prepared(_Inputs):
+class _Prepared(Inputs):
     """What a run works with: its inputs, and models that are ready."""
 
     models: dict[RoleModel, OpenModel]
@@ -92,7 +78,7 @@ async def run(options: RunOptions) -> Outcome:
 
 async def dry_run(options: RunOptions) -> list[Estimate]:
     """What the run would take; no model is fetched or asked, and nothing is written."""
-    inputs = await _inputs(options)
+    inputs = await read_inputs(options)
     return await estimate(
         inputs.dataset.examples,
         inputs.architectures,
@@ -146,7 +132,7 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     if options.out is not None and options.resume is None and (options.out / MANIFEST).exists():
         folder = str(options.out)
         raise UsageError(f"--out: {folder!r} holds another run; choose a new folder, or go on with --resume {folder}")
-    inputs = await _inputs(options)
+    inputs = await read_inputs(options)
     async with AsyncExitStack() as stack:
         replay = cache = None
         if options.model.startswith(REPLAY):
@@ -160,45 +146,6 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
             opened[role] = await stack.enter_async_context(open_model(role.name, settings))
         await stack.enter_async_context(inputs.toolbox)
         yield _Prepared(**vars(inputs), models=opened, replay=replay, cache=cache)
-
-
-async def _inputs(options: RunOptions) -> _Inputs:
-    """The questions, the architectures and what they search. Raises `UsageError`."""
-    dataset = await to_thread.run_sync(
-        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
-    )
-    architectures = _architectures(options, dataset.style)
-    path = options.corpus or dataset.corpus
-    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    if options.judge_model and is_oracle(options.judge_model):
-        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
-    if any(is_oracle(role.name) for role in options.role_models.values()):
-        dataset = await to_thread.run_sync(with_chains, dataset, corpus)
-    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
-    for architecture in architectures:
-        toolbox.check(architecture)
-        _check_pages(architecture, dataset, corpus)
-    return _Inputs(dataset, architectures, toolbox, corpus)
-
-
-def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
-    """A search with nothing to find would make every agent look bad."""
-    searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
-    if searches and corpus is None and not any(example.documents for example in dataset.examples):
-        raise UsageError(
-            f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
-            "give passages with --corpus FILE"
-        )
-
-
-def _architectures(options: RunOptions, style: str) -> list[Architecture]:
-    max_steps = options.max_steps
-    architectures = [load_architecture(name, style=style, max_steps=max_steps) for name in options.architectures]
-    names = [architecture.name for architecture in architectures]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"--arch: two architectures are named {name!r}; change the name in one architecture.toml")
-    return architectures
 
 
 def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> Evaluator:
@@ -268,6 +215,8 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "models": {
             role or "default": dict(prepared.models[model].manifest) for role, model in options.role_models.items()
         },
+        "prices": {model.name: opened.prices for model, opened in prepared.models.items()},
+        "tokenizer": TOKENIZER,
         "environment": environment(),
     }
 

@@ -1,4 +1,4 @@
-"""architecture.toml and dataset.toml, read into validated settings.
+"""architecture.toml, dataset.toml and budgets.toml, read into validated settings.
 
     [tools.Search]            # a table a tool, in the order shown to the model
     max_concurrency = 4
@@ -12,7 +12,7 @@ import tomllib
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -133,10 +133,17 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
 
 def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """Names of the fields of the model that lies at `path` below `kind`."""
-    nested: dict[str, type[BaseModel]] = {"tools": ToolSettings, "hub": HubSource}
     for part in path:
-        kind = nested.get(str(part), kind)
+        field = kind.model_fields.get(str(part))
+        kind = (field and _model_in(field.annotation)) or kind
     return list(kind.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The first model in an annotation such as `dict[str, Model]` or `Model | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def architecture_folder(name: str) -> Path:

@@ -84,14 +84,14 @@ def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     folder = study.run(*bundled_names("architectures", "architecture.toml"))
     rows = load(folder)
     table = totals(rows).sort_values("total_tokens", ignore_index=True)
-    table["times rewoo"] = [
-        "1" if name == "rewoo" else ratio(rows, name, "rewoo") for name in table["architecture"]
-    ]
+    table["times rewoo"] = ["1" if name == "rewoo" else ratio(rows, name, "rewoo") for name in table["architecture"]]
     yield "hotpotqa", table
     law = cost_law(pd.read_parquet(folder / "calls.parquet")).groupby(["architecture", "law"], sort=False)
-    means = law[["formula", "beyond", "prompts", "tool_prompts"]].mean().round(1).reset_index()
+    means = law[["formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]].mean().round(1).reset_index()
     means.insert(2, "questions", law.size().to_numpy())
     means["formula / prompts"] = (means["formula"] / means["prompts"]).round(3)
+    with_exemplars = means["formula"] + means["solver_exemplars"]
+    means["with the solver's exemplars"] = (with_exemplars / means["prompts"]).round(3)
     yield "formulas", means
 
 

@@ -199,6 +199,10 @@ class Change(Measure):
 
     minus: str | None = None
 
+    def serves_oracle(self) -> bool:
+        """What an agent does after a failure is up to its model; an oracle's policy is one that we made."""
+        return False
+
     def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
         for other in before(evidence, gathered):
             ways = [(each, name, self.column) for name in self.architectures() for each in (other, evidence)]

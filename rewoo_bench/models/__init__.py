@@ -26,6 +26,7 @@ from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve
 from rewoo_bench.models.oracle import open_oracle
+from rewoo_bench.models.providers import find_route, price_list
 from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
@@ -59,12 +60,14 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class OpenModel:
     """A model that is ready. `name` is the user's, `manifest` is JSON-ready and says what exactly
-    answered, `concurrency` is how many calls at once make sense."""
+    answered, `concurrency` is how many calls at once make sense. `prices` are dollars per million
+    tokens by kind, None where they aren't known."""
 
     model: Model
     name: str
     concurrency: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    prices: Mapping[str, float] | None = None
 
 
 class Unrecorded:
@@ -132,7 +135,8 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
     async with _closing(model):
         model.check()
         manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
-        yield OpenModel(model, name, HOSTED_CONCURRENCY, {**manifest, "litellm": version("litellm")})
+        prices = price_list(find_route(name, settings.api_base))
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, {**manifest, "litellm": version("litellm")}, prices)
 
 
 @asynccontextmanager

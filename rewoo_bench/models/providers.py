@@ -117,6 +117,18 @@ def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     return float(sum(paid))
 
 
+def price_list(route: Route) -> dict[str, float] | None:
+    """Dollars per million tokens, for the record; None where the price isn't known."""
+    if route.price_name is None:
+        return None
+    million = {
+        "input": Usage(input_tokens=10**6),
+        "cached_input": Usage(input_tokens=10**6, cached_input_tokens=10**6),
+        "output": Usage(output_tokens=10**6),
+    }
+    return {kind: round(price(route, usage) or 0.0, 6) for kind, usage in million.items()}
+
+
 @contextmanager
 def without_callbacks() -> Iterator[None]:
     """Calls made inside leave no work behind: litellm neither logs them nor calls anybody back.

@@ -14,16 +14,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
 
 from rewoo_bench.place import at
-from rewoo_bench.runners.acting import answered, read_answer
+from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.turns import ReActSettings, Turns
 from rewoo_bench.runners.worker import in_order
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 
+_DECODER = json.JSONDecoder()
+_MOST_BRACES = 100  # looked at in a reply
+_LIKE_A_CALL = re.compile(r'"name"\s*:.*"(?:arguments|parameters)"\s*:', re.DOTALL)
 _NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply with one line 'Answer: …'."
 _LAST = "No turn is left. Reply with one line 'Answer: …' and the best answer there is."
 
@@ -53,7 +59,7 @@ class NativeReAct:
                 completion = await model.complete(messages, role="agent", tools=list(tools.values()))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
-                    answer = read_answer(completion.text)
+                    answer = _answer(completion.text)
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
@@ -74,28 +80,39 @@ class NativeReAct:
         last = Message("user", _LAST)
         with at("partial answer"):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
-        return read_answer(completion.text) or None
+        return _answer(completion.text) or None
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
     """Calls that a model wrote into its reply as JSON, where its server didn't take them for calls.
 
-    Small models trained on tool calls often leave out the marks that a server looks for:
-    `{"name": "Search", "arguments": {"query": "Oslo"}}`, alone or in a list. Only tools that there are count.
+    Small models trained on tool calls often leave out the marks that a server looks for, or write one
+    brace too many: `{"name": "Search", "arguments": {"query": "Oslo"}}`, one or several, alone or in a
+    list. Only tools that there are count.
     """
-    start = re.search(r"[\[{]", text)
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text, start.start()) if start else (None, 0)
-    except (ValueError, RecursionError):
-        return ()
-    items = found if isinstance(found, list) else [found]
-    calls = [item for item in items if isinstance(item, dict) and item.get("name") in tools]
-    arguments = [call.get("arguments", call.get("parameters")) for call in calls]
+    found = [item for item in _objects(text) if item.get("name") in tools]
+    arguments = [call.get("arguments", call.get("parameters")) for call in found]
     return tuple(
         ToolCall(f"written_{i}", call["name"], given)
-        for i, (call, given) in enumerate(zip(calls, arguments, strict=True))
+        for i, (call, given) in enumerate(zip(found, arguments, strict=True))
         if isinstance(given, dict)
     )
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a text, outermost ones, whatever stands around them."""
+    end = 0
+    for brace in islice(re.finditer("{", text), _MOST_BRACES):
+        if brace.start() < end:
+            continue  # inside the last one
+        with suppress(ValueError, RecursionError):
+            found, end = _DECODER.raw_decode(text, brace.start())
+            yield found
+
+
+def _answer(text: str) -> str:
+    """The answer in a reply; a call that can't be read is none."""
+    return "" if _LIKE_A_CALL.search(text) and not names_answer(text) else read_answer(text)
 
 
 async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:

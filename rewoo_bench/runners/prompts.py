@@ -67,6 +67,16 @@ class Prompts:
                 digest.update(f"{message.role}\0{message.content}\0".encode())
         return digest.hexdigest()
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """sha256 of each text and of each prompt's exemplars, so that a change can be named."""
+        texts = {f"prompt {name!r}": text for name, text in self.texts.items()}
+        shots = {
+            f"exemplars of {name!r}": "".join(f"{shot.role}\0{shot.content}\0" for shot in self.shots(name))
+            for name in self.exemplars
+        }
+        return {name: sha256(text.encode()).hexdigest() for name, text in sorted({**texts, **shots}.items())}
+
 
 def read_prompts(
     folder: Path,

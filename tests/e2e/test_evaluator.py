@@ -15,7 +15,7 @@ import rewoo_bench
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunLimits, RunStopped, tasks_of
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunStopped, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings
@@ -24,6 +24,7 @@ from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import open_run
+from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus

@@ -145,6 +145,7 @@ async def test_a_repeated_call_is_told_so_and_the_last_turns_are_announced() -> 
     [
         '{"name": "Search", "arguments": {"query": "Oslo"}}',
         'I call:\n```json\n[{"name": "Search", "parameters": {"query": "Oslo"}}]\n```',
+        '{{"name": "Search", "arguments": {"query": "Oslo"}}}}',
     ],
 )
 async def test_a_call_that_was_written_as_text_is_a_call(written: str) -> None:
@@ -154,8 +155,33 @@ async def test_a_call_that_was_written_as_text_is_a_call(written: str) -> None:
     assert trajectory.answer == "Neva"
 
 
+async def test_several_calls_that_were_written_as_text_are_one_turn() -> None:
+    written = '{{"name": "Search", "arguments": {"query": "a"}}}}\n{{"name": "Search", "arguments": {"query": "b"}}}}'
+    trajectory, _ = await ask([written, "Answer: Neva"])
+    assert [(step.id, step.argument) for step in trajectory.steps] == [("1.1", "a"), ("1.2", "b")]
+
+
+@pytest.mark.parametrize("written", ['{"name": "Serch", "arguments": {"query": "a"}}', '"name": x, "arguments": {'])
+async def test_a_call_that_cant_be_read_is_no_answer_and_told_so_once(written: str) -> None:
+    mended, model = await ask([written, "Answer: Neva"])
+    assert (mended.answer, len(model.requests)) == ("Neva", 2)
+    lost, _ = await ask([written, written])
+    assert (lost.answer, lost.stop_reason) == (None, "empty_answer")
+
+
 @pytest.mark.parametrize(
-    "text", ["", "Oslo", "{", '{"name": "Serch", "arguments": {}}', '{"name": "Search"}', "[1]", "[" * 5000]
+    "text",
+    [
+        "",
+        "Oslo",
+        "{",
+        '{"name": "Serch", "arguments": {}}',
+        '{"name": "Search"}',
+        "[1]",
+        "[" * 5000,
+        "{" * 5000,
+        '{"a":' * 5000,
+    ],
 )
 def test_what_is_no_call_is_none(text: str) -> None:
     assert written_calls(text, toolbox()) == ()

@@ -14,7 +14,7 @@ from parts import MOMENT
 
 from rewoo_bench.results import load
 from rewoo_bench.rows import QUESTIONS
-from rewoo_bench.summary import Estimate, Summary, estimate, summarise, table
+from rewoo_bench.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -158,3 +158,12 @@ def test_a_hundred_thousand_rows_are_read_and_summarised_in_seconds(tmp_path: Pa
     print(f"100,000 rows: {seconds:.2f} s")
     assert [(s.total, s.exact_match.n) for s in summaries] == [(50_000, 50_000)] * 2
     assert seconds < 10
+
+
+def test_an_oracles_accuracy_is_marked_in_the_table_and_as_data() -> None:
+    summary = one(frame(row(model="oracle?extra_steps=1")))
+    assert ORACLE_ACCURACY in table([summary])
+    assert summary.as_dict()["note"] == ORACLE_ACCURACY
+    real = one(frame(row(model="openai/oracle")))
+    assert ORACLE_ACCURACY not in table([real])
+    assert real.as_dict()["note"] is None

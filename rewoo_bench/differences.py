@@ -1,0 +1,32 @@
+"""Where two parts of a manifest differ, in words.
+
+>>> list(differences({"seed": 0, "style": "chat"}, {"seed": 1, "style": "chat"}, "model"))
+['model.seed was 0 and is 1 now']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+
+def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
+    """A line for each value that isn't as it was; the keys in `without` don't count, at any depth."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in {**before, **now}:
+            if key not in without:
+                yield from differences(before.get(key), now.get(key), f"{where}.{key}", without)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for i, (a, b) in enumerate(zip(before, now, strict=True)):
+            yield from differences(a, b, f"{where}.{_name(b, i)}", without)
+    elif before != now:
+        yield f"{where} was {_short(before)} and is {_short(now)} now"
+
+
+def _name(value: Any, position: int) -> str:
+    return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

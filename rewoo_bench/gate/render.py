@@ -1,0 +1,133 @@
+"""A verdict to be read: in the terminal, and as Markdown for a pull request or a job's summary.
+
+FAILED: 2 of 31 checks, 0 warnings
+
+rewoo, sample, oracle
+  fail  total_tokens +42.0 a question, 1,283.0 -> 1,325.0 (+3.3%), 2% is allowed; the planner's …
+        sample-017 +42 (planner, 1,290 -> 1,332)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rewoo_bench.names import is_oracle
+from rewoo_bench.summary import aligned
+from rewoo_bench.verdict import Check, Group, Verdict, shown
+
+_HEAD = ("", "measured", "limit", "head room")
+_HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
+
+
+def text(verdict: Verdict) -> str:
+    """The verdict first, then what failed and warned with the reasons, then every figure."""
+    parts = [headline(verdict)]
+    for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
+        parts.append("\n".join([str(group), *_told(checks)]))
+    for head, rows in _tables(verdict):
+        parts.append("\n".join(aligned([head, *rows])))
+    return "\n\n".join(parts)
+
+
+def markdown(verdict: Verdict) -> str:
+    """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
+    parts = [f"### Token budgets: {headline(verdict)}"]
+    for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
+        lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {_escaped(check.text)}" for check in checks]
+        parts.append("\n".join([f"**{_escaped(str(group))}**", "", *lines]))
+        grown = next((check.grown for check in checks if check.grown), ())
+        if grown:
+            listed = "\n".join(f"- {_escaped(str(question))}" for question in grown)
+            parts.append(_folded("questions that grew most", listed))
+    for head, rows in _tables(verdict):
+        parts.append(_folded(f"{len(rows)} figures", _table(head, rows)))
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(verdict: Verdict) -> str:
+    """`FAILED: 2 of 31 checks, 1 warning`."""
+    if verdict.incomplete is not None:
+        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges what there is"
+    failed, total, warned = len(verdict.failures), len(verdict.checks), len(verdict.warnings)
+    warnings = f", {warned} warning{'' if warned == 1 else 's'}"
+    return f"FAILED: {failed} of {total} checks{warnings}" if failed else f"PASSED: {total} checks{warnings}"
+
+
+def _grouped(checks: Sequence[Check]) -> Iterator[tuple[Group, list[Check]]]:
+    groups: dict[Group, list[Check]] = {}
+    for check in checks:
+        groups.setdefault(check.group, []).append(check)
+    yield from groups.items()
+
+
+def _told(checks: Sequence[Check]) -> Iterator[str]:
+    """A line a check; under the first that has them, the questions that grew most."""
+    grown = next((check for check in checks if check.grown), None)
+    for check in checks:
+        yield f"  {check.status}  {check.text}"
+        if check is grown:
+            yield from (f"          {question}" for question in check.grown)
+
+
+def _tables(verdict: Verdict) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """The figures against budgets; and against a baseline total tokens, and what else isn't as it was."""
+    budgets = [check for check in verdict.checks if check.limit is not None and check.before is None]
+    against = [check for check in verdict.checks if check.before is not None]
+    if budgets:
+        yield _HEAD, [_held(check) for check in budgets]
+    if against:
+        moved = [check for check in against if check.metric == "total_tokens" or check.measured != check.before]
+        yield _HEAD_AGAINST, [_compared(check) for check in moved]
+
+
+def _held(check: Check) -> tuple[str, ...]:
+    return (_label(check), _value(check), shown(check.metric, check.limit), _room(check))
+
+
+def _compared(check: Check) -> tuple[str, ...]:
+    values = (shown(check.metric, value) for value in (check.before, check.measured))
+    return (_label(check), *values, _change(check), shown(check.metric, check.limit))
+
+
+def _change(check: Check) -> str:
+    before, now = check.before or 0.0, check.measured or 0.0
+    if check.kind == "accuracy":
+        return f"{now - before:+.3f}"
+    return f"{now / before - 1:+.1%}" if before else "from none" if now else "+0.0%"
+
+
+def _label(check: Check) -> str:
+    oracle = check.kind == "accuracy" and is_oracle(check.group.model)
+    return f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if oracle else "")
+
+
+def _value(check: Check) -> str:
+    if check.measured is None:
+        return "unknown" if check.kind == "cost unknown" else "-"
+    return shown(check.metric, check.measured)
+
+
+def _room(check: Check) -> str:
+    """How far a figure is from its limit; below 0 it is over."""
+    if check.measured is None or check.limit is None:
+        return "-"
+    if check.kind == "accuracy":
+        return f"{check.measured - check.limit:+.3f}"
+    return f"{1 - check.measured / check.limit:.1%}" if check.limit else ("0.0%" if not check.measured else "none")
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    border = "|".join(["---", *["---:"] * (len(head) - 1)])
+    lines = [" | ".join(map(_escaped, cells)) for cells in (head, *rows)]
+    return "\n".join([f"| {lines[0]} |", f"|{border}|", *(f"| {line} |" for line in lines[1:])])
+
+
+def _escaped(value: str) -> str:
+    """A name or id as plain text: it can't end a cell, open a tag, call anybody or start a style."""
+    for sign, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("@", "&#64;"), ("*", "\\*"), ("`", "\\`")):
+        value = value.replace(sign, harmless)
+    return value.replace("\n", " ")

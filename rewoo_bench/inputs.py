@@ -1,0 +1,69 @@
+"""What a run asks of whom: its questions, its architectures and what they search, all checked.
+
+Nothing here costs anything: no model is fetched or asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from rewoo_bench.architecture import Architecture, load_architecture
+from rewoo_bench.errors import UsageError
+from rewoo_bench.gold import with_chains
+from rewoo_bench.loaders import Dataset, load_dataset_examples
+from rewoo_bench.names import is_oracle
+from rewoo_bench.options import RunOptions
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.tools import Corpus
+from rewoo_bench.tools.faults import Faults
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is asked of whom, all checked."""
+
+    dataset: Dataset
+    architectures: list[Architecture]
+    toolbox: Toolbox
+    corpus: Corpus | None
+
+
+async def read_inputs(options: RunOptions) -> Inputs:
+    """The questions, the architectures and what they search. Raises `UsageError`."""
+    dataset = await to_thread.run_sync(
+        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
+    )
+    architectures = _architectures(options, dataset.style)
+    path = options.corpus or dataset.corpus
+    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    if options.judge_model and is_oracle(options.judge_model):
+        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    if any(is_oracle(role.name) for role in options.role_models.values()):
+        dataset = await to_thread.run_sync(with_chains, dataset, corpus)
+    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
+    for architecture in architectures:
+        toolbox.check(architecture)
+        _check_pages(architecture, dataset, corpus)
+    return Inputs(dataset, architectures, toolbox, corpus)
+
+
+def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
+    """A search with nothing to find would make every agent look bad."""
+    searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
+    if searches and corpus is None and not any(example.documents for example in dataset.examples):
+        raise UsageError(
+            f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
+            "give passages with --corpus FILE"
+        )
+
+
+def _architectures(options: RunOptions, style: str) -> list[Architecture]:
+    max_steps = options.max_steps
+    architectures = [load_architecture(name, style=style, max_steps=max_steps) for name in options.architectures]
+    names = [architecture.name for architecture in architectures]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--arch: two architectures are named {name!r}; change the name in one architecture.toml")
+    return architectures

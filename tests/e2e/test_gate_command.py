@@ -1,0 +1,216 @@
+"""The gate as a team uses it: run, baseline, change something, run again, be told what it costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.cli import main
+
+pytest_plugins = ["pytester"]
+
+BUDGETS = """
+[[budget]]
+architecture = "rewoo"
+dataset = "sample"
+model = "oracle"
+total_tokens = { mean = 3000 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+def command(*arguments: object) -> int:
+    """`rewoo-bench …` in this process; its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return int(ended.value.code or 0)
+
+
+def run(out: str, *arguments: object) -> int:
+    return command("run", "--model", "oracle", "-n", 8, "--no-progress", "--out", out, *arguments)
+
+
+def copied(name: str, file: str, old: str, new: str) -> Path:
+    """A copy of the bundled rewoo with another text in one of its files."""
+    folder = Path(name)
+    shutil.copytree(bundled_folder("architectures") / "rewoo", folder)
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    return folder
+
+
+def test_a_run_passes_against_itself_and_its_baseline_file(capsys: pytest.CaptureFixture[str]) -> None:
+    run("before", "--arch", "rewoo,react-native")
+    run("again", "--arch", "rewoo,react-native")
+    assert command("baseline", "update", "before", "--out", "baseline.json") == 0
+    written = Path("baseline.json").read_bytes()
+    capsys.readouterr()
+    assert command("baseline", "update", "again", "--out", "baseline.json") == 0
+    assert capsys.readouterr().out == "baseline.json: unchanged, 16 questions of react-native, rewoo\n"
+    assert Path("baseline.json").read_bytes() == written
+    Path("budgets.toml").write_text(BUDGETS)
+    assert command("gate", "again", "--budgets", "budgets.toml", "--baseline", "baseline.json") == 0
+    assert capsys.readouterr().out.startswith("PASSED: 15 checks, 0 warnings\n")
+
+
+def test_a_sentence_more_in_the_planner_prompt_is_named_with_its_price(capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = bundled_folder("architectures") / "rewoo" / "planner.txt"
+    longer = copied("longer", "planner.txt", prompt.read_text(), f"{prompt.read_text()}Use as few steps as you can.\n")
+    run("before", "--arch", "rewoo")
+    run("now", "--arch", longer)
+    capsys.readouterr()
+    assert command("gate", "now", "--baseline", "before") == 1
+    told = capsys.readouterr().out
+    assert "rewoo, sample, oracle\n  fail  prompt 'planner' changed; total_tokens +" in told
+    assert "the planner's tokens grew most, by " in told
+    assert "longer prompts" in told
+    assert command("gate", "now", "--baseline", "before", "--accept-prompts") == 0
+    assert command("gate", "now", "--baseline", "before", "--accept-prompts", "--max-increase", "0.1%") == 1
+    assert "0.1% is allowed; the planner's tokens grew most" in capsys.readouterr().out
+
+
+def test_another_replan_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    run("before", "--arch", "rewoo")
+    run("now", "--arch", copied("short", "architecture.toml", "max_steps = 8", "max_steps = 1"))
+    capsys.readouterr()
+    assert command("gate", "now", "--baseline", "before", "--accept-prompts") == 1
+    told = capsys.readouterr().out
+    assert "the planner's tokens grew most" in told
+    assert "more replans (+" in told
+    assert "  fail  replans +" in told
+
+
+def test_longer_evidence_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    run("before", "--arch", copied("cut", "architecture.toml", "slot_tokens = 200", "slot_tokens = 10"))
+    run("now", "--arch", "rewoo")
+    capsys.readouterr()
+    assert command("gate", "now", "--baseline", "before") == 1
+    told = capsys.readouterr().out
+    assert "settings.slot_tokens was 10 and is 200 now; total_tokens +" in told
+    assert "the solver's tokens grew most" in told
+    assert "longer evidence (+" in told
+
+
+def test_two_swapped_ids_are_not_comparable(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = bundled_folder("datasets") / "sample"
+    questions = [json.loads(line) for line in (sample / "questions.jsonl").read_text().splitlines()[:4]]
+    for out in ("before", "now"):
+        Path("mine.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))
+        run(out, "--arch", "rewoo,direct", "--dataset", "mine.jsonl", "--corpus", sample / "passages.jsonl")
+        questions[0]["id"], questions[1]["id"] = questions[1]["id"], questions[0]["id"]
+    capsys.readouterr()
+    assert command("gate", "now", "--baseline", "before") == 1
+    told = capsys.readouterr().out
+    assert "every architecture, mine, oracle\n  fail  not comparable (ids): 2 questions under the same id" in told
+    assert "total_tokens" not in told
+
+
+def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("now", "--arch", "rewoo")
+    Path("budgets.toml").write_text(BUDGETS.replace("3000", "10"))
+    reports = ("--markdown", "m.md", "--junit", "j.xml", "--json", "points.json")
+    assert command("gate", "now", "--budgets", "budgets.toml", *reports) == 1
+    assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 checks")
+    assert ElementTree.parse("j.xml").getroot().get("failures") == "1"
+    assert {"name", "unit", "value", "range", "extra"} == set(json.loads(Path("points.json").read_text())[0])
+    Path("summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    command("gate", "now", "--budgets", "budgets.toml")
+    assert Path("summary.md").read_text().startswith("before\n### Token budgets: FAILED")
+
+
+def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytest.CaptureFixture[str]) -> None:
+    run("now", "--arch", "rewoo")
+    assert command("gate", "now") == 2
+    assert "give --budgets, --baseline or both" in capsys.readouterr().err
+    assert command("gate", "nowhere", "--baseline", "now") == 2
+    assert command("gate", "now", "--baseline", "now", "--max-increase", "2") == 2
+    assert "'2' is neither a percentage (2%) nor a fraction below 1 (0.02)" in capsys.readouterr().err
+    assert command("baseline", "update", "nowhere", "--out", "b.json") == 2
+    Path("budgets.toml").write_text(BUDGETS.replace("sample", "hotpotqa"))
+    assert command("gate", "now", "--budgets", "budgets.toml") == 2
+    assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err
+    assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--max-total-tokens", 2000) == 3
+    assert command("gate", "capped", "--baseline", "now") == 3
+    assert "INCOMPLETE: " in capsys.readouterr().out
+
+
+def test_the_script_is_the_command() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "check_budget.py"
+    done = subprocess.run([sys.executable, script, "nowhere"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "nothing to hold the run against" in done.stderr
+
+
+def documented_test() -> str:
+    """The example of a test in the README."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (block,) = [part for part in readme.split("```") if part.startswith("python\ndef test_")]
+    return block.removeprefix("python\n")
+
+
+@pytest.mark.parametrize(("limit", "passed"), [(3000, 1), (10, 0)])
+def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: int, passed: int) -> None:
+    pytester.makepyfile(documented_test())
+    (pytester.path / "budgets.toml").write_text(BUDGETS.replace("3000", str(limit)))
+    done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=passed, failed=1 - passed)
+    if not passed:
+        done.stdout.fnmatch_lines(
+            ["*AssertionError: FAILED: 1 of 1 checks, 0 warnings", "*total_tokens mean:*is over*"]
+        )
+
+
+def test_the_plugin_costs_a_pytest_that_does_not_use_it_nothing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_nothing_is_loaded():
+            ours = {name for name in sys.modules if name.startswith("rewoo_bench")}
+            assert ours == {"rewoo_bench", "rewoo_bench.pytest_plugin"}
+            assert not {"pandas", "pyarrow", "litellm"} & sys.modules.keys()
+        """
+    )
+    done = pytester.runpytest_subprocess(
+        "-p", "rewoo_bench.pytest_plugin", "-p", "no:anyio", "-p", "no:hypothesispytest"
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        import rewoo_bench
+
+        def test_rows(run_bench, tmp_path):
+            first = run_bench(arch="direct,cot", limit=2)
+            second = run_bench(arch=["direct"], limit=2, trials=2)
+            assert (first.status, first.reason) == ("done", None)
+            assert first.folder.parent == tmp_path and first.folder != second.folder
+            assert list(first.rows["architecture"].unique()) == ["direct", "cot"]
+            assert len(second.rows) == 4
+            rewoo_bench.assert_within_budget(first, None, baseline=first.folder)
+
+        def test_a_slip_of_the_pen(run_bench):
+            with pytest.raises(rewoo_bench.RewooBenchError, match="unknown option 'limt', did you mean 'limit'"):
+                run_bench(arch="direct", limt=2)
+        """
+    )
+    done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=2)

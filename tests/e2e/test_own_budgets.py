@@ -1,0 +1,18 @@
+"""The bundled architectures keep the project's own token budgets, question by question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rewoo_bench
+from rewoo_bench.benching import bench
+from rewoo_bench.bundled import bundled_names
+
+BUDGETS = Path(__file__).parents[1] / "golden" / "budgets"
+
+
+def test_the_bundled_architectures_keep_their_budgets_on_the_sample(tmp_path: Path) -> None:
+    """Where a change is meant: `rewoo-bench baseline update`, as CONTRIBUTING.md says."""
+    run = bench(bundled_names("architectures", "architecture.toml"), out=tmp_path / "run")
+    assert len(run.rows) == 800
+    rewoo_bench.assert_within_budget(run, BUDGETS / "budgets.toml", baseline=BUDGETS / "baseline.json")

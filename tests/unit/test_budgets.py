@@ -1,0 +1,122 @@
+"""budgets.toml: what it may say, and rows held against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_runs import FAILED, row, rows, write_run
+
+from rewoo_bench.budgets import check_budgets, read_budgets
+from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.results import load
+from rewoo_bench.verdict import Check
+
+HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
+
+
+def written(folder: Path, limits: str) -> Path:
+    path = folder / "budgets.toml"
+    path.write_text(HEAD + limits)
+    return path
+
+
+def checked(folder: Path, limits: str, *lines: dict[str, Any]) -> list[Check]:
+    """The checks of these limits on these rows."""
+    found = load(write_run(folder / "run", lines))
+    return list(check_budgets(read_budgets(written(folder, limits)), found))
+
+
+def test_each_limit_is_a_check_with_what_was_measured(tmp_path: Path) -> None:
+    lines = [row(n, total_tokens=1000 + n) for n in range(101)]
+    found = checked(tmp_path, "total_tokens = { max = 1100, mean = 1049, p95 = 1095 }\nllm_calls = { max = 1 }", *lines)
+    assert [(check.name, check.status, check.measured, check.limit) for check in found] == [
+        ("llm_calls max", "fail", 2.0, 1.0),
+        ("total_tokens max", "pass", 1100.0, 1100.0),
+        ("total_tokens mean", "fail", 1050.0, 1049.0),
+        ("total_tokens p95", "pass", 1095.0, 1095.0),
+    ]
+    assert found[0].text == "llm_calls max: 2.00 is over the limit of 1.00"
+
+
+def test_latency_warns_and_never_fails(tmp_path: Path) -> None:
+    (check,) = checked(tmp_path, "latency_s = { p95 = 0.5 }", *rows(5))
+    assert (check.status, check.kind) == ("warn", "latency")
+
+
+def test_latency_that_was_not_measured_is_no_zero(tmp_path: Path) -> None:
+    (check,) = checked(tmp_path, "latency_s = { p95 = 0.5 }", *rows(5, latency_s=None))
+    assert (check.status, check.measured) == ("warn", None)
+    assert "no latency was measured" in check.text
+
+
+def test_an_unknown_cost_fails_in_words_of_its_own(tmp_path: Path) -> None:
+    (check,) = checked(tmp_path, "cost_usd = { mean = 5 }", row(0), row(1, cost_usd=None))
+    assert (check.status, check.kind) == ("fail", "cost unknown")
+    assert "the cost of 1 of 2 rows is unknown, which is not 0" in check.text
+
+
+@pytest.mark.parametrize(
+    ("correct", "count", "model", "status"),
+    [
+        (90, 300, "openai/gpt", "pass"),
+        (84, 300, "openai/gpt", "pass"),  # 0.28: within the margin
+        (83, 300, "openai/gpt", "fail"),
+        (0, 199, "openai/gpt", "warn"),  # too few
+        (0, 300, "oracle", "warn"),  # means nothing
+    ],
+)
+def test_accuracy_fails_on_enough_questions_of_a_real_model(
+    tmp_path: Path, correct: int, count: int, model: str, status: str
+) -> None:
+    lines = [row(n, model=model, exact_match=n < correct) for n in range(count)]
+    found = load(write_run(tmp_path / "run", lines))
+    limits = written(tmp_path, "exact_match = { min = 0.30, margin = 0.02 }")
+    limits.write_text(limits.read_text().replace("oracle", model))
+    (check,) = check_budgets(read_budgets(limits), found)
+    assert check.status == status
+
+
+def test_trials_of_few_questions_are_few_questions(tmp_path: Path) -> None:
+    lines = [row(n, trial=trial, exact_match=False, model="oracle") for n in range(100) for trial in range(5)]
+    (check,) = checked(tmp_path, "f1 = { min = 1.0 }", *[{**line, "f1": 0.0} for line in lines])
+    assert (check.status, check.n) == ("warn", 100)
+
+
+def test_no_answer_at_all_fails(tmp_path: Path) -> None:
+    (check,) = checked(tmp_path, "exact_match = { min = 0.1 }", *rows(3, **FAILED))
+    assert (check.status, check.text) == ("fail", "exact_match min: no question was scored, every one failed")
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("total_token = { mean = 1 }", r"unknown key 'budget\.0\.total_token', did you mean 'total_tokens'\?"),
+        ("total_tokens = { p99 = 1 }", r"unknown key 'budget\.0\.total_tokens\.p99', did you mean 'p95'\?"),
+        ("exact_match = { max = 1 }", "'budget.0.exact_match.min' is missing"),
+        ("exact_match = { min = 30 }", "less than or equal to 1, got 30"),
+        ("total_tokens = { mean = -1 }", "greater than or equal to 0, got -1"),
+        ("total_tokens = { mean = nan }", "finite number"),
+        ("", "the budget of 'rewoo, sample, oracle' limits nothing"),
+        ("total_tokens = {}", "the budget of 'rewoo, sample, oracle' limits nothing"),
+        ("llm_calls = { max = 1 }\n" + HEAD + "llm_calls = { max = 2 }", "'rewoo, sample, oracle' has two budgets"),
+        ("total_tokens = ", "not valid TOML"),
+    ],
+)
+def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        read_budgets(written(tmp_path, limits))
+
+
+def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "budgets.toml").write_text("budget = []")
+    with pytest.raises(SpecError, match="at least 1 item"):
+        read_budgets(tmp_path / "budgets.toml")
+    with pytest.raises(SpecError, match=r"has no other\.toml"):
+        read_budgets(tmp_path / "other.toml")
+
+
+def test_a_budget_that_matches_no_row_is_an_error_that_names_the_rows_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'rewoo, sample, oracle' matches no row; .*: react, sample, oracle"):
+        checked(tmp_path, "llm_calls = { max = 1 }", *rows(2, architecture="react"))

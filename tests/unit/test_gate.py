@@ -1,0 +1,241 @@
+"""A run against its baseline: what fails, for which reason, in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
+
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.gate import Terms, check_run
+from rewoo_bench.verdict import Check, Verdict
+
+
+def judged(
+    folder: Path,
+    now: Iterable[Mapping[str, Any]],
+    facts: Mapping[str, Any] | None = None,
+    before: Iterable[Mapping[str, Any]] | None = None,
+    **terms: Any,
+) -> Verdict:
+    """The verdict on `now`, held against 20 questions as they are written by default."""
+    baseline = write_run(folder / "before", before or rows())
+    return check_run(write_run(folder / "now", now, facts), baseline=baseline, terms=Terms(**terms))
+
+
+def failure(verdict: Verdict) -> Check:
+    """The one check that failed."""
+    (check,) = verdict.failures
+    return check
+
+
+def with_planner(tokens: int) -> dict[str, int]:
+    """The columns of a question whose planner read so many tokens more."""
+    return {"planner_tokens": 600 + tokens, "input_tokens": 950 + tokens, "total_tokens": 1000 + tokens}
+
+
+def test_the_same_counts_pass(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, rows())
+    assert (verdict.code, verdict.failures, verdict.warnings) == (0, (), ())
+    assert {check.name for check in verdict.checks if check.kind == "growth"} == {
+        "total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans",
+    }  # fmt: skip
+
+
+def test_growth_up_to_the_margin_passes_and_beyond_it_fails(tmp_path: Path) -> None:
+    assert judged(tmp_path / "a", rows(total_tokens=1020)).code == 0
+    check = failure(judged(tmp_path / "b", rows(total_tokens=1021)))
+    assert (check.kind, check.name, check.measured, check.before) == ("growth", "total_tokens", 1021.0, 1000.0)
+    assert "total_tokens +21.0 a question, 1,000.0 -> 1,021.0 (+2.1%), 2% is allowed" in check.text
+    assert judged(tmp_path / "c", rows(total_tokens=1021), max_increase=0.03).code == 0
+
+
+def test_growth_names_the_role_the_size_and_the_questions(tmp_path: Path) -> None:
+    lines = [row(n, **with_planner(100 if n == 7 else 30)) for n in range(20)]
+    verdict = judged(tmp_path, lines)
+    total, inputs = verdict.failures
+    assert total.group.architecture == "rewoo"
+    assert "the planner's tokens grew most, by 33.5 a question: longer prompts (+33.5 input tokens)" in total.text
+    assert str(total.grown[0]) == "q007 +100 (planner, 1,000 -> 1,100)"
+    assert [question.example_id for question in total.grown[1:]] == ["q000", "q001", "q002", "q003"]
+    assert (inputs.name, "planner" in inputs.text) == ("input_tokens", False)  # the cause is told once
+
+
+def test_another_replan_is_named(tmp_path: Path) -> None:
+    again = {"replans": 1, "llm_calls": 3, "planner_tokens": 1200, "input_tokens": 1530, "total_tokens": 1600}
+    verdict = judged(tmp_path, [row(n, **(again if n < 10 else {})) for n in range(20)])
+    assert [check.name for check in verdict.failures] == ["total_tokens", "input_tokens", "llm_calls", "replans"]
+    assert (
+        "the planner's tokens grew most, by 300.0 a question: more replans (+0.50 a question)"
+        in verdict.failures[0].text
+    )
+    assert "model calls" not in verdict.failures[0].text
+    assert "replans +0.50 a question, 0.00 -> 0.50 (from none)" in verdict.failures[3].text
+
+
+def test_longer_evidence_is_named(tmp_path: Path) -> None:
+    longer = {"evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090}
+    text = judged(tmp_path, rows(**longer)).failures[0].text
+    assert "the solver's tokens grew most, by 90.0 a question: longer evidence (+90.0 tokens a question)" in text
+
+
+def test_more_tool_calls_bring_more_evidence(tmp_path: Path) -> None:
+    more = {"tool_calls": 3, "evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090}
+    text = judged(tmp_path, rows(**more)).failures[0].text
+    assert "more tool calls (+1.00 a question), more evidence (+90.0 tokens a question)" in text
+
+
+def test_longer_answers_are_told_from_longer_prompts(tmp_path: Path) -> None:
+    text = judged(tmp_path, rows(output_tokens=150, total_tokens=1100, solver_tokens=500)).failures[0].text
+    assert "the solver's tokens grew most, by 100.0 a question: longer answers (+100.0 output tokens)" in text
+
+
+def test_shrinking_passes_and_says_that_the_baseline_can_be_updated(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, rows(total_tokens=900))
+    assert verdict.code == 0
+    assert "less than in the baseline, which can be updated" in verdict.checks[0].text
+
+
+def test_a_longer_prompt_is_named_with_what_it_costs(tmp_path: Path) -> None:
+    facts = architecture(texts_sha256={**ARCHITECTURE["texts_sha256"], "prompt 'planner'": "p2"})  # type: ignore[dict-item]
+    check = failure(judged(tmp_path, rows(**with_planner(12)), facts))
+    assert (check.kind, check.group.architecture) == ("changed", "rewoo")
+    assert check.text.startswith("prompt 'planner' changed; total_tokens +12.0 a question, 1,000.0 -> 1,012.0 (+1.2%)")
+    assert "the planner's tokens grew most, by 12.0" in check.text
+    assert "--accept-prompts" in check.text
+
+
+def test_an_accepted_prompt_leaves_it_to_the_counts(tmp_path: Path) -> None:
+    facts = architecture(texts_sha256={**ARCHITECTURE["texts_sha256"], "exemplars of 'planner'": "e2"})  # type: ignore[dict-item]
+    assert judged(tmp_path / "a", rows(**with_planner(12)), facts, accept_prompts=True).code == 0
+    verdict = judged(tmp_path / "b", rows(**with_planner(120)), facts, accept_prompts=True)
+    assert {check.kind for check in verdict.failures} == {"growth"}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"settings": {"max_steps": 4, "slot_tokens": 200}}, "settings.max_steps was 8 and is 4 now"),
+        ({"tools": {"Search": {}}}, "tools.Search.max_concurrency was 8 and is None now"),
+        ({"runner": "mine:ReWOO"}, "runner was 'rewoo_bench.runners.rewoo:ReWOO' and is 'mine:ReWOO' now"),
+        ({"tool_prompts_sha256": {"LLM": "t2"}}, "prompt of the tool 'LLM' changed"),
+        ({"prompts_sha256": "bbbb", "texts_sha256": None}, "its prompts changed"),
+    ],
+)
+def test_what_was_changed_about_an_architecture_is_named(tmp_path: Path, values: dict[str, Any], said: str) -> None:
+    check = failure(judged(tmp_path, rows(), architecture(**values)))
+    assert (check.kind, check.text.partition(";")[0]) == ("changed", said)
+
+
+@pytest.mark.parametrize(
+    ("facts", "what", "said"),
+    [
+        (changed("dataset", name="other"), "data set", "dataset.name was 'sample' and is 'other' now"),
+        (changed("dataset", source={"file": "x/questions.jsonl", "sha256": "d2"}), "data set", "dataset.source.sha256"),
+        (changed("corpus", content_hash="c2"), "data set", "corpus.content_hash was 'c1' and is 'c2' now"),
+        (changed("models", default={"name": "oracle?extra_steps=2"}), "model", "models.default.name"),
+        (changed("options", temperature=0.7), "model", "options.temperature was 0.0 and is 0.7 now"),
+        (manifest(tokenizer="o200k_base"), "tokenizer", "tokenizer was 'cl100k_base'"),
+        (changed("prices", oracle={"input": 1.0}), "prices", "prices.oracle was None"),
+        (changed("dataset", ids_hash="h2"), "ids", "the same ids in another order"),
+    ],
+)
+def test_what_can_not_be_compared_fails_without_a_comparison(
+    tmp_path: Path, facts: dict[str, Any], what: str, said: str
+) -> None:
+    verdict = judged(tmp_path, rows(total_tokens=9000), facts)
+    check = failure(verdict)
+    assert (verdict.code, verdict.checks, check.kind) == (1, (check,), "not comparable")
+    assert check.text.startswith(f"not comparable ({what}): ")
+    assert said in check.text
+
+
+def test_facts_that_a_side_does_not_have_are_not_held_against_it(tmp_path: Path) -> None:
+    assert judged(tmp_path, rows(), manifest(tokenizer=None, prices=None)).code == 0
+
+
+def test_the_folder_of_the_data_does_not_matter(tmp_path: Path) -> None:
+    facts = changed("dataset", source={"file": "elsewhere/questions.jsonl", "sha256": "d1"})
+    assert judged(tmp_path, rows(), facts).code == 0
+
+
+def test_another_id_is_named(tmp_path: Path) -> None:
+    check = failure(judged(tmp_path, [*rows(19), row(19, example_id="new")]))
+    assert check.text == "not comparable (ids): 1 question gone ('q019'), 1 question new ('new')"
+
+
+def test_two_swapped_ids_are_named(tmp_path: Path) -> None:
+    lines = rows()
+    lines[3]["example_id"], lines[4]["example_id"] = lines[4]["example_id"], lines[3]["example_id"]
+    check = failure(judged(tmp_path, lines))
+    said = "2 questions under the same id, with another text or answer ('q003', 'q004')"
+    assert check.text == f"not comparable (ids): {said}"
+
+
+def test_another_number_of_trials_is_no_pair(tmp_path: Path) -> None:
+    check = failure(judged(tmp_path, [*rows(), *rows(trial=1)]))
+    assert "0 questions gone, 20 questions new ('q000' (trial 1), 'q001' (trial 1)" in check.text
+    assert "17 more" in check.text
+
+
+def test_the_order_of_the_rows_does_not_matter(tmp_path: Path) -> None:
+    lines = [row(n, total_tokens=1000 + n) for n in range(20)]
+    assert judged(tmp_path, lines[::-1], before=lines).code == 0
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_an_architecture_on_one_side_only_is_not_comparable(tmp_path: Path, new: bool) -> None:
+    both, one = [*rows(), *rows(architecture="react")], rows()
+    check = failure(judged(tmp_path, both if new else one, before=one if new else both))
+    assert (check.group.architecture, check.name) == ("react", "architecture")
+    assert ("update it" if new else "the run has no rows of it") in check.text
+
+
+def test_counts_of_another_counter_are_not_comparable(tmp_path: Path) -> None:
+    check = failure(judged(tmp_path, rows(usage_source="provider")))
+    assert "(tokenizer): usage_source.0 was 'estimated' and is 'provider' now" in check.text
+
+
+def test_a_question_that_failed_is_no_cheap_question(tmp_path: Path) -> None:
+    cheap = {**FAILED, "total_tokens": 0}
+    check = failure(judged(tmp_path, [*rows(19), row(19, **cheap)]))
+    assert (check.kind, check.n) == ("failed questions", 19)
+    assert judged(tmp_path / "live", [*rows(19), row(19, **cheap)], mode="live").code == 0
+
+
+def test_nothing_answered_is_nothing_to_compare(tmp_path: Path) -> None:
+    check = failure(judged(tmp_path, rows(**FAILED), mode="live"))
+    assert check.text == "20 failed in the infrastructure on a side and are left out, 0 are compared"
+
+
+def test_an_oracle_can_not_fall_in_accuracy(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, rows(300, exact_match=False), before=rows(300))
+    (check,) = [check for check in verdict.checks if check.kind == "accuracy"]
+    assert (check.status, "an oracle's means nothing" in check.text) == ("pass", True)
+
+
+def test_an_incomplete_run_is_not_judged(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "now", rows(total_tokens=9000), manifest(status="incomplete", reason="interrupted"))
+    baseline = write_run(tmp_path / "before", rows())
+    verdict = check_run(run, baseline=baseline)
+    assert (verdict.code, verdict.incomplete, verdict.checks) == (3, "interrupted", ())
+    assert check_run(run, baseline=baseline, allow_incomplete=True).code == 1
+    with pytest.raises(UsageError, match="is no baseline, it is incomplete: interrupted"):
+        check_run(baseline, baseline=run)
+
+
+def test_a_run_that_was_killed_or_is_empty_is_incomplete(tmp_path: Path) -> None:
+    baseline = write_run(tmp_path / "before", rows())
+    killed = write_run(tmp_path / "killed", rows(), {**manifest(status="running"), "reason": None})
+    assert check_run(killed, baseline=baseline).incomplete == "its status is 'running'"
+    assert check_run(write_run(tmp_path / "empty", []), baseline=baseline).incomplete == "it has no rows"
+
+
+def test_without_anything_to_hold_it_against_the_command_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="give --budgets, --baseline or both"):
+        check_run(write_run(tmp_path / "now", rows()))
+    with pytest.raises(DataError, match="no such baseline"):
+        check_run(tmp_path / "now", baseline=tmp_path / "nowhere.json")

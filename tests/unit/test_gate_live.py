@@ -1,0 +1,108 @@
+"""The gate on a live model: it fails where the growth is sure and large, and not by chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gate_runs import changed, row, write_run
+
+from rewoo_bench.gate import Terms, check_run
+from rewoo_bench.gate.against import LIVE_MARGIN, ratio_beyond
+from rewoo_bench.verdict import Verdict
+
+LIVE = {"model": "openai/gpt", "planner_model": "openai/gpt", "solver_model": "openai/gpt"}
+FACTS = changed("models", default={"name": "openai/gpt"})
+
+
+def lines(count: int, factor: float = 1.0, seed: int = 0, noise: float = 0.1, **values: Any) -> list[dict[str, Any]]:
+    """Questions of quite different length, each with some noise of its run."""
+    lengths = np.random.default_rng(99).lognormal(7, 0.5, count)
+    totals = lengths * np.random.default_rng(seed).normal(1, noise, count).clip(0.5) * factor
+    return [row(n, **LIVE, total_tokens=int(total), **values) for n, total in enumerate(totals)]
+
+
+def judged(folder: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], **terms: Any) -> Verdict:
+    baseline = write_run(folder / "before", before, FACTS)
+    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=Terms(**terms))
+
+
+def test_a_run_of_the_same_system_passes(tmp_path: Path) -> None:
+    assert judged(tmp_path, lines(200), lines(200, seed=1)).code == 0
+
+
+def test_a_sure_and_large_increase_fails_with_its_interval(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lines(200), lines(200, 1.15, seed=1))
+    (check,) = verdict.failures
+    assert (check.kind, check.name, check.n) == ("growth", "total_tokens", 200)
+    assert "at 99.00%: above 1, and beyond the margin of 5%" in check.text
+
+
+def test_a_sure_increase_within_the_margin_passes(tmp_path: Path) -> None:
+    assert judged(tmp_path / "a", lines(200, noise=0), lines(200, 1.04, noise=0)).code == 0
+    assert judged(tmp_path / "b", lines(200, noise=0), lines(200, 1.04, noise=0), max_increase=0.03).code == 1
+
+
+def test_a_large_increase_that_may_be_chance_passes(tmp_path: Path) -> None:
+    before = lines(10)
+    now = [{**line, "total_tokens": line["total_tokens"] * (4 if n == 0 else 1)} for n, line in enumerate(before)]
+    verdict = judged(tmp_path, before, now)
+    assert verdict.code == 0
+    assert "which may be chance" in next(check.text for check in verdict.checks if check.name == "total_tokens")
+
+
+def test_other_counts_of_a_live_model_only_warn(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lines(200), lines(200, llm_calls=3))
+    assert verdict.code == 0
+    (check,) = verdict.warnings
+    assert check.name == "llm_calls"
+
+
+def test_counts_of_a_live_model_can_be_compared_exactly(tmp_path: Path) -> None:
+    before, now = lines(20, noise=0), lines(20, 1.03, noise=0)
+    assert judged(tmp_path / "a", before, now).code == 0
+    assert judged(tmp_path / "b", before, now, mode="exact").code == 1
+
+
+@pytest.mark.parametrize(("count", "status"), [(400, "fail"), (150, "warn")])
+def test_accuracy_fails_on_enough_questions(tmp_path: Path, count: int, status: str) -> None:
+    before = lines(count)
+    now = [{**line, "exact_match": n % 4 > 0} for n, line in enumerate(before)]
+    verdict = judged(tmp_path, before, now)
+    (check,) = [check for check in verdict.checks if check.kind == "accuracy"]
+    assert (check.status, check.before, check.measured) == (status, 1.0, pytest.approx(0.75, abs=0.01))
+
+
+def test_a_fall_in_accuracy_that_may_be_chance_passes(tmp_path: Path) -> None:
+    before = [{**line, "exact_match": n % 2 == 0} for n, line in enumerate(lines(200))]
+    now = [{**line, "exact_match": (n * 7 + 3) % 40 < 18} for n, line in enumerate(before)]
+    verdict = judged(tmp_path, before, now)
+    (check,) = [check for check in verdict.checks if check.kind == "accuracy"]
+    assert check.measured is not None
+    assert check.before is not None
+    assert check.measured < check.before - 0.02
+    assert check.status == "pass"
+
+
+def pairs(increase: float, count: int, n: int = 300) -> int:
+    """How many of `count` simulated gates over 4 architectures fail at one of them."""
+    random = np.random.default_rng(7)
+    failed = 0
+    for _ in range(count):
+        lengths = random.lognormal(7, 0.5, n)
+        before, now = (lengths * random.normal(1, 0.25, n).clip(0.2) for _ in range(2))
+        ratio = ratio_beyond(before, now * increase, np.arange(n), LIVE_MARGIN, tests=4)
+        failed += ratio is not None and ratio.low > 1
+    return failed
+
+
+def test_one_and_the_same_system_hardly_ever_fails() -> None:
+    # Under 0.125% a test: 3 of 400 would be one case in 600.
+    assert pairs(1.0, 400) <= 2
+
+
+def test_ten_percent_more_is_caught() -> None:
+    # The ratio's standard error is about 0.023: 10% more is 4.3 of them, and 3.02 are asked for.
+    assert pairs(1.10, 20) >= 14

@@ -1,0 +1,165 @@
+"""A verdict as text, as Markdown, as JUnit XML, as points to track; and the baseline as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from gate_runs import manifest, row, rows, write_run
+
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.gate import check_run, open_baseline
+from rewoo_bench.gate.render import markdown, text
+from rewoo_bench.gate.reports import junit, tracked, write_report
+from rewoo_bench.results import load
+from rewoo_bench.verdict import Check, Group, Verdict
+
+BUDGETS = """
+[[budget]]
+architecture = "rewoo"
+dataset = "sample"
+model = "oracle"
+total_tokens = { mean = 1200, max = 1040 }
+exact_match = { min = 0.5 }
+latency_s = { p95 = 0.5 }
+"""
+
+
+@pytest.fixture
+def verdict(tmp_path: Path) -> Verdict:
+    """One failed budget, one warning, and growth of 5% because of q002."""
+    (tmp_path / "budgets.toml").write_text(BUDGETS)
+    before = write_run(tmp_path / "before", rows(4))
+    now = write_run(tmp_path / "now", [*rows(2), row(2, total_tokens=1200, agent_tokens=200), row(3)])
+    return check_run(now, budgets=tmp_path / "budgets.toml", baseline=before)
+
+
+def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
+    assert text(verdict).splitlines() == [
+        "FAILED: 2 of 11 checks, 1 warning",
+        "",
+        "rewoo, sample, oracle",
+        "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
+        "  fail  total_tokens +50.0 a question, 1,000.0 -> 1,050.0 (+5.0%), 2% is allowed; "
+        "the agent's tokens grew most, by 50.0 a question",
+        "          q002 +200 (agent, 1,000 -> 1,200)",
+        "  warn  latency_s p95: 1.00 s is over the limit of 0.50 s",
+        "",
+        "                                                                     measured    limit  head room",
+        "rewoo, sample, oracle: total_tokens max                               1,200.0  1,040.0     -15.4%",
+        "rewoo, sample, oracle: total_tokens mean                              1,050.0  1,200.0      12.5%",
+        "rewoo, sample, oracle: latency_s p95                                   1.00 s   0.50 s    -100.0%",
+        "rewoo, sample, oracle: exact_match min (an oracle's: means nothing)     1.000    0.500     +0.500",
+        "",
+        "                                     baseline      now  change    limit",
+        "rewoo, sample, oracle: total_tokens   1,000.0  1,050.0   +5.0%  1,020.0",
+    ]
+
+
+def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
+    shown = markdown(verdict)
+    assert shown.startswith(
+        "### Token budgets: FAILED: 2 of 11 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
+    )
+    assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
+    assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
+    assert shown.count("<details>") == shown.count("</details>") == 3
+
+
+def test_a_name_can_not_break_the_markdown() -> None:
+    group = Group("a|b", "<img src=x>", "@somebody")
+    shown = markdown(Verdict((Check("budget", "fail", group, "llm_calls max", "too | many", 2.0, 1.0),)))
+    assert "<img" not in shown
+    assert "@" not in shown
+    assert "| a\\|b, &lt;img src=x>, &#64;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
+
+
+def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
+    root = ElementTree.fromstring(junit(verdict))
+    (suite,) = root
+    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "11", "2")
+    cases = {str(case.get("name")): case for case in suite}
+    assert len(cases) == 11
+    assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
+    failed = cases["total_tokens (growth)"].find("failure")
+    assert failed is not None
+    assert (failed.get("type"), str(failed.text).splitlines()[1]) == ("growth", "q002 +200 (agent, 1,000 -> 1,200)")
+    assert "1.00 s is over" in str(cases["latency_s p95 (latency)"].findtext("system-out"))
+    assert list(cases["total_tokens mean (budget)"]) == []
+
+
+def test_junit_holds_any_text_and_an_incomplete_run() -> None:
+    group = Group("a.b", "s", "m")
+    check = Check("budget", "fail", group, "llm_calls max", "half a \ud83d, a \x00 and an &", 2.0, 1.0)
+    suite = ElementTree.fromstring(junit(Verdict((check,))).encode())[0]
+    assert suite[0].get("classname") == "a_b.s.m"
+    assert suite[0][0].text == "half a ?, a ? and an &"
+    suite = ElementTree.fromstring(junit(Verdict((), incomplete="interrupted")))[0]
+    assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
+
+
+def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
+    lines = [row(n, total_tokens=1000 + 10 * n, cost_usd=None if n == 0 else 0.1) for n in range(5)]
+    points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
+    assert points[0] == {
+        "name": "rewoo / sample / oracle: total_tokens",
+        "unit": "tokens/question",
+        "value": 1020.0,
+        "range": "± 12.4",
+        "extra": "n = 5 questions, p95 = 1038, max = 1040",
+    }
+    assert {point["unit"] for point in points} == {"tokens/question", "calls/question"}  # an unknown cost is no point
+
+
+def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--junit: can't write .*: No such file or directory"):
+        write_report(tmp_path / "no" / "j.xml", "", "--junit")
+
+
+def test_a_baseline_file_is_read_as_the_run_it_is_of(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [*rows(3), *rows(3, architecture="react", f1=1 / 3, evidence_tokens=None)])
+    found = open_baseline(run)
+    path = tmp_path / "baseline.json"
+    path.write_text(found.text())
+    assert open_baseline(path) == found
+    assert open_baseline(path).text() == found.text()
+    assert check_run(run, baseline=path).code == 0
+
+
+def test_a_baseline_has_a_line_a_question_and_no_text(tmp_path: Path) -> None:
+    written = open_baseline(write_run(tmp_path / "run", rows(3)[::-1])).text()
+    lines = [line for line in written.splitlines() if line.startswith("      [")]
+    assert [json.loads(line.rstrip(","))[:2] for line in lines] == [["q000", 0], ["q001", 0], ["q002", 0]]
+    assert "Which river" not in written
+    assert "Neva" not in written
+
+
+def test_a_baseline_names_no_folder(tmp_path: Path) -> None:
+    facts = manifest(
+        dataset={**manifest()["dataset"], "source": {"file": "/home/me/questions.jsonl", "sha256": "d1"}},
+        models={"default": {"name": "local//home/me/mine.gguf", "path": "/home/me"}},
+        prices={"local//home/me/mine.gguf": None},
+    )
+    written = open_baseline(write_run(tmp_path / "run", rows(1, model="local//home/me/mine.gguf"), facts)).text()
+    assert "home" not in written
+    assert '"local/mine.gguf"' in written
+
+
+@pytest.mark.parametrize(
+    ("model", "deterministic"), [("oracle?extra_steps=2", True), ("replay/x", True), ("gpt", False)]
+)
+def test_a_baseline_says_whether_its_counts_are_always_the_same(
+    tmp_path: Path, model: str, deterministic: bool
+) -> None:
+    found = open_baseline(write_run(tmp_path / "run", rows(1, solver_model=model)))
+    assert found.deterministic is deterministic
+    assert open_baseline(tmp_path / "run", deterministic=not deterministic).deterministic is not deterministic
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"format": 2}', "\x00"])
+def test_a_file_that_is_no_baseline_is_told_so(tmp_path: Path, content: str) -> None:
+    (tmp_path / "baseline.json").write_text(content)
+    with pytest.raises(DataError, match="no baseline that can be read"):
+        open_baseline(tmp_path / "baseline.json")

@@ -1,0 +1,47 @@
+"""The simulation of the live gate: what it draws from, and what it finds, on a small scale."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gate_runs import FAILED, row, write_run
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_gate.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_each_question_has_every_total_that_was_measured_for_it(tmp_path: Path, script: dict[str, Any]) -> None:
+    first = write_run(tmp_path / "a", [row(0, total_tokens=10), row(1, total_tokens=20), row(2, **FAILED)])
+    second = write_run(tmp_path / "b", [row(0, total_tokens=14), row(1, total_tokens=20), row(2)])
+    assert script["measured"]([first, second])["rewoo"].tolist() == [[10, 14], [20, 20]]  # q002 failed once
+
+
+def test_few_trials_keep_the_spread_that_they_were_drawn_from(script: dict[str, Any]) -> None:
+    totals = np.random.default_rng(0).normal(1000, 50, (4000, 2))
+    widened = script["spread"](totals)
+    assert widened.mean() == pytest.approx(totals.mean())
+    assert widened.var(axis=1).mean() == pytest.approx(50**2, rel=0.1)  # of two draws as they are it would be half
+
+
+def test_runs_of_one_system_share_their_questions(script: dict[str, Any]) -> None:
+    totals = np.array([[10.0, 11.0], [500.0, 501.0]])
+    before, now = script["draw"](totals, 50, np.random.default_rng(0))
+    assert np.abs(before - now).max() <= 1
+
+
+def test_the_gate_tells_a_dearer_system_from_the_same_one(script: dict[str, Any]) -> None:
+    lengths = np.random.default_rng(1).lognormal(7, 0.5, (60, 1))
+    tables = {"rewoo": lengths * np.random.default_rng(2).normal(1, 0.1, (60, 3))}
+    same = script["simulate"](tables, n=200, pairs=100, increase=1.0)["rewoo"]
+    dearer = script["simulate"](tables, n=200, pairs=10, increase=1.1)["rewoo"]
+    # 5% is five standard errors of the ratio, and 10% is ten.
+    assert same.sum() == 0
+    assert dearer.sum() >= 9
