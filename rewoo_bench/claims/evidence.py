@@ -75,6 +75,8 @@ class Evidence:
     runs: tuple[str, ...]
     complete: bool
     systems: Mapping[str, System]
+    ambiguous: bool = False
+    """Whether there is other evidence that only its run tells from this."""
 
     @property
     def oracle(self) -> bool:
@@ -83,10 +85,13 @@ class Evidence:
 
     @property
     def label(self) -> str:
-        """`hotpotqa, openai/small, all tools failing`."""
+        """`hotpotqa (dev.json), openai/small, 50% of tool calls failing (empty), run 18d7`."""
+        named = self.dataset
+        if self.data != "other" and not named.startswith(self.data):
+            named = f"{self.data} ({named})"
         failing = f"{self.failure_rate:.0%} of tool calls failing ({self.failure_mode})" if self.failure_rate else ""
-        named = self.dataset if self.data in (*self.dataset.split("?"), "other") else f"{self.data} ({self.dataset})"
-        return ", ".join(filter(None, [named, self.model, failing, "" if self.complete else "unfinished"]))
+        run = f"run {self.runs[0].rpartition('-')[2]}" if self.ambiguous else ""
+        return ", ".join(filter(None, [named, self.model, failing, run, "" if self.complete else "unfinished"]))
 
     def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> Evidence | None:
         """The same with those questions of the chain data set only that fit; None where none does."""
@@ -123,12 +128,7 @@ def gather(*runs: str | Path) -> list[Evidence]:
             raise DataError(f"{str(run)!r} has no {MANIFEST}: expected a run folder, which says what was run")
         _add(_evidence(folder, read_manifest(folder)), gathered)
     labels = [each.label for each in gathered]
-    return [
-        replace(each, dataset=f"{each.dataset} (run {each.runs[0].rpartition('-')[2]})")
-        if labels.count(each.label) > 1
-        else each
-        for each in gathered
-    ]
+    return [replace(each, ambiguous=labels.count(each.label) > 1) for each in gathered]
 
 
 def _add(new: Evidence, gathered: list[Evidence]) -> None:
