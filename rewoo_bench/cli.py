@@ -172,11 +172,8 @@ def list_names() -> int:
 group.add_command(gate)
 group.add_command(baseline)
 group.add_command(compare)
-<<<<<<< HEAD
 group.add_command(claims)
-=======
 group.add_command(plot)
->>>>>>> plots
 
 
 @contextmanager
