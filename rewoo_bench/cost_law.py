@@ -11,13 +11,61 @@ prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 _QUESTION = ["architecture", "example_id", "trial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One of the two formulas with the mean terms of an architecture's prompts, as a curve over tool calls."""
+
+    name: Literal["ReAct", "ReWOO"]
+    fixed: float
+    """ReAct's |Q| + |C| + |S| of one model call; ReWOO's 2 |Q| + 2 |C| + |S| of both."""
+    step: float
+    """|T| + |A| + |O|, or |P| + |E|, of one tool call."""
+
+    def input_tokens(self, tool_calls: float) -> float:
+        """ReAct takes one model call more than tool calls: the one that answers."""
+        if self.name == "ReWOO":
+            return self.fixed + tool_calls * self.step
+        return (tool_calls + 1) * (self.fixed + tool_calls * self.step / 2)
+
+
+def mean_law(calls: pd.DataFrame) -> Law | None:
+    """The formula that covers the calls of one architecture, where one does and their parts are known."""
+    asked = _asked(calls).dropna(subset=PARTS)
+    roles = set(asked["role"])
+    if roles == {"agent"} and asked["place"].str.startswith(("turn", "partial")).all():
+        return _mean_react(asked)
+    if {"planner", "solver"} <= roles <= {"planner", "solver", "tool"}:
+        return _mean_rewoo(asked, int((calls["kind"] == "tool").sum()))
+    return None
+
+
+def _mean_react(asked: pd.DataFrame) -> Law:
+    by_question = asked.groupby(_QUESTION, sort=False, observed=True)
+    first = by_question[PARTS[:3]].first().sum(axis=1)
+    trace = (asked["written_tokens"] + asked["found_tokens"]).astype("float64")
+    steps = trace.groupby([asked[key] for key in _QUESTION], sort=False, observed=True).diff().dropna()
+    return Law("ReAct", float(first.mean()), float(steps.mean()) if len(steps) else 0.0)
+
+
+def _mean_rewoo(asked: pd.DataFrame, tool_calls: int) -> Law:
+    planner, solver = (
+        asked[asked["role"] == role].groupby(_QUESTION, sort=False, observed=True)[PARTS]
+        for role in ("planner", "solver")
+    )
+    first, last = planner.first().astype("float64"), solver.last().astype("float64")
+    fixed = 2 * first["question_tokens"] + first["context_tokens"] + first["exemplar_tokens"]
+    evidence = float(last["found_tokens"].sum())
+    return Law("ReWOO", float(fixed.mean() + last["context_tokens"].mean()), evidence / max(1, tool_calls))
 
 
 def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
@@ -30,15 +78,19 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
-    ordered = asked.sort_values("call_index")
     rows = [
         {**dict(zip(_QUESTION, key, strict=True)), **row}
-        for key, group in ordered.groupby(_QUESTION, sort=False, observed=True)
+        for key, group in _asked(calls).groupby(_QUESTION, sort=False, observed=True)
         for row in _question(group)
     ]
     columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _asked(calls: pd.DataFrame) -> pd.DataFrame:
+    """The model calls that the formulas are about, in their order."""
+    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
+    return asked.sort_values("call_index")
 
 
 def _question(calls: pd.DataFrame) -> Iterator[dict[str, Any]]:

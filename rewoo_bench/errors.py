@@ -4,6 +4,7 @@
     ├── UsageError          the command or its input is wrong: one line, exit code 2
     │   ├── SpecError       architecture.toml or dataset.toml, or the code they name
     │   ├── DataError       a data file, a corpus, a hub that can't be reached
+    │   │   └── NothingToDraw   rows that lack what a figure needs
     │   ├── ModelNotFound   no such model, or it can't be fetched
     │   └── MissingKey      a provider needs an API key that isn't set
     ├── PlanError           a plan that can't be read or run; holds every fault found
@@ -41,6 +42,10 @@ class SpecError(UsageError):
 
 class DataError(UsageError):
     """A data file or corpus that is missing, empty, damaged or of another format."""
+
+
+class NothingToDraw(DataError):
+    """A figure that the rows have no data for; the message says what it needs."""
 
 
 class ModelNotFound(UsageError):

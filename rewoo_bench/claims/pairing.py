@@ -48,7 +48,7 @@ def pairs(*wanted: Wanted) -> Pairs | None:
     clusters = questions.to_numpy(dtype=object) if questions.has_duplicates else None
     evidence, name, _ = wanted[0]
     rows = evidence.systems[name].rows.loc[there.index] if evidence.data == "chain" else None
-    steps = None if rows is None else np.asarray(steps_of(rows), dtype=np.float64)
+    steps: Floats | None = None if rows is None else np.asarray(steps_of(rows), dtype=np.float64)
     values = there.to_numpy(dtype=np.float64)
     return Pairs(tuple(values[:, place] for place in range(len(columns))), clusters, steps)
 

@@ -36,7 +36,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import rewoo_bench; rewoo_bench.Message; rewoo_bench.score") == set()
 
 
-@pytest.mark.parametrize("script", ["scripts/run_bench.py", "scripts/compare.py"])
+@pytest.mark.parametrize("script", ["scripts/run_bench.py", "scripts/compare.py", "scripts/plot.py"])
 def test_help_loads_nothing_heavy(script: str) -> None:
     code = (
         f"import runpy, contextlib\nsys.argv = ['{script}', '--help']\n"

@@ -1,0 +1,77 @@
+"""`pareto`: what accuracy costs, in tokens and, where the price is known, in dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.measured import Measured, arms, mean, share
+from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.style import PALE, grid, label_points, legend_above, logarithmic, look, sheet
+from rewoo_bench.stats import Interval
+from rewoo_bench.summary import ORACLE_ACCURACY
+
+Found = Mapping[str, Interval]
+
+
+def pareto(measured: Measured, options: Options) -> Picture:
+    """Exact match against mean cost, each with its interval; the front joins what nothing beats in both."""
+    measured.check_once()
+    if measured.oracle:
+        raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
+    names = measured.architectures
+    right = {name: found for name in names if (found := share(measured.of(name))).n}
+    if len(right) < 2:
+        raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
+    costs = {"mean tokens per question (log scale)": {name: mean(measured.of(name), "total_tokens") for name in right}}
+    priced = measured.rows["cost_usd"].notna().all() and (measured.rows["cost_usd"] > 0).any()
+    if priced:
+        dollars = measured.rows.assign(thousand=measured.rows["cost_usd"] * 1000)
+        of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in right}
+        costs["US$ per 1,000 questions (log scale)"] = of
+    figure, axes = sheet(1, len(costs), sharey=True, squeeze=False)
+    for at, (label, cost) in zip(axes[0], costs.items(), strict=True):
+        _cloud(at, cost, right, inches=6 / len(costs))
+        at.set_xlabel(label)
+    axes[0][0].set_ylabel("exact match, share of questions")
+    tokens = next(iter(costs.values()))
+    best = front(tokens, right)
+    if priced:
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        legend_above(figure, handles=handles, labels=labels, ncols=4)
+    shown = picture(
+        figure,
+        "What accuracy costs",
+        "Up and to the left is better. The grey band is the Pareto front: nothing measured is both cheaper and more "
+        f"often right than {' or '.join(look(name).name for name in best)}. Bars: 95% intervals.",
+        "" if priced else "No dollars: a price isn't known.",
+        facts=measured.facts(),
+    )
+    if not priced:  # on a whole sheet there is room for names beside the points
+        label_points(axes[0][0], {name: (tokens[name].estimate, right[name].estimate) for name in right})
+    return shown
+
+
+def front(cost: Found, right: Found) -> list[str]:
+    """What nothing beats in both cost and accuracy, the cheapest first."""
+    kept: list[str] = []
+    for name in sorted(right, key=lambda name: (cost[name].estimate, -right[name].estimate)):
+        if not kept or right[name].estimate > right[kept[-1]].estimate:
+            kept.append(name)
+    return kept
+
+
+def _cloud(axes: Axes, cost: Found, right: Found, inches: float) -> None:
+    ends = [value.estimate for value in cost.values()]
+    logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
+    axes.set_ylim(0, min(1.02, 1.12 * max(max(value.high, value.estimate) for value in right.values())))
+    grid(axes)
+    best = front(cost, right)
+    axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
+              lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
+    for name in right:
+        own, x, y = look(name), cost[name], right[name]
+        axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker, ms=8,
+                      lw=1, capsize=2, label=own.name)  # fmt: skip

@@ -1,0 +1,114 @@
+"""`ratio`: what one architecture took for each question against what the other took for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.pairs import column
+from rewoo_bench.plots.measured import Measured
+from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.style import GREY, INK, grid, logarithmic, look, sheet
+from rewoo_bench.stats import Interval, ratio_of_means
+
+_KEY = ["example_id", "trial"]
+_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_MANY = 2_000  # points; more of them are drawn as pixels, in SVG too
+
+
+def ratio(measured: Measured, options: Options) -> Picture:
+    """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
+    up, along = (look(name) for name in options.pair)
+    pairs = _paired(measured, *options.pair)
+    found = _ratio(pairs)
+    figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
+    drawn = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
+    low, high = float(drawn[["up", "along"]].min().min()) / 1.25, float(drawn[["up", "along"]].max().max()) * 1.25
+    for which in ("x", "y"):
+        logarithmic(axes, which, low, high, inches=3.0)
+    axes.set_box_aspect(1)
+    axes.set_anchor("W")
+    grid(axes)
+    _ratio_lines(axes, low, high, float((drawn["up"] / drawn["along"]).min()))
+    _points(axes, drawn, options.pair, measured.oracle)
+    axes.set(xlabel=f"{along.name}: tokens per question (log scale)")
+    axes.set(ylabel=f"{up.name}: tokens per question (log scale)")
+    _panel(panel, axes, f"{up.name} / {along.name}", found)
+    return picture(
+        figure,
+        f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
+        f"A point is {measured.point}; above the line 1× it cost more with {up.name}.",
+        f"{len(pairs) - len(drawn):,} pairs without tokens aren't drawn." if len(drawn) < len(pairs) else "",
+        "Tokens: input and output of every model call.",
+        "An oracle is told the answers, so right and wrong aren't shown." if measured.oracle else "",
+        facts=measured.facts(n=found.n),
+    )
+
+
+def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
+    """Beside the points: what the markers mean, and the ratio of means."""
+    panel.axis("off")
+    handles, labels = axes.get_legend_handles_labels()
+    panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
+    panel.text(0, 0.25, name, fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
+    bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
+    panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
+
+
+def _paired(measured: Measured, up: str, along: str) -> pd.DataFrame:
+    """Tokens and exact match of both for each question and trial that both have."""
+    measured.check_once()
+    sides = []
+    for name, side in ((up, "up"), (along, "along")):
+        rows = measured.of(name)
+        values = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
+        sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
+    pairs = sides[0].merge(sides[1], on=_KEY).sort_values(_KEY, ignore_index=True)  # as compare orders them
+    if up == along or not (pairs["up"] * pairs["along"] > 0).any():
+        there = ", ".join(measured.architectures)
+        raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
+    return pairs
+
+
+def _ratio(pairs: pd.DataFrame) -> Interval:
+    clusters = pairs["example_id"].to_numpy(dtype=object) if pairs["trial"].nunique() > 1 else None
+    return ratio_of_means(pairs["along"], pairs["up"], clusters=clusters)
+
+
+def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
+    """Lines of equal ratio, named where they leave the axes: above, or to the right."""
+    for times in _LINES:
+        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
+            continue
+        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
+                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
+        name = f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×"
+        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
+        axes.annotate(name, at, xytext=where, textcoords="offset points", fontsize=8.5, color=INK,
+                      ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
+
+
+def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: bool) -> None:
+    """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't."""
+    up, along = (look(name) for name in names)
+    right = pairs["up_right"] == 1, pairs["along_right"] == 1
+    kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
+        ("both right", right[0] & right[1], {"marker": "s", "color": INK}),
+        (f"only {up.name} right", right[0] & ~right[1], {"marker": up.marker, "color": up.colour}),
+        (f"only {along.name} right", ~right[0] & right[1], {"marker": along.marker, "color": along.colour}),
+        (
+            "neither right",
+            ~right[0] & ~right[1],
+            {"marker": "o", "facecolors": "none", "edgecolors": GREY, "zorder": 2},
+        ),
+    ]
+    if oracle:
+        kinds = [("question", pairs["up"] > 0, {"marker": "o", "color": INK})]
+    for label, where, how in kinds:
+        some = pairs[where]
+        axes.scatter(some["along"], some["up"], s=26, linewidths=0.9, alpha=0.75, label=f"{label} ({len(some):,})",
+                     rasterized=len(pairs) > _MANY, **{"zorder": 3, **how})  # fmt: skip

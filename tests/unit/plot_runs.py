@@ -1,0 +1,48 @@
+"""Run folders to draw: real ones of the oracle, and rows of a made-up model with the manifest that goes with them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pandas as pd
+from comparison_rows import frame, system
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.options import RunOptions
+from rewoo_bench.run import run
+
+RIGHT = {"rewoo": "110110", "react": "101010", "direct": "010000", "cot": "011000"}
+TOKENS = {"rewoo": 1500, "react": 4000, "direct": 200, "cot": 400}
+
+
+def oracle_run(folder: Path, *architectures: str, **options: Any) -> Path:
+    """The folder of a run with the oracle."""
+    wanted = {"model": "oracle", "dataset": "sample", "progress": False, "out": folder, **options}
+    anyio.run(run, RunOptions(architectures, **wanted))
+    return folder
+
+
+def with_tool(folder: Path, name: str) -> str:
+    """A copy of a bundled architecture, with a calculator and another name."""
+    shutil.copytree(bundled_folder("architectures"), folder)
+    path = (folder / name).rename(folder / f"{name}-3") / "architecture.toml"
+    text = path.read_text(encoding="utf-8").replace(f'name = "{name}"', f'name = "{name}-3"')
+    path.write_text(text.replace("[settings]", "[tools.Calculator]\n\n[settings]"), encoding="utf-8")
+    return str(path.parent)
+
+
+def model_run(folder: Path, form: str = "hotpotqa", **values: Any) -> Path:
+    """A run folder without calls: four architectures on six questions, with a manifest of the data's format."""
+    values = {"run_id": folder.name, "dataset": form, "model": "openai/small_1", "cost_usd": None, **values}
+    values = {"planner_model": values["model"], "solver_model": values["model"], **values}
+    rows = frame(*(system(name, RIGHT[name], TOKENS[name], **values) for name in RIGHT))
+    rows["started_at"] = pd.Timestamp("2026-03-04", tz="UTC")
+    folder.mkdir()
+    rows.to_parquet(folder / "questions.parquet")
+    manifest = {"run_id": folder.name, "dataset": {"format": form}, "concurrency": 4, "options": {}}
+    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder

@@ -1,0 +1,73 @@
+"""What figures share: one look an architecture, labels apart, a front, and the paper's curves."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plot_runs import oracle_run
+
+from rewoo_bench.bundled import bundled_names
+from rewoo_bench.cost_law import Law, cost_law, mean_law
+from rewoo_bench.plots.paper import METHODS, published
+from rewoo_bench.plots.pareto import front
+from rewoo_bench.plots.style import look, spread
+from rewoo_bench.stats import Interval
+
+
+def test_every_bundled_architecture_has_a_colour_and_a_marker_of_its_own() -> None:
+    looks = [look(name) for name in bundled_names("architectures", "architecture.toml")]
+    assert len({own.colour for own in looks}) == len({own.marker for own in looks}) == len(looks) == 8
+    assert look("mine") == look("mine")
+    assert look("mine").name == "mine"
+    assert look("mine").colour not in {own.colour for own in looks}
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_labels_are_apart_and_within_the_axes(heights: list[float]) -> None:
+    placed = spread(sorted(heights), 0.1)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(placed))
+    assert all(-1e-9 <= height <= 1 + 1e-9 for height in placed)
+
+
+def test_labels_that_do_not_meet_stay_where_they_are() -> None:
+    assert spread([0.1, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.5, 0.9])
+
+
+def test_the_front_is_what_nothing_beats_in_both() -> None:
+    def at(**values: float) -> dict[str, Interval]:
+        return {name: Interval(value, value, value, 9) for name, value in values.items()}
+
+    cost = at(direct=200, cot=400, rewoo=1500, react=4000, worse=1500)
+    assert front(cost, at(direct=0.3, cot=0.3, rewoo=0.5, react=0.4, worse=0.4)) == ["direct", "rewoo"]
+
+
+def test_the_papers_ratios_follow_from_its_table() -> None:
+    table = published().datasets
+    assert table["hotpotqa"].react.tokens / table["hotpotqa"].rewoo.tokens == pytest.approx(4.93, abs=0.005)
+    assert table["triviaqa"].react.tokens / table["triviaqa"].rewoo.tokens == pytest.approx(3.14, abs=0.005)
+    assert all(0 < block.of(method).exact_match < 100 for block in table.values() for method in METHODS)
+
+
+def test_the_curves_go_through_the_formulas_of_a_question(tmp_path: Path) -> None:
+    folder = oracle_run(tmp_path / "run", "rewoo", "react", "direct", dataset="chain?hops=1", limit=1)
+    calls = pd.read_parquet(folder / "calls.parquet")
+    formulas = cost_law(calls).set_index("architecture")["formula"]
+    for name in ("rewoo", "react"):
+        own = calls[calls["architecture"] == name]
+        law = mean_law(own)
+        assert law is not None
+        assert law.input_tokens(float((own["kind"] == "tool").sum())) == pytest.approx(formulas[name])
+    assert mean_law(calls[calls["architecture"] == "direct"]) is None
+
+
+def test_one_curve_grows_with_the_square_and_the_other_in_a_line() -> None:
+    react, rewoo = Law("ReAct", 0.0, 10.0), Law("ReWOO", 100.0, 10.0)
+    assert [react.input_tokens(k) for k in (1, 2, 3)] == [10, 30, 60]
+    assert [rewoo.input_tokens(k) for k in (1, 2, 3)] == [110, 120, 130]
+    assert math.isclose(Law("ReAct", 7.0, 0.0).input_tokens(0), 7.0)

@@ -1,0 +1,222 @@
+"""The plot command: which figures there are of which runs, the same bytes every time, and what isn't drawn."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from plot_runs import model_run, oracle_run, with_tool
+
+import rewoo_bench
+from rewoo_bench.cli import main
+from rewoo_bench.plots import FIGURES, draw, read
+
+ROOT = Path(__file__).parents[2]
+DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "chains"
+    return oracle_run(folder, "rewoo", "react", "direct", dataset="chain?hops=1..3", limit=6)
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("failing")
+    rates = (0.0, 1.0)
+    return [oracle_run(folder / f"{rate}", "rewoo", "react", limit=4, tool_failure_rate=rate) for rate in rates]
+
+
+def plot(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["plot", *map(str, arguments)])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def texts(picture: rewoo_bench.plots.Picture) -> str:
+    """Every text in a figure."""
+    return "\n".join(
+        text.get_text() for text in picture.figure.findobj(match=lambda artist: hasattr(artist, "get_text"))
+    )
+
+
+def test_each_figure_is_a_picture_in_both_formats_with_its_caption(
+    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(chains, "--out", tmp_path) == 0
+    written = capsys.readouterr().out.split()
+    names = [f"{name}.{form}" for name in DRAWN_OF_AN_ORACLE for form in ("png", "svg")]
+    assert written == [str(tmp_path / name) for name in [*names, "captions.md"]]
+    for name in DRAWN_OF_AN_ORACLE:
+        png = (tmp_path / f"{name}.png").read_bytes()
+        assert png.startswith(b"\x89PNG")
+        assert len(png) > 20_000
+        assert len(list(ElementTree.parse(tmp_path / f"{name}.svg").iter())) > 100
+    captions = (tmp_path / "captions.md").read_text(encoding="utf-8")
+    assert captions.count("n = 6 questions · oracle · chain?hops=1..3 · 20") == len(DRAWN_OF_AN_ORACLE)
+
+
+def test_the_same_rows_give_the_same_bytes_in_another_process_and_without_the_journal(
+    chains: Path, tmp_path: Path
+) -> None:
+    assert plot(chains, "--out", tmp_path / "a") == 0
+    copy = tmp_path / "copy"
+    shutil.copytree(chains, copy, ignore=shutil.ignore_patterns("journal.sqlite*"))
+    command = [sys.executable, "scripts/plot.py", str(copy), "--out", str(tmp_path / "b")]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"})
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert len(files) == 2 * len(DRAWN_OF_AN_ORACLE) + 1
+    assert [(tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files] == [
+        True
+    ] * 7
+
+
+def test_what_cannot_be_drawn_is_told_in_a_line_each(
+    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(chains, "--out", tmp_path, "--format", "svg") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": not drawn: needs ")[0] for line in lines] == [
+        name for name in FIGURES if name not in DRAWN_OF_AN_ORACLE
+    ]
+    assert "pareto: not drawn: needs a model: an oracle is told the answers: its accuracy means nothing" in lines
+
+
+def test_where_nothing_can_be_drawn_the_command_is_wrong(
+    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(chains, "--out", tmp_path / "none", "--only", "failure") == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("failure: not drawn: needs runs with different --tool-failure-rate; here it is 0")
+    assert said[1] == f"rewoo-bench: no figure could be drawn of {str(chains)!r}"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--only", "ratio,parto"], "unknown figure 'parto', did you mean 'pareto'? available: failure, latency"),
+        (["--format", "svgz"], "unknown format 'svgz', did you mean 'svg'? available: png, svg"),
+        (
+            ["--pair", "react,rewo"],
+            "unknown architecture 'rewo', did you mean 'rewoo'? available: direct, react, rewoo",
+        ),
+        (["--pair", "react"], "--pair 'react': expected two architectures, as in react,rewoo"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(
+    flags: list[str], said: str, chains: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(chains, *flags) == 2
+    assert said in capsys.readouterr().err
+    assert not (chains / "plots").exists()
+
+
+def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
+    ((_, picture),) = draw(read([chains]), only=["ratio"])
+    rows = rewoo_bench.load(chains)
+    compared = rewoo_bench.compare(rows[rows["architecture"] != "direct"], baseline="rewoo")
+    found = compared.pairs[0]["total_tokens"].interval
+    assert f"{found.estimate:.2f}×" in texts(picture)
+    assert f"95% interval {found.low:.2f} to {found.high:.2f}" in texts(picture)
+
+
+def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_share(failing: list[Path]) -> None:
+    more = read(failing)
+    left_out = more.only(more.rows[(more.rows["run_id"] != more.rows["run_id"].iloc[0]) | (more.rows["trial"] == 0)])
+    ((name, picture),) = draw(left_out, only=["failure"])
+    assert name == "failure"
+    assert {"0%", "100%", "ReWOO", "ReAct"} <= set(texts(picture).splitlines())
+    assert "A failing tool finds nothing." in picture.caption
+    assert "n = 4 questions" in picture.caption
+
+
+def test_failing_runs_are_in_no_other_figure(failing: list[Path]) -> None:
+    ((_, picture),) = draw(read(failing), only=["parts"])
+    ((_, alone),) = draw(read(failing[:1]), only=["parts"])
+    assert texts(picture) == texts(alone)
+
+
+def test_architectures_that_differ_in_their_tools_alone_are_one_line(tmp_path: Path) -> None:
+    folder = oracle_run(tmp_path / "run", "rewoo", with_tool(tmp_path / "own", "rewoo"), "direct", limit=3)
+    ((_, picture),) = draw(read([folder]), only=["tools"])
+    assert [line.get_text() for line in picture.figure.axes[1].get_xticklabels()] == ["2", "3"]
+    assert "rewoo-3" not in texts(picture)
+
+
+def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Path) -> None:
+    drawn = dict(draw(read([model_run(tmp_path / "run")])))
+    assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
+    assert "than direct or ReWOO" in drawn["pareto"].caption.replace("chain of thought or ", "")
+    assert "No dollars: a price isn't known." in drawn["pareto"].caption
+    assert "Questions at once: 4." in drawn["latency"].caption
+    assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption
+    assert {"9,795", "1,986", "32.2", "30.4", "50.0", "66.7"} <= set(texts(drawn["paper"]).splitlines())
+    assert "n = 6 questions · openai/small_1 · hotpotqa · 2026-03-04" in texts(drawn["ratio"])
+
+
+def test_known_prices_add_dollars(tmp_path: Path) -> None:
+    ((_, picture),) = draw(read([model_run(tmp_path / "run", cost_usd=0.001)]), only=["pareto"])
+    assert "US$ per 1,000 questions (log scale)" in texts(picture)
+    assert "No dollars" not in picture.caption
+
+
+def test_two_data_sets_and_two_models_are_figures_of_their_own_and_one_of_the_paper_a_model(tmp_path: Path) -> None:
+    runs = [model_run(tmp_path / form, form) for form in ("hotpotqa", "triviaqa")]
+    runs.append(model_run(tmp_path / "local", model="local/big", solver_model="local/bigger"))
+    drawn = dict(draw(read(runs), only=["ratio", "paper"]))
+    assert list(drawn) == [
+        "ratio-hotpotqa-openai-small_1",
+        "ratio-triviaqa-openai-small_1",
+        "ratio-hotpotqa-local-big-solver-local-bigger",
+        "paper-openai-small_1",
+        "paper-local-big-solver-local-bigger",
+    ]
+    assert "local/big (solver local/bigger)" in drawn["paper-local-big-solver-local-bigger"].caption
+    assert "TriviaQA" in texts(drawn["paper-openai-small_1"])
+
+
+def test_the_same_questions_twice_are_not_drawn_as_if_they_were_more(tmp_path: Path) -> None:
+    skipped: dict[str, str] = {}
+    runs = [model_run(tmp_path / "first"), model_run(tmp_path / "second")]
+    assert dict(draw(read(runs), only=["ratio", "pareto"], on_skip=skipped.__setitem__)) == {}
+    assert set(skipped.values()) == {"needs one run of 'rewoo' on these questions, not several: first, second"}
+
+
+def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> None:
+    shutil.copytree(chains, tmp_path / "old")
+    calls = pd.read_parquet(chains / "calls.parquet")
+    calls.drop(columns="found_tokens").to_parquet(tmp_path / "old" / "calls.parquet")
+    skipped: dict[str, str] = {}
+    drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
+    assert "The formulas need the prompts' parts" in drawn["steps"].caption
+    assert skipped["parts"].endswith("found_tokens, which older runs lack")
+
+
+def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
+    run = model_run(tmp_path / "run", latency_s=None)
+    rows = pd.read_parquet(run / "questions.parquet")
+    rows.loc[0, "exact_match"] = None
+    rows.to_parquet(run / "questions.parquet")
+    skipped: dict[str, str] = {}
+    drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
+    assert "(1 of 24 rows failed by the infrastructure)" in drawn["pareto"].caption
+    assert skipped == {"latency": "needs latency_s, which a replayed or resumed question hasn't"}
+
+
+def test_captions_of_figures_that_are_still_there_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = model_run(tmp_path / "run")
+    assert plot(run, "--only", "ratio,pareto", "--format", "svg") == 0
+    (run / "plots" / "ratio.svg").unlink()
+    assert plot(run, "--only", "latency", "--format", "svg") == 0
+    captions = (run / "plots" / "captions.md").read_text(encoding="utf-8")
+    assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## latency", "## pareto"]
+    assert captions.count("n = 6 questions") == 2
