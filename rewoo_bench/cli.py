@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from rewoo_bench.commands.baseline import baseline
+from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
 from rewoo_bench.commands.gate import gate
 from rewoo_bench.commands.plot import plot
@@ -171,6 +172,7 @@ def list_names() -> int:
 group.add_command(gate)
 group.add_command(baseline)
 group.add_command(compare)
+group.add_command(claims)
 group.add_command(plot)
 
 

@@ -3,7 +3,7 @@
     python scripts/study_oracle.py --hotpotqa dev_distractor_sample.json
 
 Runs the oracle over the given HotpotQA questions and over the generated chains, and writes the tables
-(CSV, and all of them as Markdown) into results/oracle. No model is asked; it takes some minutes, and
+(CSV, and all of them as Markdown) and figures into results/oracle. No model is asked; it takes some minutes, and
 gives the same files on every machine.
 """
 
@@ -23,6 +23,7 @@ from rewoo_bench import load
 from rewoo_bench.bundled import bundled_folder, bundled_names
 from rewoo_bench.cost_law import cost_law
 from rewoo_bench.options import RunOptions
+from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.run import run
 from rewoo_bench.stats import ratio_of_means
 
@@ -34,9 +35,11 @@ CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 class Study:
     """The runs of the study, each done once, and the tables made of them."""
 
-    def __init__(self, hotpotqa: Path, questions: int | None, work: Path) -> None:
+    def __init__(self, hotpotqa: Path, questions: int | None, work: Path, out: Path) -> None:
         self.hotpotqa = str(hotpotqa)
         self.questions = questions
+        self.out = out
+        self.captions: dict[str, str] = {}
         self._work = work
         self._count = 0
 
@@ -62,6 +65,12 @@ class Study:
         path.write_text(text, encoding="utf-8")
         return str(home / name)
 
+    def draw(self, runs: Sequence[Path], **figures: str) -> None:
+        """Saves figures of runs, each under a name of its own: `draw(runs, parts="hotpotqa-parts")`."""
+        for (_, picture), name in zip(draw(read(runs), only=list(figures)), figures.values(), strict=True):
+            save(name, picture, self.out, ["png"])
+            self.captions[name] = f"**{picture.title}.** {picture.caption}"
+
 
 def totals(rows: pd.DataFrame) -> pd.DataFrame:
     """Means a question of each architecture, in the order of the run."""
@@ -82,6 +91,7 @@ def ratio(rows: pd.DataFrame, dear: str, cheap: str) -> str:
 def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """The architectures on HotpotQA, and the paper's formulas on the same prompts."""
     folder = study.run(*bundled_names("architectures", "architecture.toml"))
+    study.draw([folder], parts="hotpotqa-parts", ratio="hotpotqa-ratio")
     rows = load(folder)
     table = totals(rows).sort_values("total_tokens", ignore_index=True)
     table["times rewoo"] = ["1" if name == "rewoo" else ratio(rows, name, "rewoo") for name in table["architecture"]]
@@ -97,7 +107,10 @@ def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tokens against look-ups, and what happens where no plan can foresee them."""
-    rows = load(study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32))
+    folder = study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32)
+    study.draw([study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", limit=120, max_steps=32)],
+               steps="chain-steps")  # fmt: skip
+    rows = load(folder)
     rows["hops"] = rows["question_type"].astype(str).str.extract(r"chain-(\d+)x")[0].astype(int)
     tokens = rows.pivot_table(index="hops", columns="architecture", values="total_tokens", observed=True)
     yield "hops", _tokens_by(tokens.astype(float))
@@ -121,12 +134,14 @@ def _tokens_by(tokens: pd.DataFrame) -> pd.DataFrame:
 
 def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tools that bring nothing, for so much of the calls."""
-    parts = []
+    parts, folders = [], []
     for rate in (0.0, 0.25, 0.5, 1.0):
-        rows = load(study.run("rewoo", "react", "react-native", "rewoo-react", tool_failure_rate=rate))
+        folders.append(study.run("rewoo", "react", "react-native", "rewoo-react", tool_failure_rate=rate))
+        rows = load(folders[-1])
         table = totals(rows)[["architecture", "llm_calls", "tool_calls", "total_tokens"]]
         table.insert(0, "failure rate", rate)
         parts.append(table)
+    study.draw(folders, failure="hotpotqa-failure")
     yield "failure", pd.concat(parts, ignore_index=True)
 
 
@@ -182,12 +197,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     shown = []
     with tempfile.TemporaryDirectory() as work:
-        study = Study(options.hotpotqa, options.questions, Path(work))
+        study = Study(options.hotpotqa, options.questions, Path(work), options.out)
         for part in (main_table, chain_tables, failure_table, ablation_table):
             for name, table in part(study):
                 table.to_csv(options.out / f"{name}.csv", index=False)
                 shown.append(f"## {name}\n\n{markdown(table)}\n")
                 print(f"{name}\n{table.to_string(index=False)}\n", flush=True)
+    write_captions(options.out, study.captions)
     (options.out / "tables.md").write_text("\n".join(shown), encoding="utf-8")
 
 

@@ -1,0 +1,72 @@
+"""Claims and evidence -> findings: one for each claim and each evidence that holds what its test needs.
+
+check(read_claims(), gather("results/local/my-run"))
+    -> [Finding(claim=…, verdict="reproduced", reason="all of the interval is above 1.00", interval=…, evidence=…)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rewoo_bench.claims.evidence import Evidence
+from rewoo_bench.claims.rules import Verdict
+from rewoo_bench.claims.spec import Claim, On, Proof
+from rewoo_bench.stats import Interval
+
+# What a column needs beside a run of the architectures.
+_FOR_COLUMN = {"judged_correct": " --judge-model JUDGE", "cost_usd": ", of a model with a price"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim's verdict by one evidence; without one where there is none."""
+
+    claim: Claim
+    verdict: Verdict
+    reason: str
+    interval: Interval | None = None
+    evidence: Evidence | None = None
+
+
+def check(claims: Sequence[Claim], gathered: Sequence[Evidence]) -> list[Finding]:
+    """All findings, in the order of the claims and of the evidence."""
+    return [finding for claim in claims for finding in _findings(claim, gathered)]
+
+
+def _findings(claim: Claim, gathered: Sequence[Evidence]) -> list[Finding]:
+    if claim.proof is None:
+        return [Finding(claim, "not testable here", claim.untestable)]
+    found = list(_tested(claim, claim.proof, gathered))
+    return found or [Finding(claim, "no data", f"needs {needed(claim.proof)}")]
+
+
+def _tested(claim: Claim, proof: Proof, gathered: Sequence[Evidence]) -> Iterator[Finding]:
+    for evidence in gathered:
+        part = proof.on.part(evidence)
+        if part is None or (evidence.oracle and not proof.measure.serves_oracle()):
+            continue
+        interval = proof.measure.measure(part, gathered)
+        if interval is not None:
+            verdict, reason = proof.rule.judge(interval, claim.number, proof.measure.show)
+            yield Finding(claim, verdict, reason, interval, evidence)
+
+
+def needed(proof: Proof) -> str:
+    """What to run for a test: `rewoo-bench run --arch react,rewoo --dataset hotpotqa`, and what beside it."""
+    on, measure = proof.on, proof.measure
+    columns = "".join(_FOR_COLUMN.get(name, "") for name in sorted(measure.columns()))
+    failing = (
+        f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}" if on.failure_rate else ""
+    )
+    command = f"run --arch {','.join(measure.architectures())} --dataset {_dataset(on)}{failing}{columns}"
+    parts = [command, measure.beside, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
+    return "; ".join(filter(None, parts))
+
+
+def _dataset(on: On) -> str:
+    """The data set as `--dataset` takes it."""
+    if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
+        least, most = on.least_steps or 1, on.most_steps or 8
+        return f"'chain?hops={'5' if on.unforeseen else f'{least}..{most}'}{'&branching=4' if on.unforeseen else ''}'"
+    return " or ".join(on.data) or "NAME"

@@ -1,0 +1,120 @@
+"""Findings as text for a terminal, as Markdown and as JSON.
+
+print(render(check(read_claims(), gather("results/local/my-run")), "markdown"))
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Literal, get_args
+
+from rewoo_bench.claims.check import Finding
+from rewoo_bench.claims.rules import VERDICTS
+
+Format = Literal["terminal", "markdown", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+MARK = "*"
+ORACLE = f"{MARK} by an oracle, which makes no mistake: a cost of the architecture, with no model's errors in it"
+INTERVALS = "Each verdict is that of one 95% interval; none is adjusted for the number of claims."
+
+
+def render(findings: Sequence[Finding], form: Format) -> str:
+    """All findings in one of `FORMATS`, without a newline at the end."""
+    if form == "json":
+        shown = {"verdicts": _counts(findings), "findings": [as_dict(finding) for finding in findings]}
+        return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
+    write = _terminal if form == "terminal" else _markdown
+    return "\n\n".join([*write(findings), *_notes(findings, MARK if form == "terminal" else f"\\{MARK}")])
+
+
+def as_dict(finding: Finding) -> dict[str, Any]:
+    """JSON-ready; a bound that isn't finite is None."""
+    claim, evidence, interval = finding.claim, finding.evidence, finding.interval
+    told = {name: getattr(claim, name) for name in ("id", "topic", "says", "source", "number", "note")}
+    bounds = ("estimate", "low", "high", "n", "level")
+    found = {name: _finite(getattr(interval, name)) if interval else None for name in bounds}
+    where = {name: getattr(evidence, name) if evidence else None for name in ("data", "dataset", "model", "oracle")}
+    runs = list(evidence.runs) if evidence else []
+    return {
+        **told, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **found, **where,
+        "failure_rate": evidence.failure_rate if evidence else None, "runs": runs,
+    }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _counts(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings of each verdict there are."""
+    found = Counter(finding.verdict for finding in findings)
+    return {verdict: found[verdict] for verdict in VERDICTS}
+
+
+def _terminal(findings: Sequence[Finding]) -> Iterator[str]:
+    for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
+        yield topic.upper()
+        for claim, found in groupby(group, key=lambda finding: finding.claim):
+            note = [f"  note: {claim.note}"] if claim.note else []
+            lines = [f"  {_verdict(each)}: {_details(each)}" for each in found]
+            yield "\n".join([f"{claim.id}: {claim.says}", f"  source: {claim.source}", *note, *lines])
+
+
+def _verdict(finding: Finding) -> str:
+    return f"{finding.verdict}{MARK if finding.evidence and finding.evidence.oracle else ''}"
+
+
+def _details(finding: Finding) -> str:
+    if finding.evidence is None:
+        return finding.reason
+    claimed = f", claimed {finding.claim.claimed}" if finding.claim.claimed else ""
+    return f"{_measured(finding)}{claimed}; {_where(finding)}; {finding.reason}"
+
+
+def _measured(finding: Finding) -> str:
+    """`2.66 [2.20, 4.34]`."""
+    if finding.interval is None or finding.claim.proof is None:
+        return ""
+    show, found = finding.claim.proof.measure.show, finding.interval
+    bounds = f"[{show(found.low)}, {show(found.high)}]"
+    return f"{show(found.estimate)} {bounds}{finding.claim.proof.measure.suffix}"
+
+
+def _where(finding: Finding) -> str:
+    if finding.evidence is None or finding.interval is None:
+        return ""
+    return f"{finding.evidence.label}, n = {finding.interval.n:,}"
+
+
+_COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
+    ("claim", lambda f: f"{f.claim.says} (`{f.claim.id}`)"),
+    ("claimed", lambda f: f.claim.claimed),
+    ("measured [95% CI]", _measured),
+    ("on", _where),
+    ("verdict", lambda f: f"**{f.verdict}**{MARK if f.evidence and f.evidence.oracle else ''}"),
+    ("why", lambda f: f"{f.reason}; {f.claim.note}".removesuffix("; ")),
+    ("source", lambda f: f.claim.source),
+)
+
+
+def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
+    for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
+        rows = [[name for name, _ in _COLUMNS], ["---"] * len(_COLUMNS)]
+        rows += [[_cell(show(finding)) for _, show in _COLUMNS] for finding in group]
+        yield "\n".join([f"**{topic.capitalize()}**", "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _cell(text: str) -> str:
+    """Keeps a bar from ending the cell, and the mark from being taken for emphasis."""
+    text = text.replace("|", "\\|")
+    return f"{text[:-1]}\\{MARK}" if text.endswith(f"**{MARK}") else text
+
+
+def _notes(findings: Sequence[Finding], mark: str) -> Iterator[str]:
+    yield ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count) + ". " + INTERVALS
+    if any(finding.evidence and finding.evidence.oracle for finding in findings):
+        yield ORACLE.replace(MARK, mark, 1)

@@ -1,0 +1,250 @@
+"""Claims put to the test: the bundled file, what is refused, which runs serve which claim, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folder, small
+from comparison_rows import system
+
+from rewoo_bench.claims import check, gather, read_claims
+from rewoo_bench.claims.check import needed
+from rewoo_bench.claims.measures import MEASURES
+from rewoo_bench.claims.render import Format, render
+from rewoo_bench.claims.rules import RULES
+from rewoo_bench.cli import main
+from rewoo_bench.errors import DataError, SpecError
+
+ABOVE = 'name = "above", null = 1'
+CHAIN = "rewoo_bench.loaders.chain:Chain"
+
+
+def bundled() -> dict[str, Any]:
+    return {claim.id: claim for claim in read_claims()}
+
+
+def verdicts(text: str, folder: Path, *runs: Path) -> list[str]:
+    return [finding.verdict for finding in found(text, folder, *runs)]
+
+
+def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> None:
+    assert len(bundled()) >= 60
+    for claim in read_claims():
+        assert any(name in claim.source for name in ("arXiv", "card", "guide", "documentation")), claim.id
+        if claim.proof is None:
+            assert claim.untestable, claim.id
+        else:
+            assert type(claim.proof.rule) in RULES.values()
+            assert type(claim.proof.measure) in MEASURES.values()
+            assert claim.claimed, claim.id
+            assert "run --arch" in needed(claim.proof)
+
+
+def test_every_measure_and_rule_serves_a_bundled_claim() -> None:
+    proofs = [claim.proof for claim in read_claims() if claim.proof]
+    assert {type(proof.measure) for proof in proofs} == set(MEASURES.values())
+    assert {type(proof.rule) for proof in proofs} == set(RULES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("hotpotqa-tokens-react-rewoo", 9795.1 / 1986.2),
+        ("triviaqa-tokens-react-rewoo", 4212.9 / 1340.9),
+        ("hotpotqa-tokens-rewoo-direct", 1986.2 / 55.5),
+        ("triviaqa-tokens-rewoo-cot", 1340.9 / 199.2),
+        ("hotpotqa-dollars", 19.59 / 3.97),
+        ("triviaqa-dollars", 8.43 / 2.68),
+        ("hotpotqa-em-rewoo-react", 0.304 - 0.322),
+        ("triviaqa-f1-rewoo-direct", 0.606 - 0.740),
+        ("failure-loses-less", -0.292 + 0.408),
+    ],
+)
+def test_claimed_numbers_are_those_of_the_papers_tables(name: str, number: float) -> None:
+    assert bundled()[name].number == pytest.approx(number, abs=0.005)
+
+
+def test_claims_about_cost_take_an_oracle_and_no_others_do() -> None:
+    serving = {claim.id for claim in read_claims() if claim.proof and claim.proof.measure.serves_oracle()}
+    topics = {claim.topic for claim in read_claims() if claim.id in serving}
+    assert topics == {"cost", "scaling"}
+    assert "failure-react-tokens" not in serving  # what an agent does after a failure is its model's behaviour
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (one_claim(ABOVE, nubmer=3), "unknown key 'nubmer', did you mean 'number'"),
+        (one_claim('name = "abov", null = 1'), "unknown rule 'abov', did you mean 'above'"),
+        (one_claim('name = "above", nul = 1'), "claim 'it': rule 'above': "),
+        (one_claim('name = "above", null = 1, low = 2'), "rule 'above': unknown key 'low'"),
+        (one_claim('name = "near", relative = 0.2'), "expected the key 'number'"),
+        (
+            one_claim(ABOVE, 'name = "ration", column = "f1", of = "a"'),
+            "unknown measure 'ration', did you mean 'ratio'",
+        ),
+        (one_claim(ABOVE, 'name = "mean", column = "total_token", of = "a"'), "did you mean 'total_tokens'"),
+        (one_claim(ABOVE, 'name = "mean", column = "f1", off = "a"'), "measure 'mean': "),
+        (one_claim(ABOVE, on='dat = ["chain"]'), "on: unknown key 'dat', did you mean 'data'"),
+        (one_claim(ABOVE, on='data = ["hotpot"]'), "'hotpot'"),
+        (one_claim(ABOVE) + "\n" + one_claim(ABOVE), "claim 'it' is there 2 times"),
+        (one_claim(ABOVE, untestable='"it is late"'), "not both"),
+        ('[[claim]]\nid = "it"\ntopic = "cost"\nsays = "so"\nsource = "there"', "expected a measure and a rule"),
+        ('[[claim]]\nid = "it"\ntopic = "cost"\nsays = "so"\nuntestable = "x"', "the key 'source' is missing"),
+        ('[[claims]]\nid = "it"', "unknown key 'claims', did you mean 'claim'"),
+        ("claim = 3", "has no claim"),
+        ("[[claim", "not valid TOML"),
+    ],
+)
+def test_a_file_of_claims_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SpecError) as error:
+        read_claims(claims_file(tmp_path, text))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ('name = "above", null = 1', "reproduced"),
+        ('name = "above", null = 2.4', "not reproduced"),
+        ('name = "above", null = 3', "contradicted"),
+        ('name = "below", null = 3', "reproduced"),
+        ('name = "below", null = 2.4', "not reproduced"),
+        ('name = "below", null = 1', "contradicted"),
+        ('name = "within", low = 2, high = 3, null = 1', "reproduced"),
+        ('name = "within", low = 2.4, high = 3, null = 1', "not reproduced"),
+        ('name = "within", low = 1.5, high = 2, null = 1', "not reproduced"),
+        ('name = "within", low = 3, high = 5, null = 1', "contradicted"),
+        ('name = "near", relative = 0.2, null = 1', "reproduced"),
+        ('name = "near", absolute = 0.05, null = 1', "not reproduced"),
+    ],
+)
+def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> None:
+    run = run_folder(tmp_path / "0001", system(matches="1" * 8), system("react", "1" * 8, 2600))
+    (finding,) = found(one_claim(rule, number=2.4), tmp_path, run)
+    assert finding.interval is not None
+    assert 2 < finding.interval.low < 2.35 < 2.4 < finding.interval.high < 3
+    assert finding.verdict == verdict
+
+
+def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_latency(tmp_path: Path) -> None:
+    oracle = {"model": "oracle?extra_steps=2"}
+    run = run_folder(tmp_path / "0001", system(**oracle), system("react", "110100", 2600, **oracle))
+    (cost,) = found(one_claim(ABOVE), tmp_path, run)
+    assert cost.evidence is not None
+    assert cost.evidence.oracle
+    assert "reproduced*: " in render([cost], "terminal")
+    for column in ("exact_match", "f1", "wrong_answer", "latency_s"):
+        (refused,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
+        assert refused.verdict == "no data"
+        assert refused.reason.endswith("with a real model, an oracle won't do")
+
+
+def test_each_model_and_each_set_of_questions_has_its_own_verdict(tmp_path: Path) -> None:
+    runs = []
+    for name, values in {"0001": {}, "0002": {"model": "openai/big"}}.items():
+        runs.append(run_folder(tmp_path / name, system(**values), system("react", "110100", 2600, **values)))
+    runs.append(run_folder(tmp_path / "0003", system(), system("react", "110100", 900), ids="2e"))
+    findings = found(one_claim(ABOVE), tmp_path, *runs)
+    assert [finding.verdict for finding in findings] == ["reproduced", "reproduced", "contradicted"]
+    labels = [finding.evidence.label for finding in findings if finding.evidence]
+    assert labels == [
+        "hotpotqa, openai/small_1, run 0001", "hotpotqa, openai/big", "hotpotqa, openai/small_1, run 0003"
+    ]  # fmt: skip
+
+
+def test_architectures_of_two_runs_are_put_together_where_all_else_is_the_same(tmp_path: Path) -> None:
+    rewoo = run_folder(tmp_path / "0001", system())
+    react = run_folder(tmp_path / "0002", system("react", "110100", 2600))
+    other = run_folder(tmp_path / "0003", system("react", "110100", 2600), temperature=1.0)
+    (finding,) = found(one_claim(ABOVE), tmp_path, rewoo, react)
+    assert finding.verdict == "reproduced"
+    assert finding.evidence is not None
+    assert [run[-4:] for run in finding.evidence.runs] == ["0001", "0002"]
+    assert verdicts(one_claim(ABOVE), tmp_path, rewoo, other) == ["no data"]
+    again = run_folder(tmp_path / "0004", system("react", "110100", 900))
+    assert len(gather(rewoo, react, again)) == 2
+
+
+def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
+    assert verdicts(one_claim(ABOVE), tmp_path, run, run) == ["reproduced"]
+
+
+def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_path: Path) -> None:
+    runs = [
+        run_folder(tmp_path / "1", system(), data="triviaqa"),
+        run_folder(tmp_path / "2", system(), data="chain?hops=1..3", generator=CHAIN),
+        run_folder(tmp_path / "3", system(), data="sample"),
+        run_folder(tmp_path / "4", system(), data="mine"),
+    ]
+    assert [each.data for each in gather(*runs)] == ["triviaqa", "chain", "sample", "other"]
+    on_trivia = found(one_claim(ABOVE, 'name = "mean", column = "llm_calls", of = "rewoo"', 'data = ["triviaqa"]'),
+                      tmp_path, *runs)  # fmt: skip
+    assert [finding.evidence.data for finding in on_trivia if finding.evidence] == ["triviaqa"]
+
+
+def test_a_run_without_a_manifest_is_refused(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "0001", system())
+    (run / "run.json").unlink()
+    with pytest.raises(DataError, match=r"0001' has no run.json: expected a run folder"):
+        gather(run)
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_it_is_printed_as_before(tmp_path: Path, form: Format) -> None:
+    golden = (GOLDEN / f"small.{ENDINGS[form]}").read_text(encoding="utf-8")
+    assert render(small(tmp_path), form) + "\n" == golden
+
+
+def test_json_has_all_and_no_nan(tmp_path: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    lonely = run_folder(tmp_path / "0009", system(matches="1"), system("react", "1", 2600))
+    (alone,) = json.loads(render(found(one_claim(ABOVE), tmp_path, lonely), "json"), parse_constant=refuse)["findings"]
+    assert (alone["verdict"], alone["high"], alone["n"]) == ("not reproduced", None, 1)
+    told = json.loads(render(small(tmp_path), "json"), parse_constant=refuse)
+    assert sum(told["verdicts"].values()) == len(told["findings"])
+    assert told["findings"][0]["source"] == "somebody | 2023, Table 1"
+    assert [each["oracle"] for each in told["findings"]] == [False, True, False, False, None]
+
+
+def command(*arguments: str | Path) -> int | str | None:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return end.value.code
+
+
+def test_the_command_on_runs_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("--arch", "rewoo,react", "--model", "oracle", "--no-progress")
+    assert command("run", *common, "-n", "4", "--out", tmp_path / "sample") == 0
+    chain = ("--dataset", "chain?hops=1..6", "--max-steps", "16", "-n", "18")
+    assert command("run", *common, *chain, "--out", tmp_path / "chain") == 0
+    capsys.readouterr()
+    assert command("claims", tmp_path / "sample", tmp_path / "chain", "--format", "json") == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert {each["id"] for each in findings} == set(bundled())
+    by_id = {each["id"]: each for each in findings if each["data"] == "chain"}
+    shown = {name: by_id[name]["verdict"] for name in ("two-calls", "react-quadratic", "gap-widens", "many-steps")}
+    assert set(shown.values()) == {"reproduced"}
+    assert by_id["few-steps"]["verdict"] == "contradicted"
+    accuracy = {each["verdict"] for each in findings if each["topic"] == "accuracy"}
+    assert accuracy == {"no data", "not testable here"}
+
+
+def test_the_command_takes_claims_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
+    assert command("claims", run, "--claims", claims_file(tmp_path)) == 0
+    assert "tokens: ReAct takes 2.5 times the tokens of ReWOO" in capsys.readouterr().out
+    assert command("claims", run, "--claims", tmp_path / "none.toml") == 2
+    assert "there is no " in capsys.readouterr().err
+    assert command("claims", tmp_path / "nowhere") == 2
+
+
+def test_no_claim_of_the_bundled_file_is_decided_without_a_run() -> None:
+    assert {finding.verdict for finding in check(read_claims(), [])} == {"no data", "not testable here"}
