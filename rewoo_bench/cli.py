@@ -21,6 +21,7 @@ from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
 from rewoo_bench.commands.gate import gate
 from rewoo_bench.commands.plot import plot
+from rewoo_bench.commands.publish import publish
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
@@ -174,6 +175,7 @@ group.add_command(baseline)
 group.add_command(compare)
 group.add_command(claims)
 group.add_command(plot)
+group.add_command(publish)
 
 
 @contextmanager

@@ -1,0 +1,20 @@
+"""`rewoo-bench publish RUN --out DIR`: a run without its texts, to commit or to share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Where.")
+@click.option("--without", default="", metavar="NAME,NAME", help="Architectures to leave out.")
+def publish(run: Path, out: Path, without: str) -> int:
+    """Copy a run without what data set, model and tools said: numbers, ids and the manifest."""
+    from rewoo_bench.publishing import publish as copy
+
+    rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
+    click.echo(f"{out}: {rows} rows, no texts")
+    return 0

@@ -1,0 +1,59 @@
+"""A run without its texts: numbers and ids that can be published, whatever the data set's licence says.
+
+    publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
+
+What a data set, a model or a tool said is left out (question, answers, prediction, error; traces and
+journal); every count, score, id and hash stays, so that `compare`, `plot` and `claims` read the copy as
+they read the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, read_manifest, write_manifest
+
+TEXTS = ("question", "answers", "prediction", "error")
+
+
+def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
+    """Writes the copy, less the architectures in `without`; returns its number of rows. Raises `UsageError`."""
+    if (out / MANIFEST).exists():
+        raise UsageError(f"--out: {str(out)!r} holds another run; choose a new folder")
+    manifest = read_manifest(run)
+    tables = {name: _read(run / name) for name in (QUESTIONS_FILE, CALLS_FILE)}
+    _check(without, tables[QUESTIONS_FILE])
+    for name in TEXTS:
+        tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
+    write_manifest(out, {**manifest, "published": {"without": list(without), "texts": "left out"}})
+    left_out = pa.array(list(without), pa.string())
+    for name, table in tables.items():
+        tables[name] = table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))
+        pq.write_table(tables[name], out / name, compression="zstd")
+    return len(tables[QUESTIONS_FILE])
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except FileNotFoundError:
+        raise DataError(f"{str(path.parent)!r} is no finished run: it has no {path.name}") from None
+
+
+def _check(without: Sequence[str], rows: pa.Table) -> None:
+    there = set(rows["architecture"].to_pylist())
+    for name in without:
+        if name not in there:
+            raise UsageError(f"--without: {unknown('architecture', name, there)}")
+
+
+def _emptied(table: pa.Table, name: str) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    field = table.schema.field(place)
+    return table.set_column(place, field, pa.nulls(table.num_rows, field.type))

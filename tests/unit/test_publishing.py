@@ -1,0 +1,52 @@
+"""A published run has every number and no text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import rewoo_bench
+from rewoo_bench.benching import BenchRun, bench
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.publishing import TEXTS, publish
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
+    return bench("rewoo,react,direct", out=tmp_path_factory.mktemp("publish") / "run", limit=3)
+
+
+def test_every_number_stays_and_no_text_does(run: BenchRun, tmp_path: Path) -> None:
+    assert publish(run.folder, tmp_path / "out") == 9
+    rows = rewoo_bench.load(tmp_path / "out")
+    pd.testing.assert_frame_equal(rows.drop(columns=list(TEXTS)), run.rows.drop(columns=list(TEXTS)))
+    assert rows[list(TEXTS)].isna().all(axis=None)
+    files = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert files == ["calls.parquet", "questions.parquet", "run.json"]
+    calls = pd.read_parquet(tmp_path / "out" / "calls.parquet").to_csv()
+    told = calls + (tmp_path / "out" / "run.json").read_text("utf-8")
+    assert not any(question in told for question in run.rows["question"])
+
+
+def test_a_published_run_is_compared_as_the_run_is(run: BenchRun, tmp_path: Path) -> None:
+    publish(run.folder, tmp_path / "out")
+    published = rewoo_bench.compare(rewoo_bench.load(tmp_path / "out"))
+    assert str(published) == str(rewoo_bench.compare(run.rows))
+
+
+def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun, tmp_path: Path) -> None:
+    assert publish(run.folder, tmp_path / "out", without=["direct"]) == 6
+    assert set(rewoo_bench.load(tmp_path / "out")["architecture"]) == {"rewoo", "react"}
+    assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["published"]["without"] == ["direct"]
+
+
+def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown architecture 'dirct', did you mean 'direct'"):
+        publish(run.folder, tmp_path / "out", without=["dirct"])
+    with pytest.raises(UsageError, match="holds another run"):
+        publish(run.folder, run.folder)
+    with pytest.raises(DataError, match="is no run folder"):
+        publish(tmp_path, tmp_path / "out")
