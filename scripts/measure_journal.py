@@ -5,7 +5,7 @@
 
 The model answers at once, so nearly all that is measured is the harness. Both ways write the same
 tables: with the journal from it at the end, without it straight from the results. They are compared
-by CPU time, which other work on the machine disturbs less. Resident memory is read from /proc at the
+by wall time and by CPU time, which other work on the machine disturbs less. Resident memory is read from /proc at the
 half and at the end.
 """
 
@@ -146,16 +146,20 @@ def main() -> None:
             for name, value in anyio.run(partial(run, options.questions, Path(folder), journal=True)).items():
                 print(f"{name:12} {value:10.1f}")
         return
-    ratios = []
+    ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
     for _ in range(5):
-        seconds = {}
+        taken: dict[bool, dict[str, float]] = {}
         for journal in (True, False):
             with tempfile.TemporaryDirectory() as folder:
                 told = anyio.run(partial(run, options.questions, Path(folder), journal=journal))
-                seconds[journal] = told["cpu_s"]
-        ratios.append(seconds[True] / seconds[False])
-        print(f"CPU: with {seconds[True]:.2f} s, without {seconds[False]:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
-    print(f"median ratio {statistics.median(ratios):.2f}")
+                taken[journal] = {"wall": told["run_s"] + told.get("export_s", 0.0), "cpu": told["cpu_s"]}
+        for clock, found in ratios.items():
+            found.append(taken[True][clock] / taken[False][clock])
+            print(
+                f"{clock}: with {taken[True][clock]:.2f} s, without {taken[False][clock]:.2f} s, ratio {found[-1]:.2f}",
+                flush=True,
+            )
+    print(", ".join(f"median {clock} ratio {statistics.median(found):.2f}" for clock, found in ratios.items()))
 
 
 if __name__ == "__main__":
