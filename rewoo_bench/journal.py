@@ -83,7 +83,7 @@ class Journal:
         self.spent = Spent()
         self._database = database
         self._lock = threading.Lock()
-        self._waiting = _Batch()  # no longer than there are questions at once, since each waits for its writes
+        self._waiting = _Batch()  # as long as there are calls at once: every model call waits for its write
         self._wake = anyio.Event()
         self._closing = False
         self._thread = CapacityLimiter(1)
@@ -94,7 +94,11 @@ class Journal:
             self.spent.add(tokens, cost)
 
     async def add_call(self, record: CallRecord) -> None:
-        """Writes a call; returns when it is on disk. Raises `JournalError`."""
+        """Writes a call; returns when it is on disk. Raises `JournalError`.
+
+        A tool's call costs nothing to make again, so nobody waits for it. It goes to disk with or before
+        whatever is written after it: no call that came of it can be there without it.
+        """
         ids = [_text_id(text) for text in record.prompt]
         for id_, text in zip(ids, record.prompt, strict=True):
             if id_ not in self._texts:
@@ -108,6 +112,8 @@ class Journal:
                 pack(f"{len(ids)}q", *ids), as_json(record.answer), record.billed_tokens, record.cost_usd,
             )
         )  # fmt: skip
+        if key.kind == "tool" and self._failure is None:
+            return
         await self._written()
         self.spent.add(record.billed_tokens, record.cost_usd)
 

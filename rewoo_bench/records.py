@@ -27,7 +27,7 @@ class TaskKey:
     trial: int
 
     def __str__(self) -> str:
-        return json.dumps([self.architecture, self.example_id, self.trial], ensure_ascii=True)
+        return _task_name(self.architecture, self.example_id, self.trial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ class CallRecord:
     billed_tokens: int = 0
     cost_usd: float | None = None
     text_ids: bytes = b""
+
+
+@lru_cache(maxsize=4096)
+def _task_name(architecture: str, example_id: str, trial: int) -> str:
+    return json.dumps([architecture, example_id, trial], ensure_ascii=True)
 
 
 @lru_cache(maxsize=4096)
