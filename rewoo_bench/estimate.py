@@ -17,10 +17,11 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.models.providers import find_route, price
 from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.parts import count_prompt
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.summary import aligned
-from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.tokens import count_tokens
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Asked, Completion, Example, Message, Receipt, ToolCall, Usage
 
@@ -45,7 +46,7 @@ class Rehearsal:
             field = next(iter(tools[0].arguments.model_fields))
             text, calls = "", (ToolCall("1", tools[0].name, {field: messages[-1].content[:60]}),)
         written = count_tokens(text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in calls)
-        usage = Usage(input_tokens=count_messages(messages), output_tokens=max(1, written))
+        usage = Usage(input_tokens=count_prompt(messages, tools or ()), output_tokens=max(1, written))
         return Completion(text, usage, tool_calls=calls, receipt=Receipt(billed=usage, usage_source="estimated"))
 
     def _reply(self, messages: Sequence[Message]) -> str:
