@@ -70,6 +70,9 @@ def group() -> None:
 @click.option("--solver-model", help="Another model for the solver.")
 @click.option("--judge-model", help="A model that judges the answers; its tokens are kept apart.")
 @click.option("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.")
+@click.option("--llama-server", metavar="COMMAND",
+              help="Serve local/ models with a llama-server of your own, with arguments or without: "
+                   "'llama-server --n-gpu-layers 99'.")
 @click.option("--temperature", type=_Number(min=0), default=0.0, help="Sampling temperature.")
 @click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
 @click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")

@@ -16,7 +16,7 @@ from typing import Unpack
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.models.providers import find_route, price
-from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.parts import count_prompt
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scoring
@@ -130,9 +130,7 @@ def _reckoned(
 
 def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
     """Dollars; None where the price isn't known, as for a model of one's own."""
-    return (
-        None if model.startswith(("local/", REPLAY)) or is_oracle(model) else price(find_route(model, api_base), usage)
-    )
+    return None if model.startswith((LOCAL, REPLAY)) or is_oracle(model) else price(find_route(model, api_base), usage)
 
 
 def table(estimates: Sequence[Estimate]) -> str:

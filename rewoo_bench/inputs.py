@@ -13,7 +13,7 @@ from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gold import with_chains
 from rewoo_bench.loaders import Dataset, load_dataset_examples
-from rewoo_bench.names import is_oracle
+from rewoo_bench.names import LOCAL, is_oracle
 from rewoo_bench.options import RunOptions
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
@@ -38,6 +38,8 @@ async def read_inputs(options: RunOptions) -> Inputs:
     architectures = _architectures(options, dataset.style)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    if options.llama_server and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
+        raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     if any(is_oracle(role.name) for role in options.role_models.values()):

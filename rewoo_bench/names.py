@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LOCAL = "local/"
 REPLAY = "replay/"
 ORACLE = "oracle"
 

@@ -35,6 +35,7 @@ class RunOptions:
     solver_model: str | None = None
     judge_model: str | None = None
     api_base: str | None = None
+    llama_server: str | None = None
     temperature: float = 0.0
     planner_temperature: float | None = None
     solver_temperature: float | None = None
@@ -75,6 +76,7 @@ class RunOptions:
     def model_settings(self) -> ModelSettings:
         return ModelSettings(
             api_base=self.api_base,
+            llama_server=self.llama_server,
             temperature=self.temperature,
             max_output_tokens=self.max_output_tokens,
             timeout=self.timeout,

@@ -11,6 +11,7 @@ other name is litellm's.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,14 +21,14 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.errors import ModelError
+from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
-from rewoo_bench.models.local import ServerSettings, serve
+from rewoo_bench.models.local import ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import find_route, price_list
-from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
@@ -44,7 +45,8 @@ class ModelSettings:
     "auto" is what the catalogue says for a model of ours, and for another's file what fits its
     size; a hosted model gets turns ("chat") and a JSON schema where its provider has that.
     `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
-    answers the same every time; more was no faster on two cores.
+    answers the same every time; more was no faster on two cores. `llama_server` is the command of
+    a llama-server of one's own that serves them.
     """
 
     api_base: str | None = None
@@ -55,6 +57,7 @@ class ModelSettings:
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     n_parallel: int = 1
+    llama_server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +106,25 @@ async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> As
         oracle = open_oracle(name)
         yield OpenModel(oracle, name, REPLAY_CONCURRENCY, oracle.manifest)
         return
-    opening = _open_local(name, settings) if name.startswith("local/") else _open_hosted(name, settings)
+    opening = _open_local(name, settings) if name.startswith(LOCAL) else _open_hosted(name, settings)
     async with opening as opened:
         yield opened
 
 
 @asynccontextmanager
 async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
-    file = await to_thread.run_sync(_local_file, name.removeprefix("local/"))
+    file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     style = file.style if settings.style == "auto" else settings.style
     constrain = file.constrain if settings.constrain == "auto" else settings.constrain
-    wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel)
+    program = _command(settings.llama_server or "")
+    software = await to_thread.run_sync(server_version, program)
+    wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel, program=program)
     async with serve(file.path, wanted) as server:
         model = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none")
         served = {
             "n_parallel": server.settings.n_parallel,
             "context": server.settings.context,
-            "xllamacpp": version("xllamacpp"),
+            **software,
         }
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
         async with _closing(model):
@@ -168,6 +173,13 @@ def _client(
         timeout=settings.timeout,
         seed=settings.seed,
     )
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--llama-server: {text!r} is no command: {error}") from None
 
 
 def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One attempt at a hosted or local model, through litellm.
+"""One attempt at a hosted or local model, by its litellm name.
 
     model = LiteLLMModel("openai/gpt-4o-mini")
     completion = await model.complete([Message("user", "2 + 2?")], role="solver")
@@ -6,24 +6,24 @@
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
     await model.aclose()
 
-litellm knows the providers. This module decides what is sent, reads what was counted, and turns
-whatever goes wrong into a `ModelError` that says whether trying again makes sense. It never tries
-again itself, and neither do litellm and the SDK below it: `RetryingModel` does, and records it.
+litellm knows the providers: where a name is served, what is taken there, at what price. An endpoint
+in the OpenAI form is then asked directly (endpoint.py), every other one through litellm. This module
+decides what is sent, reads what was counted, and turns whatever goes wrong into a `ModelError` that
+says whether trying again makes sense. It never tries again itself, and neither do litellm and what
+is below it: `RetryingModel` does, and records it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models import failures, providers, wire
+from rewoo_bench.models.endpoint import Endpoint
 from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usage
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 Style = Literal["chat", "completion"]
 
@@ -73,7 +73,7 @@ class LiteLLMModel:
         self.extra_body = dict(extra_body or {})
         self._api_key = api_key
         self._routes: dict[Style, providers.Route] = {}
-        self._client: AsyncOpenAI | None = None
+        self._endpoint: Endpoint | None = None
 
     async def complete(
         self,
@@ -88,26 +88,26 @@ class LiteLLMModel:
     ) -> Completion:
         """One call, one attempt. Raises `ModelError`, with `retry_after` where the provider gave it."""
         style: Style = "chat" if tools else self.style
-        litellm, route = providers.load_litellm(), self._route(style)
-        from openai import OpenAIError  # the root of whatever litellm raises
-
-        sent = messages if style == "chat" else [Message("user", wire.to_transcript(messages))]
-        request = {
-            **self._constraint(route, style, schema, grammar),
-            "messages": wire.to_chat(sent),
-            "stop": list(stop) or None,
+        route = self._route(style)
+        settings = {
+            "temperature": self.temperature,
+            "seed": self.seed,
             "max_tokens": self.max_output_tokens if max_tokens is None else max_tokens,
-            **({"tools": wire.to_functions(tools), **providers.plain_tools()} if tools else {}),
+            "stop": list(stop) or None,
         }
+        asked = self._constraint(route, style, schema, grammar)
+        if tools:
+            asked["tools"] = wire.to_functions(tools)
+        ask = self._ask_directly if route.provider in providers.OPENAI_FORM else self._ask_litellm
         try:
-            with anyio.fail_after(self.timeout), providers.without_callbacks():
-                response = await litellm.acompletion(**self._settings(route), **request)
+            with anyio.fail_after(self.timeout):
+                answer, counted = await ask(route, style, messages, settings, asked)
         except TimeoutError:
             raise failures.no_answer(self.name, self.timeout) from None
-        except OpenAIError as error:
+        except failures.expected() as error:
             # Not chained: what a provider says may repeat the key.
             raise failures.to_model_error(error, self.name, timeout=self.timeout, secrets=self._secrets()) from None
-        return self._read(response, style, messages, tools or ())
+        return self._read(answer, counted, style, messages, tools or ())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -117,65 +117,95 @@ class LiteLLMModel:
 
     async def aclose(self) -> None:
         """Close the connections. The model can be used again, with new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.aclose()
         if id(self) in self._sharing:
             self._sharing.discard(id(self))
             if not self._sharing:
                 await providers.close_shared_pool()
+
+    async def _ask_directly(
+        self,
+        route: providers.Route,
+        style: Style,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        asked: Mapping[str, Any],
+    ) -> tuple[Mapping[str, Any], Any]:
+        """The answer of an endpoint in the OpenAI form, and None: its usage is all it counted."""
+        if self._endpoint is None:
+            key = route.api_key or "none"
+            self._endpoint = Endpoint(route.api_base, key=key, connect_timeout=min(self.timeout, self.connect_timeout))
+        body = {"model": route.bare, **providers.fitting(route, settings), **asked, **self.extra_body}
+        if style == "completion":
+            return await self._endpoint.post("/completions", {**body, "prompt": wire.to_transcript(messages)}), None
+        return await self._endpoint.post("/chat/completions", {**body, "messages": wire.to_chat(messages)}), None
+
+    async def _ask_litellm(
+        self,
+        route: providers.Route,
+        style: Style,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        asked: Mapping[str, Any],
+    ) -> tuple[Mapping[str, Any], Any]:
+        """litellm's answer in the OpenAI form, and its usage object, which it can price."""
+        self._sharing.add(id(self))
+        sent = messages if style == "chat" else [Message("user", wire.to_transcript(messages))]
+        forms = {name: asked[name] for name in ("tools", "response_format") if name in asked}
+        body = {name: value for name, value in {**asked, **self.extra_body}.items() if name not in forms}
+        with providers.without_callbacks():
+            response = await providers.load_litellm().acompletion(
+                model=route.model,
+                messages=wire.to_chat(sent),
+                api_base=route.api_base,
+                api_key=route.api_key,
+                timeout=self.timeout,
+                drop_params=True,
+                num_retries=0,
+                max_retries=0,
+                extra_body=body or None,
+                **settings,
+                **forms,
+                **(providers.plain_tools() if "tools" in forms else {}),
+            )
+        return response.model_dump(), getattr(response, "usage", None)
 
     def _route(self, style: Style) -> providers.Route:
         if style not in self._routes:
             self._routes[style] = providers.find_route(self.name, self.api_base, self._api_key, style)
         return self._routes[style]
 
-    def _settings(self, route: providers.Route) -> dict[str, Any]:
-        """The arguments of litellm that are the same for every call."""
-        settings = {
-            "model": route.model,
-            "api_base": route.api_base,
-            "api_key": route.api_key,
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "timeout": self.timeout,
-            "drop_params": True,
-            "num_retries": 0,
-            "max_retries": 0,
-        }
-        if route.provider not in providers.OPENAI_FORM:
-            self._sharing.add(id(self))
-            return settings
-        if self._client is None:
-            self._client = wire.connect(route.api_key or "none", route.api_base, self.timeout, self.connect_timeout)
-        return {**settings, "api_key": route.api_key or "none", "client": self._client}
-
     def _constraint(
         self, route: providers.Route, style: Style, schema: Mapping[str, Any] | None, grammar: str | None
     ) -> dict[str, Any]:
         """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
-        body, by_grammar = dict(self.extra_body), self.constrain == "grammar"
+        by_grammar = self.constrain == "grammar"
         if grammar is not None and by_grammar:
-            body["grammar"] = grammar
-        elif schema is not None and by_grammar and style == "completion":
-            body["json_schema"] = dict(schema)  # llama.cpp's own field: this endpoint has no response_format
-        elif schema is not None and self.constrain != "none" and (route.takes_schema or by_grammar):
-            return {"response_format": wire.to_response_format(schema), "extra_body": body or None}
-        return {"extra_body": body or None}
+            return {"grammar": grammar}
+        if schema is not None and by_grammar and style == "completion":
+            return {"json_schema": dict(schema)}  # llama.cpp's own field: this endpoint has no response_format
+        if schema is not None and self.constrain != "none" and (route.takes_schema or by_grammar):
+            return {"response_format": wire.to_response_format(schema)}
+        return {}
 
-    def _read(self, response: Any, style: Style, messages: Sequence[Message], tools: Sequence[Tool]) -> Completion:
-        if not response.choices:
+    def _read(
+        self, answer: Mapping[str, Any], counted: Any, style: Style, messages: Sequence[Message], tools: Sequence[Tool]
+    ) -> Completion:
+        """`counted` is litellm's usage object, where the answer came through it."""
+        choices = answer.get("choices")
+        if not choices:
             raise ModelError(f"{self.name!r} sent an answer without choices", retryable=True)
-        choice, counted = response.choices[0], getattr(response, "usage", None)
-        text, calls = wire.read_text(choice.message), wire.read_tool_calls(choice.message)
-        usage = wire.read_usage(counted)
+        text, calls = wire.read_text(choices[0]), wire.read_tool_calls(choices[0])
+        usage = wire.read_usage(answer.get("usage"))
         source: Literal["provider", "estimated"] = "provider"
         # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
         if not usage.input_tokens or ((text or calls) and not usage.output_tokens):
             usage, source, counted = self._estimate(style, messages, tools, text, calls), "estimated", None
         cost = providers.price(self._route(style), usage, counted)
         receipt = Receipt(billed=usage, cost_usd=cost, usage_source=source)
-        return Completion(text, usage, choice.finish_reason or "stop", calls, receipt)
+        return Completion(text, usage, choices[0].get("finish_reason") or "stop", calls, receipt)
 
     def _estimate(
         self, style: Style, messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]

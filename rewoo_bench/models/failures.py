@@ -1,4 +1,4 @@
-"""What litellm raises, as a `ModelError`: one line without secrets, and whether to try again.
+"""What went wrong with a call, as a `ModelError`: one line without secrets, and whether to try again.
 
     litellm.RateLimitError(…)   ->  ModelError("'openai/x' answered 429: slow down", status=429, retryable=True)
     openai.APITimeoutError(…)   ->  ModelError("'openai/x': no answer within 120 s", retryable=True)
@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.wire import BadAnswer
+from rewoo_bench.models.endpoint import BadAnswer, HTTPFailure, Unreachable
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
@@ -29,8 +29,17 @@ _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
 _KEYS = re.compile(r"\b(?:Bearer\s+\S+|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})")
 
 
+def expected() -> tuple[type[Exception], ...]:
+    """Whatever a call may raise: ours, aiohttp's, and the root of litellm's."""
+    import aiohttp
+    from openai import OpenAIError
+
+    return (HTTPFailure, Unreachable, BadAnswer, json.JSONDecodeError, aiohttp.ClientError, OSError, OpenAIError)
+
+
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
     """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
+    import aiohttp
     import httpx
     import openai
     from litellm.exceptions import ContextWindowExceededError
@@ -40,10 +49,10 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     status = _status(causes)
     if isinstance(error, ContextWindowExceededError) or (status in (400, 413) and _CONTEXT.search(_said(causes))):
         return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
-    if any(isinstance(cause, httpx.ConnectTimeout) for cause in ours):
+    if any(isinstance(cause, httpx.ConnectTimeout | Unreachable) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True)
     for cause in ours:
-        if isinstance(cause, openai.APIStatusError | httpx.HTTPStatusError):
+        if isinstance(cause, HTTPFailure | openai.APIStatusError | httpx.HTTPStatusError):
             break
         if isinstance(cause, BadAnswer):
             return _say(f"{name!r} sent {cause}", secrets, retryable=True)
@@ -51,7 +60,7 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
             return _say(f"{name!r} sent an answer that isn't JSON: {cause}", secrets, retryable=True)
         if isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError):
             return no_answer(name, timeout)
-        if isinstance(cause, openai.APIConnectionError | httpx.TransportError | OSError):
+        if isinstance(cause, aiohttp.ClientError | openai.APIConnectionError | httpx.TransportError | OSError):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
             return _say(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
     # An error without a status came inside a 200, or from litellm: another attempt may do.
@@ -121,8 +130,10 @@ def _said(causes: Sequence[BaseException]) -> str:
 def _retry_after(causes: Sequence[BaseException]) -> float | None:
     """Seconds that the provider asks to wait: from `retry-after-ms`, or `Retry-After` as seconds or a date."""
     for cause in causes:
-        headers: Any = getattr(cause, "litellm_response_headers", None) or getattr(
-            getattr(cause, "response", None), "headers", None
+        headers: Any = (
+            getattr(cause, "litellm_response_headers", None)
+            or getattr(getattr(cause, "response", None), "headers", None)
+            or getattr(cause, "headers", None)
         )
         if not headers:
             continue

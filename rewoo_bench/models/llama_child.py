@@ -2,7 +2,8 @@
 
 It writes one line of JSON, `{"address": "http://127.0.0.1:43127"}` or `{"error": …}`, and then
 serves until its standard input ends, as it does when the parent dies in whatever way. `local.py`
-starts it. It imports nothing of ours, so that it starts fast.
+starts it. It imports nothing of ours, so that it starts fast. Where settings name a `program`, it
+serves with that llama-server in the place of the one in xllamacpp.
 
 Why a process: closed in the parent's own, xllamacpp 2026.10 waits for ever, with the interpreter's
 lock held, where a request is still running (after Ctrl-C) or the server has only just started.
@@ -13,12 +14,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
+import threading
+import time
+import urllib.request
+from collections import deque
 from typing import Any
 
 
-def start(settings: dict[str, Any]) -> Any:
-    """A server. Raises `ImportError` or `RuntimeError`."""
+def start_embedded(settings: dict[str, Any]) -> Any:
+    """xllamacpp's server. Raises `ImportError` or `RuntimeError`."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -40,18 +47,106 @@ def start(settings: dict[str, Any]) -> Any:
     return xllamacpp.Server(params)
 
 
+class OwnServer:
+    """A llama-server of the user's, with the settings of the embedded one; the user's arguments come last."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        port = _free_port()
+        self.listening_address = f"http://127.0.0.1:{port}"
+        self._command = [settings["program"][0], *_arguments(settings, port), *settings["program"][1:]]
+        self._process: subprocess.Popen[str] | None = None
+        self._said: deque[str] = deque(maxlen=1)
+
+    def start(self) -> None:
+        """Loads the model. Raises `RuntimeError`."""
+        name = self._command[0]
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise RuntimeError(f"{name!r} can't be started: {error.strerror}") from None
+        self._process = process
+        listening = threading.Thread(target=self._listen, args=[process], daemon=True)
+        listening.start()
+        while not self._is_ready():
+            if process.poll() is not None:
+                listening.join(1)
+                raise RuntimeError(f"{name!r} ended with code {process.returncode}: {' '.join(self._said)}")
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        """Reads its log, which would fill the pipe, and holds the last line of it."""
+        assert process.stderr is not None
+        self._said.extend(line.strip() for line in process.stderr if line.strip())
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.listening_address}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def _arguments(settings: dict[str, Any], port: int) -> list[str]:
+    """What `start_embedded` sets, as flags."""
+    threads = str(settings["threads"])
+    return [
+        "--model", settings["path"],
+        "--ctx-size", str(settings["context"] * settings["n_parallel"]),
+        "--parallel", str(settings["n_parallel"]),
+        "--cache-ram", str(settings["prompt_cache_mib"]),
+        "--threads", threads, "--threads-batch", threads,
+        "--host", "127.0.0.1", "--port", str(port),
+        "--no-context-shift", "--cache-reuse", "0", "--flash-attn", "off", "--no-repack",
+    ]  # fmt: skip
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent ends this one
+    settings = json.loads(sys.argv[1])
     try:
-        server = start(json.loads(sys.argv[1]))
+        server = serve_own(settings) if settings["program"] else start_embedded(settings)
     except ImportError as error:
         print(json.dumps({"error": "import", "message": str(error)}), flush=True)
     except RuntimeError as error:
         print(json.dumps({"error": "load", "message": str(error)}), flush=True)
     else:
         print(json.dumps({"address": server.listening_address}), flush=True)
-        sys.stdin.read()
+        wait_for_end(server)
     os._exit(0)  # without the destructor, which may wait for ever
+
+
+def serve_own(settings: dict[str, Any]) -> OwnServer:
+    """The user's server, which ends with the parent while it is still loading, too."""
+    server = OwnServer(settings)
+    threading.Thread(target=wait_for_end, args=[server], daemon=True).start()
+    server.start()
+    return server
+
+
+def wait_for_end(server: Any) -> None:
+    """Ends this process, and a server of the user's, when the parent has closed the pipe or is gone."""
+    # For xllamacpp's server only in the main thread: it doesn't start where another one reads.
+    sys.stdin.read()
+    if isinstance(server, OwnServer):
+        server.close()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -26,6 +26,8 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.gguf import read_header
 
+_TIME_TO_END_S = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -35,13 +37,15 @@ class ServerSettings:
     in one batch; with 1 an answer depends on its prompt alone, with more also on what else was in
     the batch. `prompt_cache_mib` bounds the memory for prompts that wait for their next use (in
     turn they all find their prefix there, one slot or four); it is taken only as needed. `threads`
-    is None for one on each physical core this process may use.
+    is None for one on each physical core this process may use. `program` is a llama-server of the
+    user's in the place of xllamacpp's, with arguments that overrule ours (llama_child.py has those).
     """
 
     context: int = 8192
     n_parallel: int = 1
     prompt_cache_mib: int = 2048
     threads: int | None = None
+    program: tuple[str, ...] = ()
 
 
 class LocalServer:
@@ -77,6 +81,8 @@ class LocalServer:
                 f"local models need xllamacpp, which can't be loaded here ({answer['message']}): "
                 "`pip install xllamacpp`, or name a hosted model or an --api-base"
             )
+        if self.settings.program:
+            raise ModelNotFound(f"--llama-server: {answer['message']}")
         raise ModelNotFound(
             f"llama.cpp can't load {str(self.path)!r} ({answer['message'].rstrip('.')}): it may be of a kind that "
             f"xllamacpp {version('xllamacpp')} doesn't know, damaged, or too big for the memory"
@@ -84,8 +90,11 @@ class LocalServer:
 
     def close(self) -> None:
         """End the process and give its memory back. Requests under way fail; closing twice is fine."""
-        self._process.kill()
-        self._process.communicate()  # closes the pipes, and waits
+        try:
+            self._process.communicate(timeout=_TIME_TO_END_S)  # closes the pipes, at which it ends; and waits
+        except subprocess.TimeoutExpired:  # it is loading, and hears nothing
+            self._process.kill()
+            self._process.communicate()
 
 
 def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
@@ -102,6 +111,20 @@ def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[byt
         stderr=subprocess.DEVNULL,  # llama.cpp's own log
         env=env,
     )
+
+
+def server_version(program: Sequence[str]) -> dict[str, str]:
+    """What serves, by name, and its version. Raises `ModelNotFound` where a program of the user's can't be started."""
+    if not program:
+        return {"xllamacpp": version("xllamacpp")}
+    try:
+        done = subprocess.run([program[0], "--version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelNotFound(f"--llama-server: {program[0]!r} can't be started: {error}") from None
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("version")]
+    if done.returncode or not lines:
+        raise ModelNotFound(f"--llama-server: {program[0]!r} is no llama-server: it tells no version")
+    return {"llama_server": lines[0]}
 
 
 def physical_cores() -> int:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.types import Usage
 
-# Providers that litellm reaches through the openai SDK with a client of ours.
+# Providers whose endpoints we ask directly: to them litellm would send what we do.
 OPENAI_FORM = ("openai", "text-completion-openai")
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
@@ -85,6 +85,19 @@ def find_route(
     price_name = None if api_base or (base and provider in OPENAI_FORM) else _price_name(name, provider, bare)
     takes_schema = bool(litellm.supports_response_schema(bare, provider))
     return Route(model, bare, provider, api_key or key, base, takes_schema, price_name)
+
+
+def fitting(route: Route, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the route's model takes, by its names for them (`max_completion_tokens` of some)."""
+    items = tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in settings.items() if v is not None)
+    return _fitting(route.bare, route.provider, items)
+
+
+@lru_cache(maxsize=256)
+def _fitting(model: str, provider: str, settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in settings}
+    taken = load_litellm().get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **given)
+    return {name: value for name, value in taken.items() if value is not None and name not in ("stream", "extra_body")}
 
 
 def check_key(name: str) -> None:

@@ -108,6 +108,31 @@ async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name:
     }
 
 
+async def test_a_model_is_sent_what_it_takes_by_its_own_names(server: ModelServer) -> None:
+    async with client(server, "openai/gpt-5", seed=7) as model:
+        await model.complete(ASK, role="solver", max_tokens=33)
+    sent = {name: value for name, value in server.books[0].request.items() if name != "messages"}
+    assert sent == {"model": "gpt-5", "max_completion_tokens": 33, "seed": 7}
+
+
+async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nobody is there, and nobody is asked
+    async with client(server) as model:
+        await model.complete(ASK, role="solver")
+    headers = server.books[0].headers
+    assert headers["user-agent"].startswith("rewoo-bench/")
+    assert headers["openai-organization"] == "org-1"
+    assert "openai-project" not in headers
+
+
+@pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
+async def test_thinking_aloud_is_no_part_of_the_answer(server: ModelServer, script: Script, name: str) -> None:
+    script.answers = ["<think>\nParis? The Seine.\n</think>\n\nThe <think> Seine."]
+    async with client(server, name) as model:
+        assert (await model.complete(ASK, role="solver")).text.strip() == "The <think> Seine."
+
+
 @pytest.mark.parametrize(
     ("style", "constrain", "given", "sent"),
     [

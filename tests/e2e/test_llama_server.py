@@ -1,0 +1,85 @@
+"""`--llama-server`: local models served by a llama-server of the user's own, started and ended with the run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rewoo_bench.errors import ModelNotFound, UsageError
+from rewoo_bench.inputs import read_inputs
+from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models.catalogue import fetch, find_entry
+from rewoo_bench.models.local import LocalServer, ServerSettings
+from rewoo_bench.options import RunOptions
+from rewoo_bench.types import Message
+
+pytestmark = [pytest.mark.model, pytest.mark.anyio]
+
+OWN = Path(__file__).with_name("llama_server.py")
+QUESTION = [Message("user", "Is Paris in France? Answer:")]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    """An executable file, as a build leaves one."""
+    file = tmp_path / "llama-server"
+    file.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(OWN))} "$@"\n', "utf-8")
+    file.chmod(0o755)
+    return str(file)
+
+
+async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(program: str) -> None:
+    texts = []
+    for own in (None, program, f"{program} --repack"):
+        settings = ModelSettings(max_output_tokens=4, llama_server=own)
+        async with open_model("local/smollm2-135m", settings) as opened:
+            completion = await opened.model.complete(QUESTION, role="solver", grammar='root ::= " yes" | " no"')
+            texts.append(completion.text)
+            assert completion.usage.input_tokens == 8
+            assert opened.manifest.get("llama_server") == (own and "version: 9999 (f00dfeed)")
+            assert ("xllamacpp" in opened.manifest) is (own is None)
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_it_ends_with_its_user(program: str) -> None:
+    server = LocalServer(fetch(find_entry("smollm2-135m")), ServerSettings(context=512, program=(program,)))
+    httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False).raise_for_status()
+    server.close()
+    server.close()
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("no-such-program", r"--llama-server: 'no-such-program' can't be started"),
+        (f"{shlex.quote(sys.executable)} --x", r"--llama-server: '.*python.*' is no llama-server: it tells no version"),
+    ],
+)
+async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) -> None:
+    with pytest.raises(ModelNotFound, match=complaint) as failure:
+        async with open_model("local/smollm2-135m", ModelSettings(llama_server=command)):
+            pass
+    assert "\n" not in str(failure.value)
+
+
+async def test_an_argument_that_it_refuses_is_told_in_its_words(program: str) -> None:
+    with pytest.raises(ModelNotFound, match=r"ended with code 2: .*unrecognized arguments: --warp"):
+        async with open_model("local/smollm2-135m", ModelSettings(llama_server=f"{program} --warp")):
+            pass
+
+
+async def test_a_command_with_open_quotes_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--llama-server: .* is no command: No closing quotation"):
+        async with open_model("local/smollm2-135m", ModelSettings(llama_server="'llama-server")):
+            pass
+
+
+async def test_it_is_refused_where_no_model_is_local() -> None:
+    with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
+        await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
