@@ -1,7 +1,7 @@
 """Ctrl-C: no new calls, some time for those in flight, then the end.
 
 brake = Brake()
-async with brake.call():
+async with brake:
     ...                     # in flight; a call that would begin after `pull` never does
 brake.pull()
 await brake.stopped(grace_s=15)
@@ -12,8 +12,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import anyio
 
@@ -22,25 +20,23 @@ INCOMPLETE = 3  # exit code
 
 
 class Brake:
-    """Counts calls in flight; once pulled, lets no new ones begin."""
+    """Counts calls in flight, each in its `async with`; once pulled, lets no new ones begin."""
 
     def __init__(self) -> None:
         self.pulled = anyio.Event()
         self._idle = anyio.Event()
         self._in_flight = 0
 
-    @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """A call. After `pull` it waits, to be cancelled."""
+    async def __aenter__(self) -> None:
+        """A call begins; after `pull` it waits, to be cancelled."""
         if self.pulled.is_set():
             await anyio.sleep_forever()
         self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            if not self._in_flight and self.pulled.is_set():
-                self._idle.set()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._in_flight -= 1
+        if not self._in_flight and self.pulled.is_set():
+            self._idle.set()
 
     def pull(self) -> None:
         self.pulled.set()

@@ -188,7 +188,7 @@ class _RecordedModel:
             await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
             return as_completion(answer, replayed=True)
         start = time.monotonic()
-        async with self._recorder.brake.call():
+        async with self._recorder.brake:
             try:
                 completion = await self._model.complete(messages, **asked)
             except ModelError as error:
@@ -205,7 +205,9 @@ class _RecordedModel:
             record = self._record(key, prompt, "ok", answer, completion.receipt, start)
             await self._recorder.keep(record)
             await self._recorder.cache(key, self._identity, record)
-        return replace(completion, receipt=self._with_failures(key, completion.receipt))
+        if self._recorder.earlier_failures(key):
+            return replace(completion, receipt=self._with_failures(key, completion.receipt))
+        return completion
 
     def _record(
         self, key: CallKey, prompt: tuple[str, ...], status: Any, answer: dict[str, Any], receipt: Receipt, start: float
@@ -255,7 +257,7 @@ class _RecordedTool(WrappedTool):
     async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
         self._recorder.check_live(key, (asked,))
         start = time.monotonic()
-        async with self._recorder.brake.call():
+        async with self._recorder.brake:
             try:
                 said = {"text": await self._tool(arguments)}
             except ToolError as error:

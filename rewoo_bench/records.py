@@ -108,10 +108,13 @@ def numbers(usage: Usage) -> dict[str, int]:
 
 def request_hash(prompt: Sequence[str], asked: Asked) -> bytes:
     """The hash of a request: the same texts, asked in the same way."""
-    digest = sha256(json.dumps([asked["role"], list(asked.get("stop", ())), asked.get("max_tokens")]).encode())
-    for text in prompt:
-        digest.update(digest_of(text))
-    return digest.digest()
+    way = _way(asked["role"], tuple(asked.get("stop", ())), asked.get("max_tokens"))
+    return sha256(way + b"".join(map(digest_of, prompt))).digest()
+
+
+@lru_cache(maxsize=1024)
+def _way(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
+    return json.dumps([role, stop, max_tokens]).encode()
 
 
 def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:

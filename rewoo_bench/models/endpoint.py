@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic_core import to_json
 
@@ -51,13 +52,15 @@ class Endpoint:
     """The address of an API and its connections, which belong to one event loop.
 
     No limit on connections (the callers' limiter has it), none on the whole of a call's time (the
-    caller has that): `connect_timeout` (seconds) is for reaching the server. Proxies and
-    certificates come from the environment; a server on this machine is never asked through a proxy.
+    caller has that): `connect_timeout` (seconds) is for reaching the server. A name and a password in
+    the address are sent in the place of the key. Proxies and certificates come from the
+    environment; a server on this machine is never asked through a proxy.
     """
 
     def __init__(self, api_base: str | None, *, key: str, connect_timeout: float) -> None:
-        self._base = (api_base or OPENAI).rstrip("/")
-        self._key = key
+        address = urlsplit((api_base or OPENAI).rstrip("/"))
+        self._base = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+        self._authorization = _basic(address) if address.username else f"Bearer {key}"
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
 
@@ -109,11 +112,16 @@ class Endpoint:
 
     def _headers(self) -> dict[str, str]:
         headers = {
-            "Authorization": f"Bearer {self._key}",
+            "Authorization": self._authorization,
             "Content-Type": "application/json",
             "User-Agent": f"rewoo-bench/{version('rewoo-bench')}",
         }
         return headers | {header: os.environ[name] for name, header in _HEADERS.items() if os.environ.get(name)}
+
+
+def _basic(address: SplitResult) -> str:
+    pair = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
+    return f"Basic {b64encode(pair.encode()).decode()}"
 
 
 def _error_object(text: str) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import gc
 import socket
 import sys
 import warnings
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -124,6 +125,14 @@ async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pyte
     assert headers["user-agent"].startswith("rewoo-bench/")
     assert headers["openai-organization"] == "org-1"
     assert "openai-project" not in headers
+
+
+async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: ModelServer) -> None:
+    address = server.api_base.replace("://", "://me:s3cret%21@")
+    model = LiteLLMModel("openai/tiny", api_base=address, api_key=KEY)
+    await model.complete(ASK, role="solver")
+    await model.aclose()
+    assert server.books[0].headers["authorization"] == f"Basic {b64encode(b'me:s3cret!').decode()}"
 
 
 @pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
