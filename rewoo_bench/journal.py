@@ -35,6 +35,7 @@ from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_json, digest_of
 JOURNAL = "journal.sqlite"
 _VERSION = 1
 _ROWS_A_STEP = 64
+_PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
 _TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
 
 _SCHEMA = """
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS calls(
     nth INTEGER NOT NULL, status TEXT NOT NULL, prompt BLOB NOT NULL, answer TEXT NOT NULL,
     billed_tokens INTEGER NOT NULL, cost_usd REAL);
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
-CREATE TABLE IF NOT EXISTS questions(task TEXT PRIMARY KEY, failed INTEGER NOT NULL, rows TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS questions(task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL);
 """
 
 
@@ -236,9 +237,10 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 
 def _connect(path: Path) -> sqlite3.Connection:
     try:
-        database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
+        database.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")

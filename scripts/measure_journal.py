@@ -1,12 +1,13 @@
 """What the journal costs, and that memory stays flat: a scripted model, questions without end.
 
     python scripts/measure_journal.py --questions 100000        # journal on; memory as it goes
-    python scripts/measure_journal.py --questions 5000 --compare # with and without, in turn
+    python scripts/measure_journal.py --questions 1000 --compare # with and without, in turn
 
 The model answers at once, so nearly all that is measured is the harness. Both ways write the same
 tables: with the journal from it at the end, without it straight from the results. They are compared
-by wall time and by CPU time, which other work on the machine disturbs less. Resident memory is read from /proc at the
-half and at the end.
+by wall time and by CPU time, which other work on the machine disturbs less: many short rounds in
+turn, so that a machine whose speed changes is fast or slow for both. Resident memory is read from
+/proc at the half and at the end.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=100_000)
-    parser.add_argument("--compare", action="store_true", help="with and without a journal, in turn, five times")
+    parser.add_argument("--compare", action="store_true", help="with and without a journal, in turn")
+    parser.add_argument("--rounds", type=int, default=15, help="of --compare")
     options = parser.parse_args()
     if not options.compare:
         with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +149,7 @@ def main() -> None:
                 print(f"{name:12} {value:10.1f}")
         return
     ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
-    for _ in range(5):
+    for _ in range(options.rounds):
         taken: dict[bool, dict[str, float]] = {}
         for journal in (True, False):
             with tempfile.TemporaryDirectory() as folder:
@@ -159,7 +161,11 @@ def main() -> None:
                 f"{clock}: with {taken[True][clock]:.2f} s, without {taken[False][clock]:.2f} s, ratio {found[-1]:.2f}",
                 flush=True,
             )
-    print(", ".join(f"median {clock} ratio {statistics.median(found):.2f}" for clock, found in ratios.items()))
+    for clock, found in ratios.items():
+        low, middle, high = statistics.quantiles(found, n=4)
+        print(
+            f"{clock}: median ratio {middle:.3f} (quartiles {low:.3f}, {high:.3f}), {1 - 1 / middle:.1%} of throughput"
+        )
 
 
 if __name__ == "__main__":
