@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -23,11 +24,11 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.catalogue import fetch, find_entry
-from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.client import LiteLLMModel, Style
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
-from rewoo_bench.models.providers import find_route, price_list
+from rewoo_bench.models.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
@@ -120,7 +121,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     software = await to_thread.run_sync(server_version, program)
     wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel, program=program)
     async with serve(file.path, wanted) as server:
-        model = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none")
+        find_route = partial(route_to_ours, file.label, server.api_base)
+        model = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none", find_route)
         served = {
             "n_parallel": server.settings.n_parallel,
             "context": server.settings.context,
@@ -128,7 +130,6 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         }
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
         async with _closing(model):
-            model.check()  # imports litellm, which is no part of the first question's latency
             yield OpenModel(model, name, settings.n_parallel, manifest)
 
 
@@ -161,6 +162,7 @@ def _client(
     constrain: Literal["grammar", "schema", "none"],
     api_base: str | None,
     api_key: str | None,
+    find_route: Callable[[Style], Route] | None = None,
 ) -> LiteLLMModel:
     return LiteLLMModel(
         name,
@@ -172,6 +174,7 @@ def _client(
         max_output_tokens=settings.max_output_tokens,
         timeout=settings.timeout,
         seed=settings.seed,
+        find_route=find_route,
     )
 
 

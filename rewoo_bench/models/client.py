@@ -15,7 +15,7 @@ is below it: `RetryingModel` does, and records it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import anyio
@@ -41,6 +41,8 @@ class LiteLLMModel:
     `api_base`. What a model doesn't take (a seed, a temperature) is left out. litellm's callbacks
     are not called: the journal has every call.
 
+    `find_route` says where the name is served, in litellm's place.
+
     Connections belong to this object and to one event loop; `aclose` closes them.
     """
 
@@ -60,6 +62,7 @@ class LiteLLMModel:
         connect_timeout: float = 10.0,
         seed: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        find_route: Callable[[Style], providers.Route] | None = None,
     ) -> None:
         self.name = name
         self.api_base = api_base
@@ -72,6 +75,7 @@ class LiteLLMModel:
         self.seed = seed
         self.extra_body = dict(extra_body or {})
         self._api_key = api_key
+        self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
         self._endpoint: Endpoint | None = None
 
@@ -174,7 +178,7 @@ class LiteLLMModel:
 
     def _route(self, style: Style) -> providers.Route:
         if style not in self._routes:
-            self._routes[style] = providers.find_route(self.name, self.api_base, self._api_key, style)
+            self._routes[style] = self._find_route(style)
         return self._routes[style]
 
     def _constraint(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
@@ -32,9 +33,10 @@ _KEYS = re.compile(r"\b(?:Bearer\s+\S+|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIz
 def expected() -> tuple[type[Exception], ...]:
     """Whatever a call may raise: ours, aiohttp's, and the root of litellm's."""
     import aiohttp
-    from openai import OpenAIError
 
-    return (HTTPFailure, Unreachable, BadAnswer, json.JSONDecodeError, aiohttp.ClientError, OSError, OpenAIError)
+    ours = (HTTPFailure, Unreachable, BadAnswer, json.JSONDecodeError, aiohttp.ClientError, OSError)
+    openai = sys.modules.get("openai")  # where litellm wasn't loaded, it didn't raise
+    return (*ours, openai.OpenAIError) if openai else ours
 
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
@@ -42,12 +44,13 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     import aiohttp
     import httpx
     import openai
-    from litellm.exceptions import ContextWindowExceededError
 
     causes = list(_causes(error))
     ours = [cause for cause in causes if not type(cause).__module__.startswith("litellm")]
     status = _status(causes)
-    if isinstance(error, ContextWindowExceededError) or (status in (400, 413) and _CONTEXT.search(_said(causes))):
+    if type(error).__name__ == "ContextWindowExceededError" or (
+        status in (400, 413) and _CONTEXT.search(_said(causes))
+    ):
         return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
     if any(isinstance(cause, httpx.ConnectTimeout | Unreachable) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True)

@@ -31,7 +31,8 @@ class Route:
 
     `model` is what to call it by, `bare` the same without the provider. `price_name` is the entry
     of litellm's price map, None where there is none or where the address is somebody else's: a
-    server of one's own may well call its model gpt-4o.
+    server of one's own may well call its model gpt-4o. `is_ours` is a server that we started, of
+    which litellm knows nothing.
     """
 
     model: str
@@ -41,6 +42,7 @@ class Route:
     api_base: str | None
     takes_schema: bool
     price_name: str | None
+    is_ours: bool = False
 
 
 @cache
@@ -87,8 +89,16 @@ def find_route(
     return Route(model, bare, provider, api_key or key, base, takes_schema, price_name)
 
 
+def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"]) -> Route:
+    """The route to a server that we started: litellm, two seconds of import, isn't asked."""
+    provider = OPENAI_FORM[style == "completion"]
+    return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
+
+
 def fitting(route: Route, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that the route's model takes, by its names for them (`max_completion_tokens` of some)."""
+    if route.is_ours:
+        return {name: value for name, value in settings.items() if value is not None}
     items = tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in settings.items() if v is not None)
     return _fitting(route.bare, route.provider, items)
 

@@ -200,3 +200,15 @@ def answers(address: str) -> bool:
         return False
     time.sleep(0.1)
     return True
+
+
+def test_a_run_on_it_never_loads_litellm(tmp_path: Path) -> None:
+    code = (
+        "import sys; from rewoo_bench.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "finally: print('loaded:', *({'litellm', 'openai'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, "run", "--arch", "direct", "-n", "1", "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
