@@ -222,6 +222,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
         assert run("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
         command = [sys.executable, str(script), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]
+        command += ["--concurrency", "4"]  # some are whole before the disk is full
         # No file may grow beyond 800 blocks, which is what a full disk looks like from here.
         limited = ["sh", "-c", 'ulimit -f 800; exec "$@"', "sh", *command]
         ended = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
