@@ -44,11 +44,20 @@ class Fault:
     truncated: 200, and a body shorter than its Content-Length
     no_choices: 200, and an empty list of choices
     error_object: 200, and `{"error": …}` with `message`
+    other_form: 200, and JSON whose choices are no objects
     no_usage: an answer (`message`) without usage
     """
 
     kind: Literal[
-        "status", "hang", "disconnect", "broken_json", "truncated", "no_choices", "error_object", "no_usage"
+        "status",
+        "hang",
+        "disconnect",
+        "broken_json",
+        "truncated",
+        "no_choices",
+        "error_object",
+        "other_form",
+        "no_usage",
     ] = "status"
     status: int = 500
     message: str = "the server was told to fail"
@@ -89,6 +98,7 @@ def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
         "truncated": Sent(200, None, _head(200, 4096) + CUT),
         "error_object": Sent(200, None, respond(200, error)),
         "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
+        "other_form": Sent(200, None, respond(200, {**document, "choices": [fault.message]})),
         "no_usage": Sent(200, None, respond(200, document)),
         "status": Sent(fault.status, None, respond(fault.status, error, wait)),
     }

@@ -25,7 +25,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.names import is_deterministic
+from rewoo_bench.names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.resume import LOOSE
 from rewoo_bench.verdict import Group
 
@@ -54,7 +54,7 @@ OPTIONS = (
     "tool_failure_rate",
     "tool_failure_mode",
 )
-_LOCAL = ("replay/", "local/")
+_PREFIXES = (REPLAY, LOCAL)
 
 
 class ArchitectureFacts(BaseModel):
@@ -158,7 +158,7 @@ def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(name: str) -> str:
     """A model's name without the folder of its file or recording."""
-    prefix = next((prefix for prefix in _LOCAL if name.startswith(prefix)), None)
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
     return f"{prefix}{Path(name).name}" if prefix else name
 
 

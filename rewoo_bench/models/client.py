@@ -16,6 +16,7 @@ is below it: `RetryingModel` does, and records it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import anyio
@@ -26,6 +27,17 @@ from rewoo_bench.models.endpoint import Endpoint
 from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usage
 
 Style = Literal["chat", "completion"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A call on its way. `forms` is what the answer is held to, and the tools it may call."""
+
+    route: providers.Route
+    style: Style
+    messages: Sequence[Message]
+    settings: Mapping[str, Any]
+    forms: Mapping[str, Any]
 
 
 class LiteLLMModel:
@@ -99,13 +111,14 @@ class LiteLLMModel:
             "max_tokens": self.max_output_tokens if max_tokens is None else max_tokens,
             "stop": list(stop) or None,
         }
-        asked = self._constraint(route, style, schema, grammar)
+        forms = self._constraint(route, style, schema, grammar)
         if tools:
-            asked["tools"] = wire.to_functions(tools)
+            forms["tools"] = wire.to_functions(tools)
+        request = _Request(route, style, messages, settings, forms)
         ask = self._ask_directly if route.provider in providers.OPENAI_FORM else self._ask_litellm
         try:
             with anyio.fail_after(self.timeout):
-                answer, counted = await ask(route, style, messages, settings, asked)
+                answer, counted = await ask(request)
         except TimeoutError:
             raise failures.no_answer(self.name, self.timeout) from None
         except failures.expected() as error:
@@ -129,40 +142,32 @@ class LiteLLMModel:
             if not self._sharing:
                 await providers.close_shared_pool()
 
-    async def _ask_directly(
-        self,
-        route: providers.Route,
-        style: Style,
-        messages: Sequence[Message],
-        settings: Mapping[str, Any],
-        asked: Mapping[str, Any],
-    ) -> tuple[Mapping[str, Any], Any]:
+    async def _ask_directly(self, request: _Request) -> tuple[Mapping[str, Any], Any]:
         """The answer of an endpoint in the OpenAI form, and None: its usage is all it counted."""
+        route = request.route
         if self._endpoint is None:
             key = route.api_key or "none"
             self._endpoint = Endpoint(route.api_base, key=key, connect_timeout=min(self.timeout, self.connect_timeout))
-        body = {"model": route.bare, **providers.fitting(route, settings), **asked, **self.extra_body}
-        if style == "completion":
-            return await self._endpoint.post("/completions", {**body, "prompt": wire.to_transcript(messages)}), None
-        return await self._endpoint.post("/chat/completions", {**body, "messages": wire.to_chat(messages)}), None
+        settings = providers.fitting(route, request.settings)
+        body = {"model": route.bare, **settings, **request.forms, **self.extra_body}
+        if request.style == "completion":
+            body["prompt"] = wire.to_transcript(request.messages)
+            return await self._endpoint.post("/completions", body), None
+        body["messages"] = wire.to_chat(request.messages)
+        return await self._endpoint.post("/chat/completions", body), None
 
-    async def _ask_litellm(
-        self,
-        route: providers.Route,
-        style: Style,
-        messages: Sequence[Message],
-        settings: Mapping[str, Any],
-        asked: Mapping[str, Any],
-    ) -> tuple[Mapping[str, Any], Any]:
+    async def _ask_litellm(self, request: _Request) -> tuple[Mapping[str, Any], Any]:
         """litellm's answer in the OpenAI form, and its usage object, which it can price."""
         self._sharing.add(id(self))
-        sent = messages if style == "chat" else [Message("user", wire.to_transcript(messages))]
-        forms = {name: asked[name] for name in ("tools", "response_format") if name in asked}
-        body = {name: value for name, value in {**asked, **self.extra_body}.items() if name not in forms}
+        route, messages = request.route, request.messages
+        if request.style == "completion":
+            messages = [Message("user", wire.to_transcript(messages))]
+        known = {name: request.forms[name] for name in ("tools", "response_format") if name in request.forms}
+        body = {name: value for name, value in {**request.forms, **self.extra_body}.items() if name not in known}
         with providers.without_callbacks():
             response = await providers.load_litellm().acompletion(
                 model=route.model,
-                messages=wire.to_chat(sent),
+                messages=wire.to_chat(messages),
                 api_base=route.api_base,
                 api_key=route.api_key,
                 timeout=self.timeout,
@@ -170,9 +175,9 @@ class LiteLLMModel:
                 num_retries=0,
                 max_retries=0,
                 extra_body=body or None,
-                **settings,
-                **forms,
-                **(providers.plain_tools() if "tools" in forms else {}),
+                **request.settings,
+                **known,
+                **(providers.plain_tools() if "tools" in known else {}),
             )
         return response.model_dump(), getattr(response, "usage", None)
 
@@ -198,18 +203,22 @@ class LiteLLMModel:
         self, answer: Mapping[str, Any], counted: Any, style: Style, messages: Sequence[Message], tools: Sequence[Tool]
     ) -> Completion:
         """`counted` is litellm's usage object, where the answer came through it."""
-        choices = answer.get("choices")
-        if not choices:
+        if not answer.get("choices"):
             raise ModelError(f"{self.name!r} sent an answer without choices", retryable=True)
-        text, calls = wire.read_text(choices[0]), wire.read_tool_calls(choices[0])
-        usage = wire.read_usage(answer.get("usage"))
+        try:
+            choice = answer["choices"][0]
+            text, calls = wire.read_text(choice), wire.read_tool_calls(choice)
+            usage = wire.read_usage(answer.get("usage"))
+            finish_reason = str(choice.get("finish_reason") or "stop")
+        except (AttributeError, LookupError, TypeError, ValueError):  # JSON, and not what it should be
+            raise ModelError(f"{self.name!r} sent an answer in a form of its own", retryable=True) from None
         source: Literal["provider", "estimated"] = "provider"
         # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
         if not usage.input_tokens or ((text or calls) and not usage.output_tokens):
             usage, source, counted = self._estimate(style, messages, tools, text, calls), "estimated", None
         cost = providers.price(self._route(style), usage, counted)
         receipt = Receipt(billed=usage, cost_usd=cost, usage_source=source)
-        return Completion(text, usage, choices[0].get("finish_reason") or "stop", calls, receipt)
+        return Completion(text, usage, finish_reason, calls, receipt)
 
     def _estimate(
         self, style: Style, messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]

@@ -79,7 +79,8 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage:
     usage = usage or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
     reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-    return Usage(usage.get("prompt_tokens") or 0, cached or 0, usage.get("completion_tokens") or 0, reasoning or 0)
+    counts = (usage.get("prompt_tokens"), cached, usage.get("completion_tokens"), reasoning)
+    return Usage(*(int(count or 0) for count in counts))
 
 
 def estimate_chat(messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]) -> Usage:

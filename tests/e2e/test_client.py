@@ -231,6 +231,7 @@ async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: S
         (Fault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
         (Fault("broken_json"), None, True, "sent an answer that isn't JSON"),
         (Fault("no_choices"), None, True, "sent an answer without choices"),
+        (Fault("other_form"), None, True, "sent an answer in a form of its own"),
         (Fault("error_object", message="overloaded"), None, True, "sent an error in place of an answer: overloaded"),
     ],
     ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, Fault) else "",
