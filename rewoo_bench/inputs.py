@@ -32,6 +32,8 @@ class Inputs:
 
 async def read_inputs(options: RunOptions) -> Inputs:
     """The questions, the architectures and what they search. Raises `UsageError`."""
+    if options.api_base and not options.api_base.startswith(("http://", "https://")):
+        raise UsageError(f"--api-base: {options.api_base!r} is no address; write http://… or https://…")
     dataset = await to_thread.run_sync(
         lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
     )

@@ -114,11 +114,11 @@ async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> As
 
 @asynccontextmanager
 async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
+    program = _command(settings.llama_server or "")
+    software = await to_thread.run_sync(server_version, program)
     file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     style = file.style if settings.style == "auto" else settings.style
     constrain = file.constrain if settings.constrain == "auto" else settings.constrain
-    program = _command(settings.llama_server or "")
-    software = await to_thread.run_sync(server_version, program)
     wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel, program=program)
     async with serve(file.path, wanted) as server:
         find_route = partial(route_to_ours, file.label, server.api_base)

@@ -97,6 +97,11 @@ def contents(folder: Path) -> str:
         (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
         (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
         (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
+        (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
+        (
+            ["--model", "local/smollm2-135m", "--llama-server", "no-such-server"],
+            "--llama-server: 'no-such-server' can't be started",
+        ),
         (["--model", "local/nope"], "unknown local model 'nope'; available: "),
         (["--model", "local/missing.gguf"], "can't read the model file 'missing.gguf': No such file or directory"),
         (["--model", "anthropic/claude-sonnet-4-5"], "needs an API key: set ANTHROPIC_API_KEY"),
