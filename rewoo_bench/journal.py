@@ -11,6 +11,10 @@ parallel steps finish in any order. Texts of prompts are kept once each, however
 
 The file is in WAL mode: what was committed outlives the death of the process. One writer, in a
 thread, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
+
+All rows of a commit go to SQLite as one statement, which triggers sort into their tables. Around
+every statement, BEGIN and COMMIT among them, Python gives up its lock and then waits until the
+event loop rests, or for five milliseconds: with a statement a table a commit took ten such turns.
 """
 
 from __future__ import annotations
@@ -19,22 +23,21 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from struct import pack, unpack
 from typing import Any
 
-import anyio
-from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio import to_thread
 from pydantic_core import from_json
 
-from rewoo_bench.beside import beside
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_json, digest_of
+from rewoo_bench.writer import Row, Writer, open_writer
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
-_ROWS_A_STEP = 64
+_ROWS_A_COMMIT = 64
 _PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
 _TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
 
@@ -47,6 +50,23 @@ CREATE TABLE IF NOT EXISTS calls(
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL);
 """
+
+# Rows of all tables, in the order they came. They are the connection's own, and not in the file.
+_INBOX = """
+CREATE TEMP VIEW inbox AS SELECT
+    '' AS kind, 0 AS a, 0 AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, 0 AS h, 0 AS i, 0 AS j, 0 AS k;
+CREATE TEMP TRIGGER a_text INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'text' BEGIN
+    INSERT OR IGNORE INTO texts VALUES (NEW.a, NEW.b);
+END;
+CREATE TEMP TRIGGER a_call INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'call' BEGIN
+    INSERT INTO calls VALUES (NEW.a, NEW.b, NEW.c, NEW.d, NEW.e, NEW.f, NEW.g, NEW.h, NEW.i, NEW.j, NEW.k);
+END;
+CREATE TEMP TRIGGER a_question INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'question' BEGIN
+    INSERT OR REPLACE INTO questions VALUES (NEW.a, NEW.b, NEW.c);
+END;
+"""
+_COLUMNS = 12
+_PLACES = f"({', '.join('?' * _COLUMNS)})"
 
 
 @dataclass(slots=True)
@@ -63,14 +83,28 @@ class Spent:
         self.unpriced |= bool(tokens) and cost_usd is None
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Rows that go into one commit, and the news that they are on disk."""
+class _Database:
+    """The file, which any thread may use, one at a time."""
 
-    texts: list[Sequence[Any]] = field(default_factory=list)
-    calls: list[Sequence[Any]] = field(default_factory=list)
-    questions: list[Sequence[Any]] = field(default_factory=list)
-    done: anyio.Event = field(default_factory=anyio.Event)
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Rows for the inbox. Each statement is a commit, in their order: a row is there with what it came of."""
+        with self._lock:
+            for start in range(0, len(rows), _ROWS_A_COMMIT):
+                part = rows[start : start + _ROWS_A_COMMIT]
+                values = [value for row in part for value in row]
+                self._connection.execute(f"INSERT INTO inbox VALUES {', '.join([_PLACES] * len(part))}", values)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 class Journal:
@@ -79,19 +113,14 @@ class Journal:
     `spent` covers all calls in it; `is_new` says that it had none when it was opened.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
-        self.path = path
+    def __init__(self, database: _Database, writer: Writer | None = None) -> None:
+        self.path = database.path
         self.spent = Spent()
         self._database = database
-        self._lock = threading.Lock()
-        self._waiting = _Batch()  # as long as there are calls at once: every model call waits for its write
-        self._wake = anyio.Event()
-        self._closing = False
-        self._thread = CapacityLimiter(1)
-        self._failure: JournalError | None = None
+        self._writer = writer
         self._texts: set[int] = set()  # some of those that are in the file
-        self.is_new = not self._read("SELECT 1 FROM calls LIMIT 1")
-        for tokens, cost in self._read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
+        self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
+        for tokens, cost in self._database.read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
             self.spent.add(tokens, cost)
 
     async def add_call(self, record: CallRecord) -> None:
@@ -103,30 +132,29 @@ class Journal:
         ids = [_text_id(text) for text in record.prompt]
         for id_, text in zip(ids, record.prompt, strict=True):
             if id_ not in self._texts:
-                self._waiting.texts.append((id_, _storable(text)))
+                self._add("text", id_, _storable(text))
                 if len(self._texts) < _TEXTS_KNOWN:
                     self._texts.add(id_)
         key = record.key
-        self._waiting.calls.append(
-            (
-                str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
-                pack(f"{len(ids)}q", *ids), as_json(record.answer), record.billed_tokens, record.cost_usd,
-            )
+        self._add(
+            "call", str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
+            pack(f"{len(ids)}q", *ids), as_json(record.answer), record.billed_tokens, record.cost_usd,
         )  # fmt: skip
-        if key.kind == "tool" and self._failure is None:
-            return
-        await self._written()
+        if key.kind != "tool":
+            await self._written()
+        self._raise_failure()
         self.spent.add(record.billed_tokens, record.cost_usd)
 
     async def add_question(self, task: TaskKey, rows: str, *, failed: bool) -> None:
         """Writes what came of a question (JSON), in place of what came of it before. Raises `JournalError`."""
-        self._waiting.questions.append((str(task), failed, rows))
+        self._add("question", str(task), failed, rows)
         await self._written()
+        self._raise_failure()
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """What is recorded of a question, in the order written."""
         columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
-        found = self._read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
+        found = self._database.read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
         return [
             CallRecord(task, CallKey(*row[:5]), row[5], (), from_json(row[7]), row[8], row[9], text_ids=row[6])
             for row in found
@@ -135,66 +163,34 @@ class Journal:
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""
         ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
-        return [self._read("SELECT text FROM texts WHERE id = ?", (id_,))[0][0] for id_ in ids]
+        return [self._database.read("SELECT text FROM texts WHERE id = ?", (id_,))[0][0] for id_ in ids]
 
     def finished(self) -> set[str]:
         """The tasks, as text, that needn't be done again: all but those that the infrastructure failed."""
-        return {task for (task,) in self._read("SELECT task FROM questions WHERE NOT failed")}
+        return {task for (task,) in self._database.read("SELECT task FROM questions WHERE NOT failed")}
 
     def count_finished(self) -> int:
-        return int(self._read("SELECT count(*) FROM questions WHERE NOT failed")[0][0])
+        return int(self._database.read("SELECT count(*) FROM questions WHERE NOT failed")[0][0])
 
     def rows(self, task: TaskKey) -> dict[str, Any] | None:
         """What came of a question, or None where nothing did yet."""
-        found = self._read("SELECT rows FROM questions WHERE task = ?", (str(task),))
+        found = self._database.read("SELECT rows FROM questions WHERE task = ?", (str(task),))
         return from_json(found[0][0]) if found else None
 
+    def _add(self, *row: Any) -> None:
+        assert self._writer is not None, "opened to be read only"
+        self._writer.add(row + (None,) * (_COLUMNS - len(row)))
+
     async def _written(self) -> None:
-        """Waits until what waits now is on disk."""
-        batch = self._waiting
-        self._wake.set()
-        with CancelScope(shield=True):  # what was paid for is kept, whatever ends the run
-            if self._failure is None:
-                await batch.done.wait()
-        if self._failure is not None:
-            raise self._failure
+        if self._writer is not None:
+            await self._writer.written()
 
-    async def _write_all(self) -> None:
-        """The one writer: all that came while the last batch was written goes into the next."""
-        with CancelScope(shield=True):
-            while not self._closing or self._wake.is_set():
-                await self._wake.wait()
-                self._wake = anyio.Event()
-                batch, self._waiting = self._waiting, _Batch()
-                try:
-                    await to_thread.run_sync(self._commit, batch, limiter=self._thread)
-                except sqlite3.Error as error:
-                    self._failure = JournalError(
-                        f"can't write {str(self.path)!r}: {error}; what was finished before is in it"
-                    )
-                batch.done.set()
-
-    def _close(self) -> None:
-        self._closing = True
-        self._wake.set()
-
-    def _commit(self, batch: _Batch) -> None:
-        with self._lock, self._database:
-            self._insert("INSERT OR IGNORE INTO texts", batch.texts)
-            self._insert("INSERT INTO calls", batch.calls)
-            self._insert("INSERT OR REPLACE INTO questions", batch.questions)
-
-    def _insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows in one step each `_ROWS_A_STEP`: between two steps this thread waits for its turn to run."""
-        for start in range(0, len(rows), _ROWS_A_STEP):
-            part = rows[start : start + _ROWS_A_STEP]
-            places = f"({', '.join('?' * len(part[0]))})"
-            values = [value for row in part for value in row]
-            self._database.execute(f"{statement} VALUES {', '.join([places] * len(part))}", values)
-
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
+    def _raise_failure(self) -> None:
+        failure = self._writer and self._writer.failure
+        if failure:
+            raise JournalError(
+                f"can't write {str(self.path)!r}: {failure}; what was finished before is in it"
+            ) from failure
 
 
 @asynccontextmanager
@@ -202,9 +198,8 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
     """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
     database = await to_thread.run_sync(_connect, path)
     try:
-        journal = await to_thread.run_sync(Journal, path, database)
-        async with beside(journal._write_all, finish=journal._close):  # it writes what waits, and ends
-            yield journal
+        async with open_writer(database.write) as writer:
+            yield await to_thread.run_sync(Journal, database, writer)
     finally:
         database.close()
 
@@ -216,12 +211,12 @@ async def read_journal(path: Path) -> AsyncIterator[Journal]:
         raise DataError(f"no recorded run: there is no {str(path)!r}")
     database = await to_thread.run_sync(_connect_to_read, path)
     try:
-        yield await to_thread.run_sync(Journal, path, database)
+        yield await to_thread.run_sync(Journal, database)
     finally:
         database.close()
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> _Database:
     # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
@@ -232,22 +227,24 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
     if version != _VERSION:
         raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
-    return database
+    return _Database(path, database)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> _Database:
     try:
-        database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256)
+        database = sqlite3.connect(
+            path, check_same_thread=False, timeout=30, cached_statements=256, isolation_level=None
+        )
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
         database.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
-        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}; {_INBOX}")
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-    return database
+    return _Database(path, database)
 
 
 def _text_id(text: str) -> int:

@@ -13,6 +13,7 @@ import anyio
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError, ToolError, unknown
 from rewoo_bench.meter import Meter
+from rewoo_bench.models.limiter import take
 from rewoo_bench.recording import QuestionRecorder
 from rewoo_bench.specs import ToolSettings, import_object
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
@@ -109,8 +110,11 @@ class Places(WrappedTool):
         self._limiter = anyio.CapacityLimiter(settings.max_concurrency or math.inf)
 
     async def __call__(self, arguments: Any) -> str:
-        async with self._limiter:
+        await take(self._limiter)
+        try:
             return await self._tool(arguments)
+        finally:
+            self._limiter.release()
 
 
 class Deadline(WrappedTool):

@@ -109,6 +109,12 @@ async def in_order(
             while sorter.is_active():
                 if schedule != "levels" or not running:
                     waiting.extend(sorter.get_ready())
+                if not running and (width == 1 or len(waiting) == 1):  # alone: no task of its own is needed
+                    await run(waiting.popleft())
+                    if failures:
+                        break
+                    sorter.done(receive.receive_nowait())
+                    continue
                 while waiting and running < width:
                     group.start_soon(run, waiting.popleft())
                     running += 1

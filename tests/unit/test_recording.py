@@ -183,7 +183,7 @@ async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_
         async with session(tmp_path) as recorder:
             await ask(recorder, ["kept"])
             journal: Journal = recorder._recorder.journal  # a disk that is full, as SQLite sees it
-            journal._database.execute("PRAGMA max_page_count = 8")
+            journal._database.read("PRAGMA max_page_count = 8")
             await ask(recorder, ["x" * 200_000], place="E1")
     async with session(tmp_path) as recorder:
         assert (await ask(recorder, [])).text == "kept"
