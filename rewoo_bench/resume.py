@@ -57,7 +57,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model."""
+    written = json.loads(json.dumps(now, default=str))  # as `before` was: a tuple has become a list
     for part in ("architectures", "dataset", "corpus", "models"):
-        difference = next(differences(before.get(part), now.get(part), part, LOOSE), None)
+        difference = next(differences(before.get(part), written.get(part), part, LOOSE), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a run goes on only as it began")

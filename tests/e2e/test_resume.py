@@ -55,6 +55,16 @@ def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer) -> None:
     assert len(server.books) == asked
 
 
+def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
+    every = ",".join(path.parent.name for path in bundled_folder("architectures").glob("*/architecture.toml"))
+    hosted = ("--model", "openai/test", "--api-base", server.api_base)
+    assert run("--arch", every, "-n", 1, *hosted, "--out", "here") == 0
+    before = load("here")
+    assert before["architecture"].nunique() > 7
+    assert run("--resume", "here") == 0
+    pd.testing.assert_frame_equal(load("here"), before)
+
+
 def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not() -> None:
     down = True
 
