@@ -1,18 +1,19 @@
 """Going on with a run: its options are read from its manifest, and what would change its results is refused.
 
-options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000})
+options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000, "limit": 200})
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from rewoo_bench.differences import differences
 from rewoo_bench.errors import UsageError
+from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.options import RunOptions
 from rewoo_bench.results import HIDDEN, read_manifest
 
@@ -39,11 +40,14 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     `given` has only what was named in the command; what would change the run's results has to be
     as it was.
     """
-    recorded = read_manifest(folder).get("options", {})
+    manifest = read_manifest(folder)
+    recorded = manifest.get("options", {})
     known = {field.name for field in fields(RunOptions)}
     options = {name: value for name, value in recorded.items() if name in known}
     asked = json.loads(json.dumps(dict(given), default=str))
     for name, value in asked.items():
+        if name == "limit" and value > (_limit(manifest) or value):
+            continue  # more questions
         if name not in FREE and value != recorded.get(name):
             flag = "--arch" if name == "architectures" else f"--{name.replace('_', '-')}"
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
@@ -55,10 +59,31 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
 
 
-def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model."""
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], ids: Sequence[str]) -> None:
+    """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model.
+
+    `ids` are those of the questions now. More questions than before are fine: a sample begins with
+    every smaller one.
+    """
     written = json.loads(json.dumps(now, default=str))  # as `before` was: a tuple has become a list
+    grown = (_limit(before) or 0) < (_limit(written) or 0)
+    if grown and ids_hash(ids[: before["dataset"]["examples"]]) != before["dataset"]["ids_hash"]:
+        raise UsageError("--resume: --limit is larger now, and the questions don't begin with those of this run")
     for part in ("architectures", "dataset", "corpus", "models"):
-        difference = next(differences(before.get(part), written.get(part), part, LOOSE), None)
+        loose = LOOSE | _grown(written) if grown and part == "dataset" else LOOSE
+        difference = next(differences(before.get(part), written.get(part), part, loose), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a run goes on only as it began")
+
+
+def _grown(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """What changes in a data set's part with more questions of it."""
+    changed = frozenset({"limit", "examples", "ids_hash"})
+    # Generated questions have their content in their ids, and its hash is that of all of them.
+    return changed | {"sha256", "rows"} if "generator" in manifest["dataset"]["source"] else changed
+
+
+def _limit(manifest: Mapping[str, Any]) -> int | None:
+    """How many questions a run was to take, its data set's own number included; None is all there are."""
+    limit: int | None = manifest.get("dataset", {}).get("limit")
+    return limit

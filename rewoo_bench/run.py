@@ -188,7 +188,7 @@ def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[s
     manifest = _manifest(options, prepared, new_run_id(names))
     if options.resume is not None:
         before = read_manifest(options.resume)
-        check_same(before, manifest)
+        check_same(before, manifest, [example.id for example in prepared.dataset.examples])
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
         manifest |= {**{key: before[key] for key in KEPT}, "sessions": sessions}
     folder = options.resume or options.out or RESULTS / manifest["run_id"]

@@ -110,6 +110,41 @@ def test_the_same_setting_said_again_is_fine(server: ModelServer) -> None:
     assert run("--resume", "here", "--arch", "direct,cot", "-n", 4, "--concurrency", 2) == 0
 
 
+def test_a_run_can_be_extended_to_more_questions(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    new(server, "--out", "here")
+    before, asked = load("here"), len(server.books)
+    assert run("--resume", "here", "-n", 6) == 0
+    rows = load("here")
+    assert len(server.books) == asked + 4
+    pd.testing.assert_frame_equal(rows.head(8), before)
+    new(server, "-n", 6, "--out", "anew")
+    assert rows["example_id"].tolist() == load("anew")["example_id"].tolist()
+    assert run("--resume", "here", "-n", 5) == 2
+    assert "--limit was 6 in this run" in capfd.readouterr().err
+
+
+def test_a_run_over_generated_questions_can_be_extended() -> None:
+    assert run("--arch", "direct", "--model", "oracle", "--dataset", "chain?hops=2", "-n", 3, "--out", "here") == 0
+    before = load("here")
+    assert run("--resume", "here", "-n", 5) == 0
+    pd.testing.assert_frame_equal(load("here").head(3), before)
+
+
+def test_a_run_is_not_extended_with_other_questions(
+    tmp_path: Path, server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def write(name: str, ids: range) -> Path:
+        rows = ({"id": str(i), "question": f"Question {i}?", "answers": ["Neva"]} for i in ids)
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+        return tmp_path / name
+
+    data = write("mine.jsonl", range(10))
+    new(server, "--dataset", data, "--out", "here")
+    write("mine.jsonl", range(100, 110))
+    assert run("--resume", "here", "-n", 6) == 2
+    assert "the questions don't begin with those of this run" in capfd.readouterr().err
+
+
 def test_a_changed_prompt_is_refused_by_name(
     tmp_path: Path, server: ModelServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
