@@ -6,13 +6,15 @@ runner -> places (so many calls at once) -> meter -> recorder -> faults on purpo
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from rewoo_bench.architecture import Architecture
-from rewoo_bench.errors import SpecError, ToolError, unknown
+from rewoo_bench.errors import RewooBenchError, SpecError, ToolError, unknown
 from rewoo_bench.meter import Meter
+from rewoo_bench.models.failures import redact
 from rewoo_bench.models.limiter import take
 from rewoo_bench.recording import QuestionRecorder
 from rewoo_bench.specs import ToolSettings, import_object
@@ -102,6 +104,9 @@ class Toolbox:
         return self._client
 
 
+_LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
+
+
 class Places(WrappedTool):
     """A tool of which only so many calls run at once."""
 
@@ -118,7 +123,10 @@ class Places(WrappedTool):
 
 
 class Deadline(WrappedTool):
-    """A tool whose calls fail where they take too long."""
+    """A tool whose calls fail as `ToolError`, in time, whatever the tool raises: no question ends by a tool's fault.
+
+    What is no `RewooBenchError` is a fault in the tool's own code: it is warned of, once for each type.
+    """
 
     def __init__(self, tool: Tool, settings: ToolSettings) -> None:
         super().__init__(tool)
@@ -127,7 +135,17 @@ class Deadline(WrappedTool):
     async def __call__(self, arguments: Any) -> str:
         try:
             with anyio.fail_after(self._timeout_s):
-                return await self._tool(arguments)
+                text: object = await self._tool(arguments)
         except TimeoutError:
             after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
             raise ToolError(f"timeout{after}") from None
+        except RewooBenchError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
+            said = " ".join(redact(str(error)).split())
+            raise ToolError(f"{kind}: {said[:_LONGEST_FAULT]}" if said else kind) from error
+        if not isinstance(text, str):
+            raise ToolError(f"{self.name} answered with {type(text).__name__}, expected text")
+        return text

@@ -69,6 +69,26 @@ async def test_a_tools_own_timeout_is_its_failure() -> None:
         await Deadline(Told(answer), DEFAULT)(Query(query="a"))
 
 
+async def test_a_fault_in_a_tools_code_is_a_failed_call_and_told() -> None:
+    async def answer(query: str) -> str:
+        return {"paris": "a city"}[query]
+
+    tool = Deadline(Told(answer), DEFAULT)
+    with (
+        pytest.warns(RuntimeWarning, match="raised KeyError, taken as a failed call"),
+        pytest.raises(ToolError, match=r"KeyError: 'rome'"),
+    ):
+        await tool(Query(query="rome"))
+
+
+async def test_a_tool_that_answers_no_text_fails() -> None:
+    async def answer(query: str) -> Any:
+        return {"title": "Paris"}
+
+    with pytest.raises(ToolError, match="answered with dict, expected text"):
+        await Deadline(Told(answer), DEFAULT)(Query(query="paris"))
+
+
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (3, 3), (None, 6)])
 async def test_a_tool_is_called_so_often_at_once(limit: int | None, most: int) -> None:
     running: list[int] = [0]
