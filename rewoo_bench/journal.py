@@ -39,7 +39,7 @@ JOURNAL = "journal.sqlite"
 _VERSION = 1
 _ROWS_A_COMMIT = 64
 _PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
-_TEXTS_KNOWN = 10_000  # hashes of texts that are in the file, held so as not to send them again
+_TEXTS_KNOWN = 1000  # texts of prompts, held so as not to hash and write them with every call
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
@@ -118,7 +118,7 @@ class Journal:
         self.spent = Spent()
         self._database = database
         self._writer = writer
-        self._texts: set[int] = set()  # some of those that are in the file
+        self._ids: dict[str, int] = {}  # of some texts that are in the file
         self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
         for tokens, cost in self._database.read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
             self.spent.add(tokens, cost)
@@ -129,12 +129,7 @@ class Journal:
         A tool's call costs nothing to make again, so nobody waits for it. It goes to disk with or before
         whatever is written after it: no call that came of it can be there without it.
         """
-        ids = [_text_id(text) for text in record.prompt]
-        for id_, text in zip(ids, record.prompt, strict=True):
-            if id_ not in self._texts:
-                self._add("text", id_, _storable(text))
-                if len(self._texts) < _TEXTS_KNOWN:
-                    self._texts.add(id_)
+        ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
         key = record.key
         self._add(
             "call", str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
@@ -176,6 +171,13 @@ class Journal:
         """What came of a question, or None where nothing did yet."""
         found = self._database.read("SELECT rows FROM questions WHERE task = ?", (str(task),))
         return from_json(found[0][0]) if found else None
+
+    def _add_text(self, text: str) -> int:
+        if len(self._ids) >= _TEXTS_KNOWN:
+            self._ids.clear()  # those that are sent again and again are soon known again
+        self._ids[text] = id_ = _text_id(text)
+        self._add("text", id_, _storable(text))
+        return id_
 
     def _add(self, *row: Any) -> None:
         assert self._writer is not None, "opened to be read only"

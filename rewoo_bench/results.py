@@ -28,7 +28,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluator import Result
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
-from rewoo_bench.records import TaskKey
+from rewoo_bench.records import TaskKey, as_json
 from rewoo_bench.rows import CALLS, QUESTIONS, rows_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
             if found is not None:
                 questions.add([_dated(found["question"])])
                 calls.add([_dated(call) for call in found["calls"]])
-                lines.write(json.dumps(found["trace"], ensure_ascii=False) + "\n")
+                lines.write(as_json(found["trace"]) + "\n")
                 rows += 1
     traces.replace(folder / TRACES_FILE)
     return rows

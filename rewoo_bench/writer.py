@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager
 from queue import SimpleQueue
 from typing import Any
 
-import anyio
 from anyio import CancelScope, to_thread
 
 Row = tuple[Any, ...]
@@ -38,8 +37,8 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._batches: SimpleQueue[list[Row] | None] = SimpleQueue()
         self._rows: list[Row] = []  # for the next batch; as many as there are calls at once, and their tools'
-        self._waiting: deque[anyio.Event] = deque()  # for the next batch
-        self._told: deque[anyio.Event] = deque()  # for the one on its way
+        self._waiting: deque[asyncio.Future[None]] = deque()  # for the next batch
+        self._told: deque[asyncio.Future[None]] = deque()  # for the one on its way
         self._busy = False
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
 
@@ -52,13 +51,13 @@ class Writer:
         """Waits until what was added is written, whatever ends the caller. Look at `failure` then."""
         if self.failure is not None:
             return
-        news = anyio.Event()
+        news: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(news)
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._hand_over)  # with what others add in this turn of the loop
         with CancelScope(shield=True):
-            await news.wait()
+            await news
 
     def _hand_over(self) -> None:
         rows, self._rows = self._rows, []
@@ -77,10 +76,12 @@ class Writer:
         else:
             self._busy = False
 
-    def _tell(self, waiting: deque[anyio.Event]) -> None:
+    def _tell(self, waiting: deque[asyncio.Future[None]]) -> None:
         """A few in each turn of the loop."""
         for _ in range(min(_TOLD_AT_ONCE, len(waiting))):
-            waiting.popleft().set()
+            news = waiting.popleft()
+            if not news.done():  # cancelled by who doesn't heed scopes
+                news.set_result(None)
         if waiting:
             self._loop.call_soon(self._tell, waiting)
 
