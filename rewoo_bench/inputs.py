@@ -13,7 +13,7 @@ from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gold import with_chains
 from rewoo_bench.loaders import Dataset, load_dataset_examples
-from rewoo_bench.names import LOCAL, is_oracle
+from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.options import RunOptions
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
@@ -44,6 +44,7 @@ async def read_inputs(options: RunOptions) -> Inputs:
         raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    _check_replay(options)
     if any(is_oracle(role.name) for role in options.role_models.values()):
         dataset = await to_thread.run_sync(with_chains, dataset, corpus)
     toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
@@ -51,6 +52,13 @@ async def read_inputs(options: RunOptions) -> Inputs:
         toolbox.check(architecture)
         _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
+
+
+def _check_replay(options: RunOptions) -> None:
+    """What a recorded planner planned is all that its solver was asked of: only a judge can be another model."""
+    for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
+        if name not in (None, options.model) and REPLAY in (name[: len(REPLAY)], options.model[: len(REPLAY)]):
+            raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:

@@ -197,6 +197,33 @@ def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: py
     assert rows["billed_tokens"].sum() == 0
 
 
+def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
+    assert new(server, "--out", "recorded") == 0
+    asked = len(server.books)
+    with ModelServer(lambda request: "yes") as judge:
+        judged = ("--judge-model", "openai/judge", "--api-base", judge.api_base)
+        assert run("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", *judged, "--out", "here") == 0
+        assert len(judge.books) == 8
+    rows = load("here")
+    assert len(server.books) == asked
+    assert rows["judged_correct"].all()
+    assert rows["prediction"].tolist() == load("recorded")["prediction"].tolist()
+    assert (rows["billed_tokens"] == 0).all()
+    calls = pd.read_parquet("here/calls.parquet")
+    assert (calls["role"] == "judge").sum() == 8
+
+
+@pytest.mark.parametrize(
+    ("flag", "model", "role_model"),
+    [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],
+)
+def test_a_replay_answers_for_planner_and_solver(
+    flag: str, model: str, role_model: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--arch", "rewoo", "-n", 1, "--model", model, flag, role_model) == 2
+    assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
+
+
 def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
     (error,) = load("here")["error"]
