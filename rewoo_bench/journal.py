@@ -11,10 +11,6 @@ parallel steps finish in any order. Texts of prompts are kept once each, however
 
 The file is in WAL mode: what was committed outlives the death of the process. One writer, in a
 thread, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
-
-All rows of a commit go to SQLite as one statement, which triggers sort into their tables. Around
-every statement, BEGIN and COMMIT among them, Python gives up its lock and then waits until the
-event loop rests, or for five milliseconds: with a statement a table a commit took ten such turns.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from rewoo_bench.writer import Row, Writer, open_writer
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
-_ROWS_A_COMMIT = 64
+_ROWS_A_STEP = 64
 _PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
 _TEXTS_KNOWN = 1000  # texts of prompts, held so as not to hash and write them with every call
 
@@ -51,22 +47,12 @@ CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL);
 """
 
-# Rows of all tables, in the order they came. They are the connection's own, and not in the file.
-_INBOX = """
-CREATE TEMP VIEW inbox AS SELECT
-    '' AS kind, 0 AS a, 0 AS b, 0 AS c, 0 AS d, 0 AS e, 0 AS f, 0 AS g, 0 AS h, 0 AS i, 0 AS j, 0 AS k;
-CREATE TEMP TRIGGER a_text INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'text' BEGIN
-    INSERT OR IGNORE INTO texts VALUES (NEW.a, NEW.b);
-END;
-CREATE TEMP TRIGGER a_call INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'call' BEGIN
-    INSERT INTO calls VALUES (NEW.a, NEW.b, NEW.c, NEW.d, NEW.e, NEW.f, NEW.g, NEW.h, NEW.i, NEW.j, NEW.k);
-END;
-CREATE TEMP TRIGGER a_question INSTEAD OF INSERT ON inbox WHEN NEW.kind = 'question' BEGIN
-    INSERT OR REPLACE INTO questions VALUES (NEW.a, NEW.b, NEW.c);
-END;
-"""
-_COLUMNS = 12
-_PLACES = f"({', '.join('?' * _COLUMNS)})"
+# What a row's first value stands for. Texts come first, since calls name them.
+_INSERTS = {
+    "text": "INSERT OR IGNORE INTO texts",
+    "call": "INSERT INTO calls",
+    "question": "INSERT OR REPLACE INTO questions",
+}
 
 
 @dataclass(slots=True)
@@ -96,12 +82,18 @@ class _Database:
             return self._connection.execute(query, values).fetchall()
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Rows for the inbox. Each statement is a commit, in their order: a row is there with what it came of."""
-        with self._lock:
-            for start in range(0, len(rows), _ROWS_A_COMMIT):
-                part = rows[start : start + _ROWS_A_COMMIT]
-                values = [value for row in part for value in row]
-                self._connection.execute(f"INSERT INTO inbox VALUES {', '.join([_PLACES] * len(part))}", values)
+        """Rows, each with its kind before its values, in one commit."""
+        with self._lock, self._connection:
+            for kind, insert in _INSERTS.items():
+                self._insert(insert, [values for name, *values in rows if name == kind])
+
+    def _insert(self, insert: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Rows in one step each `_ROWS_A_STEP`: between two steps this thread waits for its turn to run."""
+        for start in range(0, len(rows), _ROWS_A_STEP):
+            part = rows[start : start + _ROWS_A_STEP]
+            places = f"({', '.join('?' * len(part[0]))})"
+            values = [value for row in part for value in row]
+            self._connection.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
 
     def close(self) -> None:
         self._connection.close()
@@ -181,7 +173,7 @@ class Journal:
 
     def _add(self, *row: Any) -> None:
         assert self._writer is not None, "opened to be read only"
-        self._writer.add(row + (None,) * (_COLUMNS - len(row)))
+        self._writer.add(row)
 
     async def _written(self) -> None:
         if self._writer is not None:
@@ -234,16 +226,14 @@ def _connect_to_read(path: Path) -> _Database:
 
 def _connect(path: Path) -> _Database:
     try:
-        database = sqlite3.connect(
-            path, check_same_thread=False, timeout=30, cached_statements=256, isolation_level=None
-        )
+        database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
         database.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
-        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}; {_INBOX}")
+        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
     return _Database(path, database)
