@@ -24,7 +24,6 @@ from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal import Journal
-from rewoo_bench.names import REPLAY
 from rewoo_bench.place import current_place
 from rewoo_bench.records import (
     CallKey,
@@ -54,12 +53,13 @@ class NotRecorded(ModelError):
 class Recorder:
     """Records the calls of a run, and answers those that were recorded.
 
-    `journal` is the run's own. `replay` is another run's, from which alone the answers of tools come,
-    and of models named `replay/…`. `cache` has answers of other runs.
+    `journal` is the run's own. `replay` is another run's, from which alone answers come, but for those
+    to `live_roles`. `cache` has answers of other runs.
     """
 
     journal: Journal
     replay: Journal | None = None
+    live_roles: frozenset[str] = frozenset()
     cache: AnswerCache | None = None
     brake: Brake = field(default_factory=Brake)
 
@@ -112,11 +112,11 @@ class QuestionRecorder:
         self._nth[seen] += 1
         return CallKey(place, kind, name, request, nth)
 
-    def recall(self, key: CallKey, *, live: bool = False) -> tuple[CallRecord, bool] | None:
-        """What is recorded of a call, and whether another run paid for it; a live model's isn't asked of that one."""
+    def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
+        """What is recorded of a call, and whether another run paid for it."""
         if key in self._done:
             return self._done[key], False
-        return (self._replayed[key], True) if key in self._replayed and not live else None
+        return (self._replayed[key], True) if key in self._replayed and not self._is_live(key) else None
 
     def earlier_failures(self, key: CallKey) -> list[CallRecord]:
         """Attempts that failed for good in earlier sessions."""
@@ -141,8 +141,11 @@ class QuestionRecorder:
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
         """Raises `NotRecorded` where only recorded answers are wanted."""
-        if self._recorder.replay is not None:
+        if self._recorder.replay is not None and not self._is_live(key):
             raise NotRecorded(self._difference(key, prompt))
+
+    def _is_live(self, key: CallKey) -> bool:
+        return key.kind == "model" and key.name in self._recorder.live_roles
 
     def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
         """What was recorded in the same place, and where this request departs from it."""
@@ -172,7 +175,6 @@ class _RecordedModel:
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = getattr(model, "name", type(model).__name__)
         self._identity = getattr(model, "identity", self.name)
-        self._live = not self.name.startswith(REPLAY)
         self._recorder = recorder
         self._model = model
 
@@ -180,12 +182,11 @@ class _RecordedModel:
         """The recorded completion, else the model's, which is on disk before it is given back."""
         prompt = texts_of(messages, asked)
         key = self._recorder.key("model", asked["role"], request_hash(prompt, asked))
-        if found := self._recorder.recall(key, live=self._live):
+        if found := self._recorder.recall(key):
             record, replayed = found
             recalled = as_completion(record.answer, replayed or "replayed" in record.answer)
             return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
-        if not self._live:
-            self._recorder.check_live(key, prompt)
+        self._recorder.check_live(key, prompt)
         if cached := await self._recorder.cached(key, self._identity):
             answer = {**cached, "replayed": True}
             await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
