@@ -13,7 +13,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows running exact match, tokens and failures."""
+    """Counts results and shows running exact match, tokens and failures, of this session of the run alone."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._shown = shown
-        self._done = done  # by earlier sessions of the run
+        self._before = self._done = done  # by earlier sessions of the run
         self._scored = self._correct = self._failed = self._tokens = 0
         self._last = self._start = clock()
         self._bar = None
@@ -52,7 +52,7 @@ class Progress:
         elif self._shown and (self._done == self._total or self._clock() - self._last >= _SECONDS_A_LINE):
             self._last = self._clock()
             seconds = self._last - self._start
-            print(f"{self._done}/{self._total} questions, {seconds:.0f} s, {self._state()}", file=self._stream)
+            print(f"{self._done}/{self._total} questions, {self._time(seconds)}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
         """Says something once."""
@@ -66,6 +66,18 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
+    def _time(self, seconds: float) -> str:
+        left = (self._total - self._done) * seconds / (self._done - self._before)
+        return f"{seconds:.0f} s, {_duration(left)} to go" if self._done < self._total else f"{seconds:.0f} s"
+
     def _state(self) -> str:
         match = f"EM {self._correct / self._scored:.2f}" if self._scored else "EM -"
-        return f"{match}, {self._tokens:,} tokens, {self._failed} failed"
+        new = f" of {self._scored} new" if self._before else ""
+        return f"{match}{new}, {self._tokens:,} tokens, {self._failed} failed"
+
+
+def _duration(seconds: float) -> str:
+    """To two digits or so: `40 s`, `25 min`, `3.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 
+import pytest
 from parts import result
 
 from rewoo_bench.manifest import environment, new_run_id
@@ -19,9 +20,20 @@ def test_a_line_now_and_then_and_one_at_the_end() -> None:
         progress.add(result(index, None if index == 0 else "Seine" if index == 1 else "Rhine"))
     progress.close()
     assert stream.getvalue().splitlines() == [
-        "2/4 questions, 11 s, EM 1.00, 24 tokens, 1 failed",
+        "2/4 questions, 11 s, 11 s to go, EM 1.00, 24 tokens, 1 failed",
         "4/4 questions, 13 s, EM 0.33, 48 tokens, 1 failed",
     ]
+
+
+@pytest.mark.parametrize(("taken", "to_go"), [(10.0, "30 s"), (100.0, "5 min"), (4000.0, "3.3 h")])
+def test_a_session_that_goes_on_speaks_of_itself(taken: float, to_go: str) -> None:
+    stream, now = io.StringIO(), 0.0
+    progress = Progress(100, done=96, stream=stream, clock=lambda: now)
+    now = taken
+    progress.add(result(0, "Seine"))
+    assert (
+        stream.getvalue() == f"97/100 questions, {taken:.0f} s, {to_go} to go, EM 1.00 of 1 new, 12 tokens, 0 failed\n"
+    )
 
 
 def test_none_where_none_is_wanted() -> None:
