@@ -2,14 +2,15 @@
 
     python scripts/study_models.py
 
-Each folder in results/models is a published run (`rewoo-bench publish`); this reads them all, asks no
-model, and writes tables.md, claims.md, figures and their captions. The same runs give the same tables.
+Each folder in results/models is a published run (`rewoo-bench publish`), or a series: a folder of runs
+that differ in one thing. This reads them all, asks no model, and writes tables.md, claims.md, figures
+and their captions. The same runs give the same tables.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,35 +22,59 @@ from rewoo_bench.claims.spec import read_claims
 from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.results import MANIFEST, manifests
+from rewoo_bench.stats import ratio_of_means
+from rewoo_bench.summary import Estimate, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
+SERIES_FIGURES = ("failure",)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=RESULTS)
-    folder = parser.parse_args(arguments).results
-    runs = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
-    sections = []
-    for run in runs:
-        comparison = compare(load(run), manifests=manifests(run))
-        shown = render_comparison(comparison, "markdown").rstrip()
-        sections.append(f"## {run.name}\n\n{shown}\n\n{endings(load(run))}")
+    parser.add_argument("--no-figures", action="store_true", help="tables and verdicts only")
+    options = parser.parse_args(arguments)
+    folder = options.results
+    runs = runs_in(folder)
+    series = {path: found for path in sorted(folder.iterdir()) if path not in runs and (found := runs_in(path))}
+    sections = [f"## {run.name}\n\n{run_table(run)}" for run in runs]
+    sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
-    findings = check(read_claims(), gather(*runs))
+    every = [*runs, *(run for found in series.values() for run in found)]
+    findings = check(read_claims(), gather(*every))
     (folder / "claims.md").write_text(render(findings, "markdown").rstrip() + "\n", encoding="utf-8")
-    captions = {}
+    if options.no_figures:
+        return
+    captions: dict[str, str] = {}
     for run in runs:
-        for figure, picture in draw(read([run]), only=FIGURES, on_skip=lambda *_: None):
-            name = f"{run.name}-{figure}"
-            save(name, picture, folder, ["png"])
-            captions[name] = f"**{picture.title}.** {picture.caption}"
+        captions |= figures(folder, run.name, [run], FIGURES)
+    for path, found in series.items():
+        captions |= figures(folder, path.name, found, SERIES_FIGURES)
     write_captions(folder, captions)
-    print(f"{folder}: {len(runs)} runs, {len(captions)} figures")
+    print(f"{folder}: {len(every)} runs, {len(captions)} figures")
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs right in a folder, by name."""
+    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+
+
+def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> dict[str, str]:
+    """Saves those figures that the runs have the numbers for; returns the captions."""
+    captions = {}
+    for figure, picture in draw(read(runs), only=wanted, on_skip=lambda *_: None):
+        save(f"{name}-{figure}", picture, folder, ["png"])
+        captions[f"{name}-{figure}"] = f"**{picture.title}.** {picture.caption}"
+    return captions
+
+
+def run_table(run: Path) -> str:
+    comparison = compare(load(run), manifests=manifests(run))
+    return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"
 
 
 def endings(rows: pd.DataFrame) -> str:
@@ -71,6 +96,39 @@ def endings(rows: pd.DataFrame) -> str:
             plans.insert(0, "" if architecture == "plan-execute" else f"{int(sound.sum())}")
         lines.append(f"| {architecture} | {len(its)} | {' | '.join(map(str, [*counts, *plans]))} |")
     return "\n".join(lines)
+
+
+def series_table(runs: Sequence[Path]) -> str:
+    """A row for each run and architecture, as a Markdown table, with its tokens beside those of ReWOO."""
+    lines = [
+        "| run | system | n | EM | F1 | LLM calls | tool calls | tokens | x ReWOO's | answered / failed / total |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for run in runs:
+        rows = load(run)
+        ratios = dict(token_ratios(rows))
+        for one in summarise(rows):
+            figures = [interval(one.exact_match), interval(one.f1), f"{one.llm_calls:.2f}", f"{one.tool_calls:.2f}"]
+            figures += [f"{one.total_tokens:,.0f}", ratios.get(one.architecture, "")]
+            ended = f"{one.answered} / {one.failed} / {one.total}"
+            lines.append(f"| {run.name} | {one.architecture} | {one.total} | {' | '.join(figures)} | {ended} |")
+    return "\n".join(lines)
+
+
+def interval(value: Estimate) -> str:
+    return "" if value.mean is None else f"{value.mean:.3f} [{value.low or 0:.3f}, {value.high or 0:.3f}]"
+
+
+def token_ratios(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Each architecture's tokens as a multiple of ReWOO's, paired by question, with the 95% interval."""
+    tokens = rows.pivot_table(
+        index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True
+    )
+    for name in tokens.columns.drop("rewoo", errors="ignore") if "rewoo" in tokens else ():
+        pairs = tokens[["rewoo", name]].dropna().astype(float)
+        if len(pairs) > 1:
+            found = ratio_of_means(pairs["rewoo"], pairs[name])
+            yield str(name), f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 if __name__ == "__main__":

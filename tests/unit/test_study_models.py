@@ -1,0 +1,49 @@
+"""The study's tables are what the committed numbers say, and a series of runs has a table of its own."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "models"
+
+
+@pytest.fixture(scope="module")
+def main() -> Callable[[list[str]], None]:
+    entry: Callable[[list[str]], None] = runpy.run_path(str(ROOT / "scripts" / "study_models.py"))["main"]
+    return entry
+
+
+def test_the_committed_tables_and_verdicts_are_what_the_numbers_make(
+    main: Callable[[list[str]], None], tmp_path: Path
+) -> None:
+    copy = tmp_path / "models"
+    shutil.copytree(RESULTS, copy)
+    for name in ("tables.md", "claims.md"):
+        (copy / name).unlink()
+    main(["--results", str(copy), "--no-figures"])
+    for name in ("tables.md", "claims.md"):
+        assert (copy / name).read_text(encoding="utf-8") == (RESULTS / name).read_text(encoding="utf-8")
+
+
+def test_a_series_has_a_row_for_each_run_and_architecture(main: Callable[[list[str]], None], tmp_path: Path) -> None:
+    series = tmp_path / "models" / "series"
+    for name in ("a", "b"):
+        shutil.copytree(RESULTS / "hotpotqa-smollm2-135m", series / name)
+    main(["--results", str(tmp_path / "models"), "--no-figures"])
+    table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").splitlines()
+    assert table[0] == "## series"
+    rows = [line.split(" | ") for line in table if line.startswith(("| a |", "| b |"))]
+    committed = pd.read_parquet(RESULTS / "hotpotqa-smollm2-135m" / "questions.parquet")
+    assert len(rows) == 2 * committed["architecture"].nunique()
+    react = next(row for row in rows if row[1] == "react")
+    assert react[2] == "50"
+    means = committed.groupby("architecture")["total_tokens"].mean()
+    assert react[7] == f"{means['react']:,.0f}"
+    assert react[8].startswith(f"{means['react'] / means['rewoo']:.2f} [")
