@@ -89,7 +89,12 @@ def group() -> None:
 @click.option("--cost-limit", type=_Number(min=0, min_open=True), help="Dollars of one question.")
 @click.option("--max-total-tokens", type=click.IntRange(min=1), help="Tokens of the whole run, as billed.")
 @click.option("--max-total-cost", type=_Number(min=0, min_open=True), help="Dollars of the whole run.")
-@click.option("--concurrency", type=click.IntRange(min=1), help="Questions at once.  [default: what the model can do]")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    help="Questions at once; a local model decodes so many in one batch, where an answer is no longer the same "
+    "every time.  [default: what the model can do, 1 for a local one]",
+)
 @click.option("--max-connections", type=click.IntRange(min=1),
               help="Model calls at once.  [default: what the model can do]")
 @click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")

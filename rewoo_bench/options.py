@@ -83,6 +83,7 @@ class RunOptions:
             seed=self.seed,
             style=self.style,
             constrain=self.constrain,
+            n_parallel=self.concurrency or 1,
         )
 
 

@@ -45,6 +45,16 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
     assert texts[0] == texts[1] == texts[2]
 
 
+def test_it_decodes_as_many_at_once_as_questions_are_asked(program: str) -> None:
+    places = RunOptions(("direct",), concurrency=3).model_settings.n_parallel
+    settings = ServerSettings(context=256, n_parallel=places, program=(program,))
+    server = LocalServer(fetch(find_entry("smollm2-135m")), settings)
+    told = httpx.get(server.api_base.replace("/v1", "/props"), timeout=10, trust_env=False).json()
+    server.close()
+    assert told["total_slots"] == 3
+    assert told["default_generation_settings"]["n_ctx"] == 256  # each has the whole context to itself
+
+
 def test_it_ends_with_its_user(program: str) -> None:
     server = LocalServer(fetch(find_entry("smollm2-135m")), ServerSettings(context=512, program=(program,)))
     httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False).raise_for_status()
