@@ -21,6 +21,7 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenchError, UsageError
 from rewoo_bench.events import Event, listening
+from rewoo_bench.garbage import frozen_heap
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.records import TaskKey
@@ -124,15 +125,19 @@ class Evaluator:
             raise RunStopped(spent_before)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = _Session(self, tasks, totals, on_result, keep, on_event)
+        with frozen_heap():
+            await self._run_session(session)
+        through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
+        if session.stopped and not through:
+            raise session.stopped[0]
+        return totals
+
+    async def _run_session(self, session: _Session) -> None:
         async with anyio.create_task_group() as group:
             if self.recorder:
                 group.start_soon(session.heed, self.recorder.brake, group.cancel_scope)
             await session.work_all()
             group.cancel_scope.cancel()
-        through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
-        if session.stopped and not through:
-            raise session.stopped[0]
-        return totals
 
     async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
         """One question, one architecture: never raises for what a question, a model or a tool did."""
