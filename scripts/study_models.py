@@ -73,7 +73,8 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 
 def run_table(run: Path) -> str:
-    comparison = compare(load(run), manifests=manifests(run))
+    """Everything compared, on the questions that all architectures have: a run may have been stopped in the middle."""
+    comparison = compare(load(run), manifests=manifests(run), intersect=True)
     return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"
 
 
