@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -90,15 +91,19 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
     ends: dict[str, tuple[float, float]] = {}
+    accuracies: list[Interval] = []
     for i, name in enumerate(names):
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
         own = rows[rows["line"] == name]
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
-        _line(left, name, {at: share(part) for at, part in parts.items()})
+        right_answers = {at: share(part) for at, part in parts.items()}
+        accuracies += right_answers.values()
+        _line(left, name, right_answers)
         tokens = {at: mean(part, "total_tokens") for at, part in parts.items()}
         _line(right, name, tokens)
         ends[name] = (max(tokens), tokens[max(tokens)].estimate)
-    left.set(ylim=(-0.03, 1.03), ylabel="answered right, share of questions" if measured.oracle else
+    top = min(1.03, 1.12 * max(0.2, *(found.high for found in accuracies if not math.isnan(found.high))))
+    left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if measured.oracle else
              "exact match, share of questions")  # fmt: skip
     right.set(ylim=(0, right.get_ylim()[1]), ylabel="mean tokens per question")
     right.yaxis.set_major_formatter(lambda value, _: count(value))

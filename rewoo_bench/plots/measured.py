@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rewoo_bench.bootstrap import Floats, mean_bounds
 from rewoo_bench.errors import NothingToDraw
@@ -31,6 +32,7 @@ _SIZES = (
     *("input_tokens", "output_tokens"),
     *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
 )
+_ROW = ["run_id", "architecture", "example_id", "trial"]
 _WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
 
 
@@ -126,8 +128,23 @@ class Measured:
 
 
 def read(runs: Sequence[str | Path]) -> Measured:
-    """The runs, given as folders or parquet files. Raises `DataError`."""
-    return Measured(load(*runs), _calls(runs), manifests(*runs))
+    """The runs, given as folders or parquet files; of a stopped one, what all its architectures came to.
+
+    Raises `DataError`.
+    """
+    rows, calls = load(*runs), _calls(runs)
+    whole = rows[_done_by_all(rows)]
+    if len(whole) < len(rows):
+        calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
+    return Measured(whole, calls, manifests(*runs))
+
+
+def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """The questions of each run that all its architectures have: a run may have been stopped in the middle."""
+    architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()
+    wanted = rows["run_id"].astype(str).map({str(run): int(count) for run, count in architectures.items()})
+    there = rows.groupby(["run_id", "example_id", "trial"], observed=True)["architecture"].transform("size")
+    return (there.to_numpy() >= wanted.to_numpy()).astype(bool)
 
 
 def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:

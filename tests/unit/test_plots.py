@@ -35,6 +35,19 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [whole, oracle_run(folder / "broken", "rewoo", "react", limit=4, tool_failure_rate=1.0)]
 
 
+def test_of_a_stopped_run_only_what_all_architectures_came_to_is_drawn(chains: Path, tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+    shutil.copytree(chains, stopped)
+    rows = pd.read_parquet(chains / "questions.parquet")
+    last = rows["example_id"].iloc[-1]
+    write_questions(stopped, rows[(rows["example_id"] != last) | (rows["architecture"] != "react")])
+    found, whole = read([stopped]), read([chains])
+    assert set(found.rows["example_id"]) == set(whole.rows["example_id"]) - {last}
+    assert set(found.calls["example_id"]) == set(whole.calls["example_id"]) - {last}
+    assert len(whole.rows) - len(found.rows) == 3
+    assert found.facts().startswith("n = 5 questions")
+
+
 class Drawn(NamedTuple):
     folder: Path
     said: str
