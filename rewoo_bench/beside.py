@@ -10,10 +10,8 @@ import anyio
 
 
 @asynccontextmanager
-async def beside(
-    work: Callable[[], Coroutine[Any, Any, None]], finish: Callable[[], None] | None = None
-) -> AsyncIterator[None]:
-    """Runs `work` beside the body. At the body's end it is told to `finish` and waited for, or cancelled.
+async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Runs `work` beside the body, and cancels it at the body's end.
 
     What the body raises is raised as it is, where a task group would wrap it into a group.
     """
@@ -25,6 +23,6 @@ async def beside(
         except Exception as error:  # nothing is swallowed: it is raised below
             raised = error
         finally:
-            (finish or group.cancel_scope.cancel)()
+            group.cancel_scope.cancel()
     if raised is not None:
         raise raised

@@ -57,7 +57,7 @@ async def read_inputs(options: RunOptions) -> Inputs:
 def _check_replay(options: RunOptions) -> None:
     """What a recorded planner planned is all that its solver was asked of: only a judge can be another model."""
     for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
-        if name not in (None, options.model) and REPLAY in (name[: len(REPLAY)], options.model[: len(REPLAY)]):
+        if name and name != options.model and any(each.startswith(REPLAY) for each in (name, options.model)):
             raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 

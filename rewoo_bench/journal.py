@@ -181,10 +181,11 @@ class Journal:
 
     def _raise_failure(self) -> None:
         failure = self._writer and self._writer.failure
+        if isinstance(failure, sqlite3.Error):
+            said = f"can't write {str(self.path)!r}: {failure}; what was finished before is in it"
+            raise JournalError(said) from failure
         if failure:
-            raise JournalError(
-                f"can't write {str(self.path)!r}: {failure}; what was finished before is in it"
-            ) from failure
+            raise failure  # no trouble with the file, but a fault of ours
 
 
 @asynccontextmanager

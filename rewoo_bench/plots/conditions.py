@@ -102,7 +102,7 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
         tokens = {at: mean(part, "total_tokens") for at, part in parts.items()}
         _line(right, name, tokens)
         ends[name] = (max(tokens), tokens[max(tokens)].estimate)
-    top = min(1.03, 1.12 * max(0.2, *(found.high for found in accuracies if not math.isnan(found.high))))
+    top = min(1.03, 1.12 * max([0.2, *(found.high for found in accuracies if not math.isnan(found.high))]))
     left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if measured.oracle else
              "exact match, share of questions")  # fmt: skip
     right.set(ylim=(0, right.get_ylim()[1]), ylabel="mean tokens per question")
