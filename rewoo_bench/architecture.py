@@ -2,6 +2,7 @@
 
 load_architecture("rewoo", style="multihop")
 load_architecture("./somewhere/mine", style="trivia", max_steps=5)
+load_architecture("rewoo?max_exemplars=2&slot_tokens=100", style="multihop")
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.errors import SpecError
+from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
 from rewoo_bench.specs import ArchitectureSpec, ToolSettings, architecture_folder, import_object, read_spec, validated
 from rewoo_bench.types import Runner
 
 DESCRIPTION = "architecture.toml"
+MAX_EXEMPLARS = "max_exemplars"
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,51 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     """A bundled architecture by name, one in a folder, or a class by import path, for one style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
-    `overrides` replace settings where the runner has them and the value is not None. Raises
-    `SpecError`.
+    Options behind a `?` replace settings, and `max_exemplars`; they are part of the architecture's name,
+    so that it can be run beside the plain one. `overrides` replace settings where the runner has them, the
+    value is not None and no option says otherwise. Raises `SpecError`.
     """
-    if ":" in name and not Path(name).is_dir():
-        return _from_class(name, overrides)
-    folder = architecture_folder(name)
-    where = str(folder / DESCRIPTION)
-    spec = read_spec(folder / DESCRIPTION, ArchitectureSpec)
+    plain, options = _without_options(name)
+    folder = None if ":" in plain and not Path(plain).is_dir() else architecture_folder(plain)
+    where = str(folder / DESCRIPTION) if folder else f"architecture {plain!r}"
+    spec = read_spec(folder / DESCRIPTION, ArchitectureSpec) if folder else _spec_of_class(plain)
+    if options:
+        where = f"architecture {name!r}"
+        spec = _with_options(spec, options, where)
+    prompts, tool_prompts = _texts(folder, spec, style, where) if folder else (Prompts(), {})
+    overrides = {key: value for key, value in overrides.items() if key not in options}
+    return _assembled(spec, prompts, tool_prompts, overrides, where)
+
+
+def _without_options(name: str) -> tuple[str, dict[str, str]]:
+    """`rewoo?max_steps=5` as `rewoo` and its options; a folder may have a question mark in its name."""
+    plain, mark, behind = name.partition("?")
+    if not mark or Path(name).is_dir():
+        return name, {}
+    try:
+        return plain, read_options(behind)
+    except ValueError as error:
+        raise SpecError(f"architecture {plain!r}: {error}") from None
+
+
+def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
+    """The spec as its options change it, under a name that has them."""
+    settings = getattr(import_object(spec.runner, where), "Settings", None)
+    for option in options:
+        if option not in (known := [MAX_EXEMPLARS, *(settings.model_fields if settings else ())]):
+            raise SpecError(f"{where}: {unknown('option', option, known)}")
+    changed = spec.model_dump(exclude_unset=True)
+    changed["name"] = f"{spec.name}?{'&'.join(f'{key}={value}' for key, value in options.items())}"
+    changed["settings"] = {**spec.settings, **{key: value for key, value in options.items() if key != MAX_EXEMPLARS}}
+    changed |= {key: value for key, value in options.items() if key == MAX_EXEMPLARS}
+    return validated(ArchitectureSpec, changed, where)
+
+
+def _texts(folder: Path, spec: ArchitectureSpec, style: str, where: str) -> tuple[Prompts, dict[str, str]]:
+    """The prompts of the loop, and those of its tools."""
     exemplars = {name: _exemplar_file(name, files, style, where) for name, files in spec.exemplars.items()}
     prompts = read_prompts(folder, spec.prompts, exemplars, spec.max_exemplars)
-    tool_prompts = {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
-    return _assembled(spec, prompts, tool_prompts, overrides, where)
+    return prompts, {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
 
 
 def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> str:
@@ -78,10 +114,9 @@ def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> 
     return files[style]
 
 
-def _from_class(path: str, overrides: dict[str, Any]) -> Architecture:
+def _spec_of_class(path: str) -> ArchitectureSpec:
     tools = {"Search": ToolSettings(), "Lookup": ToolSettings()}
-    spec = ArchitectureSpec(name=path.rpartition(":")[2], description=path, runner=path, tools=tools)
-    return _assembled(spec, Prompts(), {}, overrides, f"architecture {path!r}")
+    return ArchitectureSpec(name=path.rpartition(":")[2], description=path, runner=path, tools=tools)
 
 
 def _assembled(

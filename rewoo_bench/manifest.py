@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ PACKAGES = ("rewoo-bench", "anyio", "bm25s", "datasets", "litellm", "pyarrow", "
 def new_run_id(architectures: Sequence[str], now: datetime | None = None) -> str:
     """`20261122-093000-rewoo+react-1f0a`: sorts by time, and differs from any other machine's."""
     moment = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
-    return f"{moment}-{'+'.join(architectures)[:60]}-{token_hex(2)}"
+    names = re.sub(r"[^\w.+-]", "-", "+".join(architectures))  # it names a folder, too
+    return f"{moment}-{names[:60]}-{token_hex(2)}"
 
 
 def environment() -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Names of models that no provider has, known to whoever reads tables as to whoever opens models."""
+"""Names on the command line: models that no provider has, and options behind a name, `chain?hops=3&width=2`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import parse_qsl
 
 LOCAL = "local/"
 REPLAY = "replay/"
@@ -17,3 +18,15 @@ def is_oracle(model: str) -> bool:
 def is_deterministic(models: Iterable[str]) -> bool:
     """Whether the same questions give the same counts: every model is the oracle or a replay."""
     return all(is_oracle(model) or model.startswith(REPLAY) for model in models)
+
+
+def read_options(options: str) -> dict[str, str]:
+    """`hops=3&width=2`, what stands behind the `?` of a name, as a mapping. Raises `ValueError` that says why not."""
+    try:
+        pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        raise ValueError(f"{options!r} isn't a list of options, expected name?key=value&key=value") from None
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError(f"an option is given twice in {options!r}")
+    return read

@@ -10,9 +10,8 @@ gives the same files on every machine.
 from __future__ import annotations
 
 import argparse
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import anyio
 import pandas as pd
 
 from rewoo_bench import load
-from rewoo_bench.bundled import bundled_folder, bundled_names
+from rewoo_bench.bundled import bundled_names
 from rewoo_bench.cost_law import cost_law
 from rewoo_bench.options import RunOptions
 from rewoo_bench.plots import draw, read, save, write_captions
@@ -50,20 +49,6 @@ class Study:
         wanted = {"model": "oracle", "limit": self.questions, "progress": False, **options}
         anyio.run(run, RunOptions(architectures, dataset=dataset or self.hotpotqa, out=folder, **wanted))
         return folder
-
-    def variant(self, name: str, **changes: Any) -> str:
-        """A copy of a bundled architecture with other keys in its architecture.toml."""
-        self._count += 1
-        home = self._work / f"variant{self._count}"
-        shutil.copytree(bundled_folder("architectures"), home)
-        path = home / name / "architecture.toml"
-        text = path.read_text(encoding="utf-8")
-        for key, value in changes.items():
-            lines = [line for line in text.splitlines() if not line.startswith(f"{key} =")]
-            at = lines.index("[settings]") + 1 if key != "max_exemplars" else 0
-            text = "\n".join([*lines[:at], f"{key} = {value}", *lines[at:]])
-        path.write_text(text, encoding="utf-8")
-        return str(home / name)
 
     def draw(self, runs: Sequence[Path], **figures: str) -> None:
         """Saves figures of runs, each under a name of its own: `draw(runs, parts="hotpotqa-parts")`."""
@@ -147,33 +132,32 @@ def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def ablation_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Where the ratio comes from: one thing changed at a time, ReAct against ReWOO."""
-    rows = []
-    for shots in (0, 1, 2, 6):
-        names = [study.variant(name, max_exemplars=shots) for name in ("rewoo", "react")]
-        rows.append((f"{shots} exemplars", load(study.run(*names)), "react"))
-    for budget in (25, 50, 100, 400):
-        names = [
-            study.variant("rewoo", slot_tokens=budget), study.variant("react", observation_tokens=budget)
-        ]  # fmt: skip
-        rows.append((f"{budget} tokens of each observation", load(study.run(*names)), "react"))
-    rows.append(("native calls, side by side", load(study.run("rewoo", "react-native")), "react-native"))
+    variants = [
+        (f"{shots} exemplars", f"rewoo?max_exemplars={shots}", f"react?max_exemplars={shots}") for shots in (0, 1, 2, 6)
+    ]
+    variants += [
+        (f"{budget} tokens of each observation", f"rewoo?slot_tokens={budget}", f"react?observation_tokens={budget}")
+        for budget in (25, 50, 100, 400)
+    ]
+    every = load(study.run(*(name for _, *names in variants for name in names), "rewoo", "react-native"))
+    variants.append(("native calls, side by side", "rewoo", "react-native"))
+    rows = [_ablated(name, every, agent, rewoo) for name, rewoo, agent in variants]
     alone = load(study.run("rewoo", "react-native", model="oracle?parallel=0"))
-    rows.append(("native calls, one a turn", alone, "react-native"))
-    yield "ablation", pd.DataFrame(_ablated(rows))
+    rows.append(_ablated("native calls, one a turn", alone, "react-native", "rewoo"))
+    yield "ablation", pd.DataFrame(rows)
 
 
-def _ablated(variants: Iterable[tuple[str, pd.DataFrame, str]]) -> Iterator[dict[str, Any]]:
-    for name, rows, agent in variants:
-        tokens = rows.groupby("architecture", observed=True)["total_tokens"].mean().astype(float)
-        priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
-        yield {
-            "variant": name,
-            "against": agent,
-            "tokens": round(tokens[agent], 1),
-            "rewoo": round(tokens["rewoo"], 1),
-            "ratio [95% CI]": ratio(rows, agent, "rewoo"),
-            "ratio, cached input at a tenth": ratio(priced, agent, "rewoo"),
-        }
+def _ablated(name: str, rows: pd.DataFrame, agent: str, rewoo: str) -> dict[str, Any]:
+    tokens = rows.groupby("architecture", observed=True)["total_tokens"].mean().astype(float)
+    priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
+    return {
+        "variant": name,
+        "against": agent.partition("?")[0],
+        "tokens": round(tokens[agent], 1),
+        "rewoo": round(tokens[rewoo], 1),
+        "ratio [95% CI]": ratio(rows, agent, rewoo),
+        "ratio, cached input at a tenth": ratio(priced, agent, rewoo),
+    }
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Protocol
-from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.sampling import Selection, select
+from rewoo_bench.names import read_options
 from rewoo_bench.specs import DatasetSpec, import_object, validated
 from rewoo_bench.types import Example
 
@@ -51,7 +51,7 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     kind = import_object(path, where)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
-    generator: Any = validated(kind, read_options(spec.name, options), f"data set {spec.name!r}")
+    generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")
     selection = select(islice(generator.examples(seed), limit), limit=None, seed=seed, where=f"generator {path!r}")
     if not selection.examples:
         raise DataError(f"data set {spec.name!r}: generator {path!r} made no questions")
@@ -62,15 +62,8 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     return Generated(f"{spec.name}?{shown}" if shown else spec.name, selection, source)
 
 
-def read_options(name: str, options: str) -> dict[str, Any]:
-    """`hops=3&width=2` as a mapping; the same option twice is an error."""
+def _read_options(name: str, options: str) -> dict[str, str]:
     try:
-        pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=True)
-    except ValueError:
-        raise DataError(
-            f"data set {name!r}: {options!r} isn't a list of options, expected {name}?key=value&…"
-        ) from None
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        raise DataError(f"data set {name!r}: an option is given twice in {options!r}")
-    return read
+        return read_options(options)
+    except ValueError as error:
+        raise DataError(f"data set {name!r}: {error}") from None

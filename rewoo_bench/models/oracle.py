@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
-from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.oracle_route import Route
 from rewoo_bench.models.oracle_talk import Reply, Talk, reply
-from rewoo_bench.names import ORACLE
+from rewoo_bench.names import ORACLE, read_options
 from rewoo_bench.parts import count_prompt
 from rewoo_bench.specs import validated
 from rewoo_bench.tokens import TOKENIZER, count_call, count_tokens
@@ -48,11 +47,11 @@ class OracleSettings(BaseModel):
 
 def open_oracle(name: str) -> Oracle:
     """The oracle of that name. Raises `UsageError` for a setting that there isn't."""
-    query = name.partition("?")[2]
-    pairs = parse_qsl(query, keep_blank_values=True)
-    if query and len(pairs) != query.count("&") + 1:
-        raise UsageError(f"--model: {name!r} isn't oracle?setting=value&setting=value")
-    return Oracle(validated(OracleSettings, dict(pairs), f"--model: {name!r}"), name)
+    try:
+        options = read_options(name.partition("?")[2])
+    except ValueError as error:
+        raise UsageError(f"--model: {error}") from None
+    return Oracle(validated(OracleSettings, options, f"--model: {name!r}"), name)
 
 
 @dataclass(frozen=True)

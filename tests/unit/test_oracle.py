@@ -129,8 +129,9 @@ async def test_a_form_that_it_doesnt_know_is_named() -> None:
     [
         ("oracle?extra_stps=1", "unknown key 'extra_stps', did you mean 'extra_steps'?"),
         ("oracle?wrong_title=2", "less than or equal to 1"),
-        ("oracle?extra_steps", "extra_steps: Input should be a valid integer"),
-        ("oracle?extra_steps=1&&", "isn't oracle?setting=value"),
+        ("oracle?extra_steps", "'extra_steps' isn't a list of options"),
+        ("oracle?extra_steps=many", "extra_steps: Input should be a valid integer"),
+        ("oracle?extra_steps=1&&", "isn't a list of options, expected name?key=value"),
     ],
 )
 def test_a_wrong_setting_is_one_line(name: str, said: str) -> None:

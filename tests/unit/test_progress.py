@@ -49,6 +49,10 @@ def test_runs_sort_by_time_and_never_share_a_name() -> None:
     assert first != second
 
 
+def test_a_run_with_options_has_a_name_that_a_folder_can_have() -> None:
+    assert "-rewoo-max_steps-5-schedule-levels-" in new_run_id(["rewoo?max_steps=5&schedule=levels"])
+
+
 def test_the_environment_names_versions_and_nobody() -> None:
     found = environment()
     assert set(found) == {"python", "platform", "packages", "git_commit"}

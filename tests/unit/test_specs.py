@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -159,6 +160,52 @@ def test_settings_are_replaced_where_the_runner_has_them() -> None:
     assert load_architecture("rewoo", style="multihop", max_steps=3).manifest["settings"]["max_steps"] == 3
     assert load_architecture("rewoo", style="multihop", max_steps=None).manifest["settings"]["max_steps"] == 8
     assert load_architecture("direct", style="multihop", max_steps=3).manifest["settings"] == {"thought": False}
+
+
+def test_options_behind_a_name_change_settings_and_the_name() -> None:
+    changed = load_architecture("rewoo?max_exemplars=2&slot_tokens=50", style="multihop")
+    plain = load_architecture("rewoo", style="multihop")
+    assert changed.name == "rewoo?max_exemplars=2&slot_tokens=50"
+    assert changed.manifest["settings"] == {**plain.manifest["settings"], "slot_tokens": 50}
+    assert (plain.manifest["exemplars"]["planner"], changed.manifest["exemplars"]["planner"]) == (6, 2)
+    assert changed.prompts.exemplars["planner"] == plain.prompts.exemplars["planner"][:2]
+
+
+def test_an_option_is_stronger_than_the_flag_for_all() -> None:
+    loaded = load_architecture("rewoo-react?max_steps=5", style="multihop", max_steps=3)
+    assert loaded.manifest["settings"]["max_steps"] == 5
+
+
+def test_a_folder_and_a_class_take_options_too(folder: Path) -> None:
+    assert load_architecture(f"{folder}?max_exemplars=1", style="multihop").name == "rewoo?max_exemplars=1"
+    odd = folder.rename(folder.parent / "odd?name=this")
+    assert load_architecture(str(odd), style="multihop").name == "rewoo"
+    assert load_architecture("test_specs:Parrot?max_exemplars=1", style="trivia").name == "Parrot?max_exemplars=1"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "rewoo?slot_token=5",
+            "architecture 'rewoo?slot_token=5': unknown option 'slot_token', did you mean 'slot_tok",
+        ),
+        ("direct?max_steps=5", "unknown option 'max_steps', did you mean 'max_exemplars'? available: max_exemplars, "),
+        ("rewoo?slot_tokens", "architecture 'rewoo': 'slot_tokens' isn't a list of options, expected name?key=value&"),
+        (
+            "rewoo?max_steps=1&max_steps=2",
+            "architecture 'rewoo': an option is given twice in 'max_steps=1&max_steps=2'",
+        ),
+        ("rewoo?max_exemplars=-1", "architecture 'rewoo?max_exemplars=-1': max_exemplars: Input should be greater tha"),
+        (
+            "rewoo?schedule=fast",
+            "architecture 'rewoo?schedule=fast': [settings]: schedule: Input should be 'ready', 'l",
+        ),
+    ],
+)
+def test_options_that_cant_be_used_are_refused(name: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_architecture(name, style="multihop")
 
 
 @pytest.mark.anyio
