@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rewoo_bench.names import LOCAL
+
 Manifests = Mapping[str, Mapping[str, Any]]
 
 # Two runs in which one of these differs didn't put the same questions, or didn't score them alike.
@@ -47,6 +49,22 @@ def differences(manifests: Manifests) -> list[str]:
         having = {run: facts[name] for run, facts in flat.items() if name in facts}
         told.append(_sentence(name, having))
     return [sentence for sentence in told if sentence]
+
+
+def queued(manifest: Mapping[str, Any]) -> int:
+    """How many questions shared a model on this machine: a call's seconds are those of a queue then. 0 for none."""
+    models = (manifest.get("models") or {}).values()
+    at_once = int(manifest.get("concurrency") or 1)
+    return at_once if at_once > 1 and any(str(model.get("name")).startswith(LOCAL) for model in models) else 0
+
+
+def waits(manifests: Manifests) -> list[str]:
+    """Whose latency is no latency; a sentence each."""
+    return [
+        f"latency ({run}): {at_once} questions at once shared a model on this machine, so seconds are those of a queue"
+        for run, manifest in manifests.items()
+        if (at_once := queued(manifest))
+    ]
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

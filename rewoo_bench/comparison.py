@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.alignment import aligned
-from rewoo_bench.comparability import differences, unlike
+from rewoo_bench.comparability import differences, unlike, waits
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.pairs import Figure, Pair, paired
 from rewoo_bench.summary import Summary, summarise
@@ -115,7 +115,7 @@ def compare(
         systems += block
         warnings += said
     notes = [f"run {name}: {run}" for run, name in short.items() if run != name and len(short) > 1]
-    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(told)))
+    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(told), *waits(told)))
 
 
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:

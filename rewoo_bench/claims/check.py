@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rewoo_bench.claims.columns import SECONDS
 from rewoo_bench.claims.evidence import Evidence
+from rewoo_bench.claims.measures import Measure
 from rewoo_bench.claims.rules import Verdict
 from rewoo_bench.claims.spec import Claim, On, Proof
 from rewoo_bench.stats import Interval
 
 # What a column needs beside a run of the architectures.
-_FOR_COLUMN = {"judged_correct": " --judge-model JUDGE", "cost_usd": ", of a model with a price"}
+_FOR_COLUMN = {
+    "judged_correct": " --judge-model JUDGE",
+    "cost_usd": ", of a model with a price",
+    "latency_s": ", one question at once where the model is a local one",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +50,19 @@ def _findings(claim: Claim, gathered: Sequence[Evidence]) -> list[Finding]:
 def _tested(claim: Claim, proof: Proof, gathered: Sequence[Evidence]) -> Iterator[Finding]:
     for evidence in gathered:
         part = proof.on.part(evidence)
-        if part is None or (evidence.oracle and not proof.measure.serves_oracle()):
+        if part is None or not _means_something(evidence, proof.measure):
             continue
         interval = proof.measure.measure(part, gathered)
         if interval is not None:
             verdict, reason = proof.rule.judge(interval, claim.number, proof.measure.show)
             yield Finding(claim, verdict, reason, interval, evidence)
+
+
+def _means_something(evidence: Evidence, measure: Measure) -> bool:
+    """An oracle's accuracy is made, and the seconds of questions that share a machine's model are those of a queue."""
+    return not (evidence.oracle and not measure.serves_oracle()) and not (
+        evidence.queued and measure.columns() & SECONDS
+    )
 
 
 def needed(proof: Proof) -> str:

@@ -90,7 +90,8 @@ FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | 
 YES_OR_NO = frozenset({"exact_match", "judged_correct", "wrong_answer", "over_limit"})
 SCORES = YES_OR_NO | {"f1"}
 SHARES = SCORES | {"planner_saved"}
+SECONDS = frozenset({"latency_s", "working_s"})
 # What an oracle's run says nothing about: how well it does, and how long a model would take.
-NOT_OF_AN_ORACLE = SCORES | {"latency_s", "working_s"}
+NOT_OF_AN_ORACLE = SCORES | SECONDS
 COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")})
 COLUMNS |= set(FROM_ROWS) | set(FROM_CALLS)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.parquet as pq
 
 from rewoo_bench.claims.columns import KEY, derived
+from rewoo_bench.comparability import queued
 from rewoo_bench.errors import DataError
 from rewoo_bench.names import is_oracle
 from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
@@ -75,6 +76,8 @@ class Evidence:
     runs: tuple[str, ...]
     complete: bool
     systems: Mapping[str, System]
+    queued: bool = False
+    """Whether its questions shared a model on this machine: their seconds are those of a queue."""
     ambiguous: bool = False
     """Whether there is other evidence that only its run tells from this."""
 
@@ -139,7 +142,8 @@ def _add(new: Evidence, gathered: list[Evidence]) -> None:
         )  # fmt: skip
         if alike and not set(each.systems) & set(new.systems):
             both, complete = {**each.systems, **new.systems}, each.complete and new.complete
-            gathered[place] = replace(each, systems=both, runs=(*each.runs, *new.runs), complete=complete)
+            waits, names = each.queued or new.queued, (*each.runs, *new.runs)
+            gathered[place] = replace(each, systems=both, runs=names, complete=complete, queued=waits)
             return
     gathered.append(new)
 
@@ -170,6 +174,7 @@ def _evidence(folder: Path, manifest: Mapping[str, Any]) -> Evidence:
         runs=(str(manifest["run_id"]),),
         complete=manifest.get("status") == "done",
         systems={system.architecture: system for system in _systems(rows, folder, manifest)},
+        queued=bool(queued(manifest)),
     )
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, get_args
 
 from rewoo_bench.claims.check import Finding
-from rewoo_bench.claims.rules import VERDICTS
+from rewoo_bench.claims.rules import VERDICTS, Verdict
 
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -49,7 +49,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _counts(findings: Sequence[Finding]) -> dict[str, int]:
+def _counts(findings: Sequence[Finding]) -> dict[Verdict, int]:
     """How many findings of each verdict there are."""
     found = Counter(finding.verdict for finding in findings)
     return {verdict: found[verdict] for verdict in VERDICTS}
@@ -91,21 +91,44 @@ def _where(finding: Finding) -> str:
 
 
 _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
-    ("claim", lambda f: f"{f.claim.says} (`{f.claim.id}`)"),
-    ("claimed", lambda f: f.claim.claimed),
     ("measured [95% CI]", _measured),
     ("on", _where),
     ("verdict", lambda f: f"**{f.verdict}**{MARK if f.evidence and f.evidence.oracle else ''}"),
-    ("why", lambda f: f"{f.reason}; {f.claim.note}".removesuffix("; ")),
-    ("source", lambda f: f.claim.source),
+    ("why", lambda f: f.reason),
 )
 
 
 def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
+    """How often each claim came out which way, then a table a topic, in which a claim is told once."""
+    yield _overview(findings)
     for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
-        rows = [[name for name, _ in _COLUMNS], ["---"] * len(_COLUMNS)]
-        rows += [[_cell(show(finding)) for _, show in _COLUMNS] for finding in group]
-        yield "\n".join([f"**{topic.capitalize()}**", "", *(f"| {' | '.join(row)} |" for row in rows)])
+        rows = []
+        for claim, found in groupby(group, key=lambda finding: finding.claim):
+            told = [f"{claim.says} (`{claim.id}`)", claim.claimed, f"{claim.source}; {claim.note}".removesuffix("; ")]
+            for finding in found:
+                shown = [show(finding) for _, show in _COLUMNS]
+                rows.append([*told[:2], *shown, told[2]])
+                told = [""] * len(told)
+        yield "\n".join([f"**{topic.capitalize()}**", "", *_table(["claim", "claimed", *_NAMES, "source"], rows)])
+
+
+_NAMES = tuple(name for name, _ in _COLUMNS)
+_REACHED: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted")
+
+
+def _overview(findings: Sequence[Finding]) -> str:
+    """A row for each claim that something was measured for: in how many data sets and models it came out which way."""
+    rows = []
+    for claim, found in groupby(findings, key=lambda finding: finding.claim):
+        counts = _counts(list(found))
+        if any(counts[verdict] for verdict in _REACHED):
+            rows.append([f"{claim.says} (`{claim.id}`)", *(str(counts[verdict] or "") for verdict in _REACHED)])
+    return "\n".join(["**At a glance**", "", *_table(["claim", *_REACHED], rows)])
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row in (names, ["---"] * len(names), *rows):
+        yield f"| {' | '.join(map(_cell, row))} |"
 
 
 def _cell(text: str) -> str:

@@ -84,6 +84,7 @@ def run_folder(
     tools: int = 2,
     status: str = "done",
     generator: str | None = None,
+    concurrency: int = 8,
     **options: Any,
 ) -> Path:
     """A run of these rows; `options` are those of its run.json."""
@@ -102,6 +103,8 @@ def run_folder(
         "options": {"temperature": 0.0, **options},
         "dataset": {"name": data, "format": form, "seed": 0, "source": {"generator": generator}, "ids_hash": ids},
         "architectures": [{"name": name, "tools": {f"T{i}": {} for i in range(tools)}} for name in names],
+        "models": {"default": {"name": rows[0]["model"]}} if rows else {},
+        "concurrency": concurrency,
         "corpus": None,
     }
     write_manifest(folder, made)

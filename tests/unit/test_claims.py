@@ -144,6 +144,18 @@ def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_late
         assert refused.reason.endswith("with a real model, an oracle won't do")
 
 
+@pytest.mark.parametrize(("model", "at_once", "tells"), [("local/a", 8, 0), ("local/a", 1, 1), ("openai/a", 8, 1)])
+def test_latency_of_questions_that_share_a_local_model_is_no_evidence(
+    tmp_path: Path, model: str, at_once: int, tells: int
+) -> None:
+    run = run_folder(tmp_path / "0001", system(model=model), concurrency=at_once)
+    for column in ("latency_s", "total_tokens"):
+        (finding,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
+        assert (finding.evidence is not None) == (tells == 1 or column == "total_tokens")
+        if finding.evidence is None:
+            assert "one question at once where the model is a local one" in finding.reason
+
+
 def test_each_model_and_each_set_of_questions_has_its_own_verdict(tmp_path: Path) -> None:
     runs = []
     for name, values in {"0001": {}, "0002": {"model": "openai/big"}}.items():

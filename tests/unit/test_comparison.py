@@ -63,6 +63,15 @@ def against(comparison: Comparison) -> list[tuple[str, str]]:
     return [(pair.b, pair.a) for pair in comparison.pairs]
 
 
+def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues() -> None:
+    local = {"default": {"name": "local/a"}}
+    told = {A: manifest(A, models=local, concurrency=8), B: manifest(B, models=local, concurrency=1)}
+    said = [note for note in compare(twice(model="local/a"), manifests=told).notes if note.startswith("latency")]
+    assert said == [
+        "latency (0001): 8 questions at once shared a model on this machine, so seconds are those of a queue"
+    ]
+
+
 def test_a_pair_is_the_second_against_the_first() -> None:
     rows = frame(system(matches="110100"), system("react", "111100", 2000, cost_usd=0.002))
     (pair,) = rewoo_bench.compare(rows).pairs
