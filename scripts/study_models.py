@@ -21,7 +21,7 @@ from rewoo_bench.claims.render import render
 from rewoo_bench.claims.spec import read_claims
 from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.plots import draw, read, save, write_captions
-from rewoo_bench.results import MANIFEST, manifests
+from rewoo_bench.results import MANIFEST, manifests, read_manifest
 from rewoo_bench.stats import ratio_of_means
 from rewoo_bench.summary import Estimate, summarise
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
 SERIES_FIGURES = ("failure",)
+CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,6 +75,8 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 def run_table(run: Path) -> str:
     """Everything compared, on the questions that all architectures have: a run may have been stopped in the middle."""
+    if any("?" in name for name in load(run)["architecture"].unique()):
+        return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
     return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"
 
@@ -116,19 +119,45 @@ def series_table(runs: Sequence[Path]) -> str:
     return "\n".join(lines)
 
 
+def ablation_table(run: Path) -> str:
+    """Pairs of the run's architectures, in its order, as a Markdown table: ReWOO and an agent with the same change."""
+    lines = [
+        "| ReWOO | against | n | EM | EM of the other | tokens | tokens of the other | x ReWOO's "
+        "| x ReWOO's, cached input at a tenth |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = load(run)
+    priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
+    names = [each["name"] for each in read_manifest(run)["architectures"]]
+    for rewoo, agent in zip(names[::2], names[1::2], strict=True):
+        both = shared(rows[rows["architecture"].isin([rewoo, agent])])
+        one, other = (found for name in (rewoo, agent) for found in summarise(both) if found.architecture == name)
+        cells = [rewoo, agent, one.total, interval(one.exact_match), interval(other.exact_match)]
+        cells += [f"{each.total_tokens:,.0f}" for each in (one, other)]
+        cells += [dict(token_ratios(each, rewoo))[agent] for each in (rows, priced)]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def shared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the questions that all architectures have."""
+    having = rows.groupby(["example_id", "trial"], observed=True)["architecture"].transform("nunique")
+    return rows[having == rows["architecture"].nunique()]
+
+
 def interval(value: Estimate) -> str:
     return "" if value.mean is None else f"{value.mean:.3f} [{value.low or 0:.3f}, {value.high or 0:.3f}]"
 
 
-def token_ratios(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def token_ratios(rows: pd.DataFrame, to: str = "rewoo") -> Iterator[tuple[str, str]]:
     """Each architecture's tokens as a multiple of ReWOO's, paired by question, with the 95% interval."""
     tokens = rows.pivot_table(
         index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True
     )
-    for name in tokens.columns.drop("rewoo", errors="ignore") if "rewoo" in tokens else ():
-        pairs = tokens[["rewoo", name]].dropna().astype(float)
+    for name in tokens.columns.drop(to, errors="ignore") if to in tokens else ():
+        pairs = tokens[[to, name]].dropna().astype(float)
         if len(pairs) > 1:
-            found = ratio_of_means(pairs["rewoo"], pairs[name])
+            found = ratio_of_means(pairs[to], pairs[name])
             yield str(name), f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 

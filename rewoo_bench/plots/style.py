@@ -74,7 +74,16 @@ _OTHERS = list(product(("#882255", "#332288", "#44AA99", "#999933"), ("h", "<", 
 def look(architecture: str) -> Look:
     """The same for the same name, whatever else is drawn; one that isn't bundled gets it from its name."""
     colour, marker = _OTHERS[zlib.crc32(architecture.encode()) % len(_OTHERS)]
-    return _LOOKS.get(architecture) or Look(architecture, colour, marker)
+    return _LOOKS.get(architecture) or Look(_spoken(architecture), colour, marker)
+
+
+def _spoken(architecture: str) -> str:
+    """`rewoo?max_steps=5&schedule=levels` as `ReWOO, max steps 5, schedule levels`."""
+    plain, mark, options = architecture.partition("?")
+    if not mark or plain not in _LOOKS:
+        return architecture
+    changes = options.replace("_", " ").replace("=", " ").split("&")
+    return ", ".join([_LOOKS[plain].name, *changes])
 
 
 @contextmanager

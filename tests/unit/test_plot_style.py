@@ -25,6 +25,8 @@ def test_every_bundled_architecture_has_a_colour_and_a_marker_of_its_own() -> No
     assert len({own.colour for own in looks}) == len({own.marker for own in looks}) == len(looks) == 8
     assert look("mine") == look("mine")
     assert look("mine").name == "mine"
+    assert look("mine?max_steps=5").name == "mine?max_steps=5"
+    assert look("rewoo?max_steps=5&schedule=levels").name == "ReWOO, max steps 5, schedule levels"
     assert look("mine").colour not in {own.colour for own in looks}
 
 
