@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
-SERIES_FIGURES = ("failure",)
+SERIES_FIGURES = ("failure", "tools")
 CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     captions: dict[str, str] = {}
     for run in runs:
-        captions |= figures(folder, run.name, [run], FIGURES)
+        captions |= figures(folder, run.name, [run], wanted_of(run))
     for path, found in series.items():
         captions |= figures(folder, path.name, found, SERIES_FIGURES)
     write_captions(folder, captions)
@@ -62,6 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def runs_in(folder: Path) -> list[Path]:
     """The runs right in a folder, by name."""
     return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+
+
+def wanted_of(run: Path) -> Sequence[str]:
+    """Which figures tell something about a run of this kind."""
+    if is_ablation(run):
+        return ("parts",)
+    return (*FIGURES, "steps") if read_manifest(run)["dataset"]["name"].startswith("chain") else FIGURES
+
+
+def is_ablation(run: Path) -> bool:
+    """Whether architectures with other settings are in it."""
+    return any("?" in each["name"] for each in read_manifest(run)["architectures"])
 
 
 def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> dict[str, str]:
@@ -75,7 +87,7 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 def run_table(run: Path) -> str:
     """Everything compared, on the questions that all architectures have: a run may have been stopped in the middle."""
-    if any("?" in name for name in load(run)["architecture"].unique()):
+    if is_ablation(run):
         return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
     return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"

@@ -10,6 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rewoo_bench.benching import bench
+from rewoo_bench.publishing import publish
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "models"
 
@@ -47,3 +50,18 @@ def test_a_series_has_a_row_for_each_run_and_architecture(main: Callable[[list[s
     means = committed.groupby("architecture")["total_tokens"].mean()
     assert react[7] == f"{means['react']:,.0f}"
     assert react[8].startswith(f"{means['react'] / means['rewoo']:.2f} [")
+
+
+def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], tmp_path: Path) -> None:
+    pairs = [f"{name}?max_exemplars={n}" for n in (0, 2) for name in ("rewoo", "react")]
+    run = bench(pairs, out=tmp_path / "run", limit=12)
+    publish(run.folder, tmp_path / "models" / "ablation")
+    main(["--results", str(tmp_path / "models"), "--no-figures"])
+    table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in table if line.startswith("| rewoo?")]
+    assert [row[:3] for row in rows] == [[*pairs[:2], "12"], [*pairs[2:], "12"]]
+    tokens = run.rows.groupby("architecture", observed=True)["total_tokens"].mean()
+    assert [row[5:7] for row in rows] == [[f"{tokens[name]:,.0f}" for name in pairs[i : i + 2]] for i in (0, 2)]
+    for row in rows:
+        ratio, priced = (float(cell.split()[0]) for cell in row[7:])
+        assert priced < ratio > 1
