@@ -77,5 +77,5 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
     names = [architecture.name for architecture in architectures]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--arch: two architectures are named {name!r}; change the name in one architecture.toml")
+            raise UsageError(f"--arch: {name!r} twice; two folders need two names in their architecture.toml")
     return architectures

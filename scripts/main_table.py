@@ -21,14 +21,14 @@ from rewoo_bench.results import manifests
 from rewoo_bench.summary import Summary
 
 ROOT = Path(__file__).parents[1]
-RUNS = {"HotpotQA": "hotpotqa-qwen-1.5b", "TriviaQA": "triviaqa-qwen-1.5b"}
+RUNS = {"HotpotQA": "hotpotqa-qwen-1.5b-eight", "TriviaQA": "triviaqa-qwen-1.5b"}
 _PLACE = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(results: Path) -> str:
     """The table as Markdown, and a line on what ReAct takes beside ReWOO."""
     found = {
-        name: compare(load(results / run), manifests=manifests(results / run))
+        name: compare(load(results / run), manifests=manifests(results / run), intersect=True)
         for name, run in RUNS.items()
         if (results / run).is_dir()
     }

@@ -87,7 +87,7 @@ def contents(folder: Path) -> str:
             "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, plan-execute, react, ",
         ),
         (["--arch", " , "], "--arch: no architecture given"),
-        (["--arch", "direct,direct"], "--arch: two architectures are named 'direct'"),
+        (["--arch", "direct,direct"], "--arch: 'direct' twice; two folders need two names"),
         (["--dataset", "hotpot"], "unknown data set 'hotpot', did you mean 'hotpotqa'? available: "),
         (["--dataset", "gone.jsonl"], "no such data file or folder: 'gone.jsonl'"),
         (["--dataset", "empty.jsonl"], "empty.jsonl is empty"),
