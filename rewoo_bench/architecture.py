@@ -93,10 +93,12 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     for option in options:
         if option not in (known := [MAX_EXEMPLARS, *(settings.model_fields if settings else ())]):
             raise SpecError(f"{where}: {unknown('option', option, known)}")
-    changed = spec.model_dump(exclude_unset=True)
-    changed["name"] = f"{spec.name}?{'&'.join(f'{key}={value}' for key, value in options.items())}"
-    changed["settings"] = {**spec.settings, **{key: value for key, value in options.items() if key != MAX_EXEMPLARS}}
-    changed |= {key: value for key, value in options.items() if key == MAX_EXEMPLARS}
+    spoken = "&".join(f"{key}={value}" for key, value in options.items())
+    changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{spoken}"}
+    if MAX_EXEMPLARS in options:
+        changed[MAX_EXEMPLARS] = options[MAX_EXEMPLARS]
+    wanted = {key: value for key, value in options.items() if key != MAX_EXEMPLARS}
+    changed["settings"] = {**spec.settings, **wanted}
     return validated(ArchitectureSpec, changed, where)
 
 
