@@ -90,8 +90,9 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
     """The spec as its options change it, under a name that has them."""
     settings = getattr(import_object(spec.runner, where), "Settings", None)
+    known = [MAX_EXEMPLARS, *(settings.model_fields if settings else ())]
     for option in options:
-        if option not in (known := [MAX_EXEMPLARS, *(settings.model_fields if settings else ())]):
+        if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
     spoken = "&".join(f"{key}={value}" for key, value in options.items())
     changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{spoken}"}
