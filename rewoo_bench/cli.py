@@ -215,7 +215,8 @@ def _show_estimates(estimates: Any, as_json: bool) -> None:
 
 
 def _report(outcome: Any, as_json: bool) -> None:
-    from rewoo_bench.results import load
+    from rewoo_bench.comparability import wait
+    from rewoo_bench.results import load, read_manifest
     from rewoo_bench.summary import summarise, table
 
     rows = load(outcome.folder)
@@ -226,6 +227,8 @@ def _report(outcome: Any, as_json: bool) -> None:
         return
     if summaries:
         click.echo(f"\n{table(summaries)}\n")
+    if said := wait(read_manifest(outcome.folder)):
+        click.echo(said, err=True)
     click.echo(str(outcome.folder))
     errors = rows["error"][rows["exact_match"].isna()]
     if len(errors) and not outcome.reason:

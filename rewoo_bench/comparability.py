@@ -60,11 +60,14 @@ def queued(manifest: Mapping[str, Any]) -> int:
 
 def waits(manifests: Manifests) -> list[str]:
     """Whose latency is no latency; a sentence each."""
-    return [
-        f"latency ({run}): {at_once} questions at once shared a model on this machine, so seconds are those of a queue"
-        for run, manifest in manifests.items()
-        if (at_once := queued(manifest))
-    ]
+    return [f"latency ({run}): {said}" for run, manifest in manifests.items() if (said := wait(manifest))]
+
+
+def wait(manifest: Mapping[str, Any]) -> str:
+    """What has to be known of a run's seconds; empty where they are what they seem."""
+    if not (at_once := queued(manifest)):
+        return ""
+    return f"{at_once} questions at once shared a model on this machine, so seconds are those of a queue"
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

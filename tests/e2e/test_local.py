@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rewoo_bench.cli import main
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.catalogue import fetch, find_entry
@@ -212,3 +213,15 @@ def test_a_run_on_it_never_loads_litellm(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+def test_questions_that_share_the_model_are_told_to_have_waited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for at_once in (1, 2):
+        flags = ["--arch", "direct", "-n", "2", "--concurrency", str(at_once), "--out", str(tmp_path / str(at_once))]
+        with pytest.raises(SystemExit) as ended:
+            main(["run", *flags])
+        assert ended.value.code == 0
+        said = capsys.readouterr().err
+        assert ("2 questions at once shared a model on this machine" in said) == (at_once == 2)
