@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 SMALL = 10  # questions; of fewer there are too few different resamples
 LARGE = 2_000  # questions; with more, Student's interval is as good and a thousand times faster
 _NUMBERS_AT_ONCE = 1 << 20
-_NO_SPREAD = 1e-6  # of the sample's standard error: what rounding leaves of none
+_NO_SPREAD = 0.1  # of the sample's standard error: a resample with less lacks what the spread comes from
 
 
 def mean_bounds(values: Floats, level: float, resamples: int, seed: int) -> tuple[float, float]:
@@ -43,8 +43,8 @@ def mean_bounds(values: Floats, level: float, resamples: int, seed: int) -> tupl
 def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int, seed: int) -> tuple[float, float]:
     """Bounds of log(mean(b) / mean(a)), of two pairs or more, both means positive.
 
-    Student's where there are few questions or many, and where so few differ that resamples without
-    any spread reach into the tails.
+    Student's where there are few questions or many, and where so few differ, or one by so much, that
+    resamples without nearly all of the spread reach into the tails.
     """
     n, x = len(a), a / a.mean()
     y = b / b.mean() - x  # zero throughout where b is a multiple of a: then nothing varies

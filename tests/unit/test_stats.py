@@ -283,3 +283,10 @@ def test_95_intervals_hold_the_truth_95_times_in_100(questions: int, trials: int
     low, high = scipy_stats.binom.interval(0.9999, n, 0.95)  # what chance leaves of 0.95 in so many
     found = coverage(questions, trials, n, resamples=500)
     assert {name: low / n <= share <= high / n for name, share in found.items()} == dict.fromkeys(found, True)
+
+
+def test_one_question_that_differs_by_far_gives_no_endless_interval() -> None:
+    a = np.linspace(1000.0, 2000.0, 36)
+    b = a + np.where(np.arange(36) == 5, 1700.0, np.arange(36) % 3)
+    found = ratio_of_means(a, b)
+    assert 0.9 < found.low < found.estimate < found.high < 1.2
