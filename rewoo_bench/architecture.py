@@ -89,18 +89,17 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
 
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
     """The spec as its options change it, under a name that has them."""
-    settings = getattr(import_object(spec.runner, where), "Settings", None)
-    known = [MAX_EXEMPLARS, *(settings.model_fields if settings else ())]
+    model = getattr(import_object(spec.runner, where), "Settings", None)
+    known = [MAX_EXEMPLARS, *(model.model_fields if model else ())]
     for option in options:
         if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
+    settings = dict(spec.settings)
     spoken = "&".join(f"{key}={value}" for key, value in options.items())
     changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{spoken}"}
-    if MAX_EXEMPLARS in options:
-        changed[MAX_EXEMPLARS] = options[MAX_EXEMPLARS]
-    wanted = {key: value for key, value in options.items() if key != MAX_EXEMPLARS}
-    changed["settings"] = {**spec.settings, **wanted}
-    return validated(ArchitectureSpec, changed, where)
+    for key, value in options.items():
+        (changed if key == MAX_EXEMPLARS else settings)[key] = value
+    return validated(ArchitectureSpec, {**changed, "settings": settings}, where)
 
 
 def _texts(folder: Path, spec: ArchitectureSpec, style: str, where: str) -> tuple[Prompts, dict[str, str]]:

@@ -142,34 +142,30 @@ def ablation_table(run: Path) -> str:
     priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
     names = [each["name"] for each in read_manifest(run)["architectures"]]
     for rewoo, agent in zip(names[::2], names[1::2], strict=True):
-        both = shared(rows[rows["architecture"].isin([rewoo, agent])])
-        one, other = (found for name in (rewoo, agent) for found in summarise(both) if found.architecture == name)
+        plain, cached = (compare(some[some["architecture"].isin([rewoo, agent])], intersect=True, baseline=rewoo)
+                         for some in (rows, priced))  # fmt: skip
+        one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))
         cells = [rewoo, agent, one.total, interval(one.exact_match), interval(other.exact_match)]
         cells += [f"{each.total_tokens:,.0f}" for each in (one, other)]
-        cells += [dict(token_ratios(each, rewoo))[agent] for each in (rows, priced)]
+        ratios = [each.pairs[0]["total_tokens"].interval for each in (plain, cached)]
+        cells += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
-
-
-def shared(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the questions that all architectures have."""
-    having = rows.groupby(["example_id", "trial"], observed=True)["architecture"].transform("nunique")
-    return rows[having == rows["architecture"].nunique()]
 
 
 def interval(value: Estimate) -> str:
     return "" if value.mean is None else f"{value.mean:.3f} [{value.low or 0:.3f}, {value.high or 0:.3f}]"
 
 
-def token_ratios(rows: pd.DataFrame, to: str = "rewoo") -> Iterator[tuple[str, str]]:
+def token_ratios(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Each architecture's tokens as a multiple of ReWOO's, paired by question, with the 95% interval."""
     tokens = rows.pivot_table(
         index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True
     )
-    for name in tokens.columns.drop(to, errors="ignore") if to in tokens else ():
-        pairs = tokens[[to, name]].dropna().astype(float)
+    for name in tokens.columns.drop("rewoo", errors="ignore") if "rewoo" in tokens else ():
+        pairs = tokens[["rewoo", name]].dropna().astype(float)
         if len(pairs) > 1:
-            found = ratio_of_means(pairs[to], pairs[name])
+            found = ratio_of_means(pairs["rewoo"], pairs[name])
             yield str(name), f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
