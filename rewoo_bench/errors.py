@@ -98,6 +98,10 @@ class ModelError(RewooBenchError):
         self.retry_after = retry_after
 
 
+class ModelGone(ModelError):
+    """What serves a model has ended: no later call can succeed either."""
+
+
 class JournalError(RewooBenchError):
     """The journal can't be written, for want of space or of the right to."""
 

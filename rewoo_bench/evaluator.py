@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Protocol
 
 import anyio
 
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
-from rewoo_bench.errors import JournalError, LimitReached, ModelError, RewooBenchError, UsageError
+from rewoo_bench.errors import JournalError, LimitReached, ModelError, ModelGone, RewooBenchError, UsageError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.garbage import frozen_heap
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
@@ -112,8 +113,8 @@ class Evaluator:
         `keep` gets each result first and is waited for. `on_event` gets what happens inside each
         question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the
         run was reached, after the questions in flight ended, or the brake was pulled; and
-        `ProviderRefused`, `UsageError` (a runner that can't work as it is set up) or `JournalError`
-        at once.
+        `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up) or
+        `JournalError` at once.
         """
         for architecture in architectures:
             self.toolbox.check(architecture)
@@ -156,8 +157,7 @@ class Evaluator:
         except TimeoutError:
             trajectory, error = _stopped("time_limit"), f"took longer than {self.limits.time_s} s"
         except ModelError as failed:
-            if failed.status in _REFUSED:
-                raise ProviderRefused(str(failed)) from failed
+            _raise_hopeless(failed)
             trajectory, error = _stopped("error"), str(failed)
         latency_s = time.monotonic() - start
         judging = Meter(models)  # a judge's calls are kept apart
@@ -175,9 +175,13 @@ class Evaluator:
             cost_usd=meter.cost_usd,
         )
 
+    @cached_property
+    def _informed(self) -> dict[str, Informed]:
+        return {role: model for role, model in self.models.items() if isinstance(model, Informed)}
+
     def _models(self, example: Example, recorder: QuestionRecorder | None) -> dict[str, Model]:
         """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
-        told = {role: m.knowing(example) if isinstance(m, Informed) else m for role, m in self.models.items()}
+        told = {**self.models, **{role: model.knowing(example) for role, model in self._informed.items()}}
         return {role: recorder.model(model) for role, model in told.items()} if recorder else told
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
@@ -194,8 +198,7 @@ class Evaluator:
         try:
             return await self.judge.judge(example, trajectory.answer, meter)
         except ModelError as failed:
-            if failed.status in _REFUSED:
-                raise ProviderRefused(str(failed)) from failed
+            _raise_hopeless(failed)
             return None  # a missing verdict is null, never a wrong answer
 
 
@@ -232,7 +235,7 @@ class _Session:
                 result = await self.evaluator.run_task(task, self.on_event)
                 if self.keep:
                     await self.keep(result)
-            except (ProviderRefused, UsageError, JournalError) as error:
+            except (ProviderRefused, ModelGone, UsageError, JournalError) as error:
                 self.stopped.append(error)
                 scope.cancel()
                 return
@@ -257,6 +260,14 @@ def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture],
             for architecture in architectures:
                 yield Task(index, example, trial, architecture)
                 index += 1
+
+
+def _raise_hopeless(failed: ModelError) -> None:
+    """Raises where the next question would fare no better."""
+    if failed.status in _REFUSED:
+        raise ProviderRefused(str(failed)) from failed
+    if isinstance(failed, ModelGone):
+        raise failed
 
 
 def _stopped(stop_reason: StopReason) -> Trajectory:

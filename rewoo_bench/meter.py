@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import anyio
 from pydantic import BaseModel
@@ -27,6 +28,7 @@ from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, 
 from rewoo_bench.wrapped import WrappedTool
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
+_NO_PARTS = Parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Call:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     receipt: Receipt = field(default_factory=Receipt)
-    parts: Parts = Parts()  # noqa: RUF009 - frozen
+    parts: Parts = _NO_PARTS
 
     @property
     def waiting_s(self) -> float:
@@ -96,21 +98,21 @@ class Meter:
         reserved = await self._admit(messages, asked.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
         parts = parts_of(messages, self.question, asked.get("tools") or ())
-        call = replace(self._begin("model", getattr(model, "name", type(model).__name__), role), parts=parts)
+        begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
+        outcome: dict[str, Any] = {}
         try:
             completion = await model.complete(messages, **asked)
-            call = replace(
-                call,
-                status="ok",
-                usage=completion.usage,
-                finish_reason=completion.finish_reason,
-                receipt=completion.receipt,
-            )
+            outcome = {
+                "status": "ok",
+                "usage": completion.usage,
+                "finish_reason": completion.finish_reason,
+                "receipt": completion.receipt,
+            }
         except ModelError as error:
-            call = replace(call, status="error", receipt=error.receipt or Receipt())
+            outcome = {"status": "error", "receipt": error.receipt or Receipt()}
             raise
         finally:
-            self._end(call)
+            self._end(begun, **outcome)
             self._release(reserved)
         return completion
 
@@ -121,16 +123,17 @@ class Meter:
     async def call_tool(self, tool: Tool, arguments: BaseModel) -> str:
         """The tool's answer, counted. Raises what the tool raises, and `LimitReached`."""
         self._check_limits()
-        call = self._begin("tool", tool.name, "tool")
+        begun = self._begin("tool", tool.name, "tool")
+        outcome: dict[str, Any] = {}
         try:
             text = await tool(arguments)
-            receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else call.receipt
-            call = replace(call, status="ok" if text.strip() else "empty", receipt=receipt)
+            receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else Receipt()
+            outcome = {"status": "ok" if text.strip() else "empty", "receipt": receipt}
         except (ToolError, ModelError):  # the latter from a tool that asks a model
-            call = replace(call, status="error")
+            outcome = {"status": "error"}
             raise
         finally:
-            self._end(call)
+            self._end(begun, **outcome)
         return text
 
     @property
@@ -190,15 +193,15 @@ class Meter:
         if cost >= limits.cost_usd:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
 
-    def _begin(self, kind: str, name: str, role: str) -> Call:
-        """A call that stays in the books as cancelled if nothing more is heard of it."""
-        now = self.clock()
-        call = Call(self._begun, kind, name, role, current_place(), "cancelled", now, now, datetime.now(UTC))
+    def _begin(self, kind: str, name: str, role: str, parts: Parts = _NO_PARTS) -> Callable[..., Call]:
+        """A call but for its end and what came of it."""
+        index, now = self._begun, datetime.now(UTC)
         self._begun += 1
-        return call
+        return partial(Call, index, kind, name, role, current_place(), start=self.clock(), started_at=now, parts=parts)
 
-    def _end(self, call: Call) -> None:
-        self.calls.append(replace(call, end=self.clock()))
+    def _end(self, begun: Callable[..., Call], status: str = "cancelled", **outcome: Any) -> None:
+        """Puts a call into the books; as cancelled where nothing more was heard of it."""
+        self.calls.append(begun(status=status, end=self.clock(), **outcome))
 
 
 class _MeteredTool(WrappedTool):

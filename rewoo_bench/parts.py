@@ -63,18 +63,12 @@ def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int
 def count_message(message: Message) -> int:
     """Tokens of a message, with what a chat form adds to it."""
     calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
-    return TOKENS_PER_MESSAGE + _count_known(message.content) + calls
+    return TOKENS_PER_MESSAGE + count_tokens(message.content) + calls
 
 
 def count_tool(tool: Tool) -> int:
     """Tokens of a tool as a provider's API takes it: name, description, and schema of the arguments."""
     return _count_schema(tool.name, tool.description, tool.arguments)
-
-
-@lru_cache(maxsize=4096)
-def _count_known(text: str) -> int:
-    """Prompts share most of their texts."""
-    return count_tokens(text)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from rewoo_bench.answers import AnswerCache
 from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
-from rewoo_bench.errors import JournalError, UsageError
+from rewoo_bench.errors import JournalError, ModelGone, UsageError
 from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunStopped, tasks_of
 from rewoo_bench.inputs import Inputs, read_inputs
@@ -109,7 +109,7 @@ async def _evaluated(
         ended = {"status": "done", "reason": None}
         if totals.errors == totals.tasks:
             ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
-    except (RunStopped, JournalError) as stop:
+    except (RunStopped, ModelGone, JournalError) as stop:
         ended["reason"] = str(stop)
     except ProviderRefused as stop:
         ended["reason"] = str(stop)

@@ -17,7 +17,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,12 +40,19 @@ TOKENS_BEFORE_ANSWER = 3
 # English has about four characters a token; twice that nearly always holds enough text.
 _CHARACTERS_PER_TOKEN = 8
 
+_REMEMBERED_TEXTS = 1024
+_REMEMBERED_CHARACTERS = 8000  # of a text; so all of them are 8 MB of plain English at most
+
 _loading = threading.Lock()
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of `text`. A special token's name (`<|endoftext|>`) counts as the plain text it is."""
-    return len(_encoding().encode_ordinary(text))
+    """Tokens of `text`. A special token's name (`<|endoftext|>`) counts as the plain text it is.
+
+    The last texts are remembered, but for very long ones: prompts share most of theirs, and what a
+    tool found is counted where it is cut, where it enters a prompt and where it is written down.
+    """
+    return _count_remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _count(text)
 
 
 def count_messages(messages: Sequence[Message]) -> int:
@@ -77,6 +84,13 @@ def truncate(text: str, max_tokens: int) -> tuple[str, bool]:
             return start, True
         kept.pop()
     return "", True
+
+
+def _count(text: str) -> int:
+    return len(_encoding().encode_ordinary(text))
+
+
+_count_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_count)
 
 
 def _first_tokens(text: str, at_least: int) -> tuple[list[int], bool]:

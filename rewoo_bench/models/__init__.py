@@ -29,6 +29,7 @@ from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import Route, find_route, price_list, route_to_ours
+from rewoo_bench.models.served import ServedModel
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
@@ -131,7 +132,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         }
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
         async with _closing(model):
-            yield OpenModel(model, name, settings.n_parallel, manifest)
+            yield OpenModel(ServedModel(model, server), name, settings.n_parallel, manifest)
 
 
 @asynccontextmanager

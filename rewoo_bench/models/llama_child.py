@@ -3,7 +3,8 @@
 It writes one line of JSON, `{"address": "http://127.0.0.1:43127"}` or `{"error": …}`, and then
 serves until its standard input ends, as it does when the parent dies in whatever way. `local.py`
 starts it. It imports nothing of ours, so that it starts fast. Where settings name a `program`, it
-serves with that llama-server in the place of the one in xllamacpp.
+serves with that llama-server in the place of the one in xllamacpp, and ends when that one does,
+with a line more, `{"ended": …}`.
 
 Why a process: closed in the parent's own, xllamacpp 2026.10 waits for ever, with the interpreter's
 lock held, where a request is still running (after Ctrl-C) or the server has only just started.
@@ -77,12 +78,17 @@ class OwnServer:
         while not self._is_ready():
             if process.poll() is not None:
                 listening.join(1)
-                raise RuntimeError(f"{name!r} ended with code {process.returncode}: {' '.join(self._said)}")
+                raise RuntimeError(f"{name!r} ended with {_named(process.returncode)}: {' '.join(self._said)}")
             time.sleep(0.05)
 
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
+
+    def wait(self) -> str:
+        """Waits until it has ended, and says how."""
+        assert self._process is not None
+        return f"{_named(self._process.wait())}: {' '.join(self._said)}"
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         """Reads its log, which would fill the pipe, and holds the last line of it."""
@@ -111,6 +117,11 @@ def _arguments(settings: dict[str, Any], port: int) -> list[str]:
     ]  # fmt: skip
 
 
+def _named(code: int) -> str:
+    """How a process ended, from its return code."""
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -137,7 +148,14 @@ def serve_own(settings: dict[str, Any]) -> OwnServer:
     server = OwnServer(settings)
     threading.Thread(target=wait_for_end, args=[server], daemon=True).start()
     server.start()
+    threading.Thread(target=tell_end, args=[server], daemon=True).start()
     return server
+
+
+def tell_end(server: OwnServer) -> None:
+    """Ends this process when the user's server has ended, and says how it did."""
+    print(json.dumps({"ended": server.wait()}), flush=True)
+    os._exit(1)
 
 
 def wait_for_end(server: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.gguf import read_header
 
 _TIME_TO_END_S = 2.0
+_TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class LocalServer:
             settings, context=min(settings.context, trained), threads=settings.threads or physical_cores()
         )
         self._process = _start_process(path, self.settings)
+        self._reading = threading.Lock()
+        self._end: str | None = None
         try:
             self.address = self._await_address()
         except BaseException:
@@ -87,6 +91,20 @@ class LocalServer:
             f"llama.cpp can't load {str(self.path)!r} ({answer['message'].rstrip('.')}): it may be of a kind that "
             f"xllamacpp {version('xllamacpp')} doesn't know, damaged, or too big for the memory"
         )
+
+    def how_it_ended(self) -> str | None:
+        """What ended it before its time; None where it still runs, which takes a second to be sure of."""
+        try:
+            code = self._process.wait(_TIME_TO_BE_KNOWN_S)
+        except subprocess.TimeoutExpired:
+            return None
+        with self._reading:  # all calls in flight ask at once
+            if self._end is None:
+                assert self._process.stdout is not None
+                line = self._process.stdout.readline()
+                by = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+                self._end = json.loads(line)["ended"] if line else by
+            return self._end
 
     def close(self) -> None:
         """End the process and give its memory back. Requests under way fail; closing twice is fine."""

@@ -112,7 +112,7 @@ def read_index(folder: Path) -> Index:
         titles = json.loads((folder / "titles.json").read_bytes())
         with np.load(folder / "pages.npz") as arrays:
             offsets, starts = arrays["offsets"], arrays["starts"]
-        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r")
+        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r").view(np.ndarray)  # whose slices cost less
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise DamagedIndex(f"{folder}: {error}") from error
     return Index(titles["titles"], Titles(titles["titles"], titles["keys"]), text, offsets, starts, ranking)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.local import LocalServer, ServerSettings
 from rewoo_bench.options import RunOptions
+from rewoo_bench.results import load
 from rewoo_bench.types import Message
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
@@ -93,3 +98,40 @@ async def test_a_command_with_open_quotes_is_refused() -> None:
 async def test_it_is_refused_where_no_model_is_local() -> None:
     with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to find a run's server in")
+@pytest.mark.parametrize("served_by", ["the user's", "xllamacpp"])
+def test_a_run_whose_server_is_killed_stops_with_the_reason_and_goes_on_later(
+    program: str, served_by: str, tmp_path: Path
+) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
+    own = ["--llama-server", program] if served_by == "the user's" else []
+    run = [sys.executable, str(script), "--arch", "direct", "-n", "20", *own, "--out", str(tmp_path / "run")]
+    with subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        assert any("questions" in line for line in iter(process.stderr.readline, ""))  # the first one has ended
+        kill_servers_of(process.pid)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert re.search(r"incomplete: what served 'smollm2-135m.gguf' has ended \(signal SIGKILL", told), told
+    rows = load(tmp_path / "run")
+    assert 0 < len(rows) < 20
+    assert rows["error"].isna().all()  # those in flight were not finished, which is no failure of theirs
+    again = [sys.executable, str(script), "--resume", str(tmp_path / "run"), "--no-progress"]
+    subprocess.run(again, check=True, capture_output=True, timeout=300)
+    assert len(load(tmp_path / "run")) == 20
+
+
+def kill_servers_of(pid: int) -> None:
+    """Kills the processes under a run that serve its models: the innermost of each."""
+    for child in children_of(pid):
+        if children_of(child):
+            kill_servers_of(child)
+        else:
+            os.kill(child, signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    started = [file.read_text("ascii").split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for of_thread in started for child in of_thread]

@@ -58,5 +58,13 @@ def test_help_names_every_flag_of_the_contract() -> None:
     assert [flag for flag in flags.split() if f"{flag} " not in done.stdout and f"{flag}," not in done.stdout] == []
 
 
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rewoo_bench", "compare"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "RUN" in done.stderr
+
+
 def test_the_types_say_that_they_are_there() -> None:
     assert (Path(rewoo_bench.__file__).parent / "py.typed").is_file()

@@ -80,3 +80,11 @@ def test_a_megabyte_is_cut_in_no_time(text: str) -> None:
     started = time.process_time()
     truncate(text, 500)
     assert time.process_time() - started < 1.0
+
+
+def test_a_very_long_text_is_counted_and_not_held() -> None:
+    sentence = "Lyon lies on the Rhône. "
+    short, long = sentence * 10, sentence * 1000
+    held = sys.getrefcount(short), sys.getrefcount(long)
+    assert count_tokens(long) == 100 * count_tokens(short)
+    assert (sys.getrefcount(short), sys.getrefcount(long)) == (held[0] + 1, held[1])
