@@ -3,6 +3,7 @@
 load_architecture("rewoo", style="multihop")
 load_architecture("./somewhere/mine", style="trivia", max_steps=5)
 load_architecture("rewoo?max_exemplars=2&slot_tokens=100", style="multihop")
+load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rewoo_bench.specs import ArchitectureSpec, ToolSettings, architecture_folde
 from rewoo_bench.types import Runner
 
 DESCRIPTION = "architecture.toml"
-MAX_EXEMPLARS = "max_exemplars"
+MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # what options change beside settings
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     """A bundled architecture by name, one in a folder, or a class by import path, for one style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
-    Options behind a `?` replace settings, and `max_exemplars`; they are part of the architecture's name,
-    so that it can be run beside the plain one. `overrides` replace settings where the runner has them, the
-    value is not None and no option says otherwise. Raises `SpecError`.
+    Options behind a `?` replace settings, `max_exemplars` and the `tools`, whose names a `+` joins; they
+    are part of the architecture's name, so that it can be run beside the plain one. `overrides` replace
+    settings where the runner has them, the value is not None and no option says otherwise. Raises `SpecError`.
     """
     plain, options = _without_options(name)
     folder = None if ":" in plain and not Path(plain).is_dir() else architecture_folder(plain)
@@ -90,16 +91,21 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
     """The spec as its options change it, under a name that has them."""
     model = getattr(import_object(spec.runner, where), "Settings", None)
-    known = [MAX_EXEMPLARS, *(model.model_fields if model else ())]
+    known = [MAX_EXEMPLARS, TOOLS, *(model.model_fields if model else ())]
     for option in options:
         if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
-    settings = dict(spec.settings)
-    spoken = "&".join(f"{key}={value}" for key, value in options.items())
+    spoken = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())
     changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{spoken}"}
-    for key, value in options.items():
-        (changed if key == MAX_EXEMPLARS else settings)[key] = value
-    return validated(ArchitectureSpec, {**changed, "settings": settings}, where)
+    settings = dict(options)
+    if MAX_EXEMPLARS in settings:
+        changed[MAX_EXEMPLARS] = settings.pop(MAX_EXEMPLARS)
+    if TOOLS in settings:
+        names = settings.pop(TOOLS).split()  # a "+" of an address is a space
+        if not names:
+            raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
+        changed[TOOLS] = {name: spec.tools.get(name, ToolSettings()) for name in names}
+    return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 
 def _texts(folder: Path, spec: ArchitectureSpec, style: str, where: str) -> tuple[Prompts, dict[str, str]]:

@@ -55,7 +55,7 @@ def group() -> None:
 @group.command(context_settings=_SETTINGS)
 @click.option("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
               help="Architecture(s) to run, repeated or with commas: a name of `rewoo-bench list`, a folder, or "
-                   "package.module:Class; with other settings: 'rewoo?max_exemplars=2&slot_tokens=100'.")
+                   "package.module:Class; with other settings or tools: 'rewoo?slot_tokens=100&tools=Search+LLM'.")
 @click.option("--dataset", default="sample", metavar="NAME|FILE",
               help="A bundled data set (with options: 'chain?hops=3'), or a file of questions.")
 @click.option("--split", help="Split of a hub data set.  [default: validation]")

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
+from rewoo_bench.architecture import TOOLS
 from rewoo_bench.claims.check import check
 from rewoo_bench.claims.evidence import gather
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.spec import read_claims
 from rewoo_bench.comparison_render import render as render_comparison
+from rewoo_bench.names import read_options
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.results import MANIFEST, manifests, read_manifest
 from rewoo_bench.stats import ratio_of_means
@@ -66,14 +68,15 @@ def runs_in(folder: Path) -> list[Path]:
 
 def wanted_of(run: Path) -> Sequence[str]:
     """Which figures tell something about a run of this kind."""
-    if is_ablation(run):
-        return ("parts",)
+    if changed := options_in(run):
+        return ("tools",) if changed == {TOOLS} else ("parts",)
     return (*FIGURES, "steps") if read_manifest(run)["dataset"]["name"].startswith("chain") else FIGURES
 
 
-def is_ablation(run: Path) -> bool:
-    """Whether architectures with other settings are in it."""
-    return any("?" in each["name"] for each in read_manifest(run)["architectures"])
+def options_in(run: Path) -> set[str]:
+    """What its architectures were given another value of, in their names: `max_exemplars`, `tools`."""
+    options = [each["name"].partition("?")[2] for each in read_manifest(run)["architectures"]]
+    return {option for behind in options if behind for option in read_options(behind)}
 
 
 def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> dict[str, str]:
@@ -87,7 +90,7 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 def run_table(run: Path) -> str:
     """Everything compared, on the questions that all architectures have: a run may have been stopped in the middle."""
-    if is_ablation(run):
+    if options_in(run) - {TOOLS}:
         return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
     return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"

@@ -218,17 +218,24 @@ class Change(Measure):
 class MoreTools(Measure):
     """mean(column of `of`) with the most tools that it was offered - the same with the fewest."""
 
-    beside: ClassVar[str] = "and the same with a copy of the architecture that offers more tools"
+    beside: ClassVar[str] = "and beside it the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
 
     def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        many = evidence.systems.get(self.of)
+        own = self._offers(evidence)
         others = [each for each in gathered if each.base == evidence.base and not each.failure_rate]
-        offered = {each.systems[self.of].tools: each for each in others if self.of in each.systems}
-        known = sorted(count for count in offered if count is not None)
-        if not many or len(known) < 2 or many.tools != known[-1]:
+        offered = {tools: (each, name) for each in others for tools, name in self._offers(each).items()}
+        if not own or len(offered) < 2 or max(own) < max(offered):
             return None
-        found = pairs((offered[known[0]], self.of, self.column), (evidence, self.of, self.column))
+        found = pairs((*offered[min(offered)], self.column), (evidence, own[max(own)], self.column))
         return _difference(found, self.column) if found else None
+
+    def _offers(self, evidence: Evidence) -> dict[int, str]:
+        """How many tools were offered -> to which architecture: `of`, or the same with other tools and nothing else."""
+        return {
+            system.tools: name
+            for name, system in evidence.systems.items()
+            if system.tools is not None and (name == self.of or _only_tools(name, self.of))
+        }
 
 
 MEASURES: dict[str, type[Measure]] = {
@@ -247,6 +254,11 @@ MEASURES: dict[str, type[Measure]] = {
 def _difference(found: Pairs, column: str) -> Interval:
     means = difference_of_proportions if column in YES_OR_NO else difference_of_means
     return means(*found.columns, clusters=found.clusters)
+
+
+def _only_tools(name: str, plain: str) -> bool:
+    """Whether an architecture is another with other tools and nothing else: `rewoo?tools=Search` is `rewoo` so."""
+    return name.startswith(f"{plain}?tools=") and "&" not in name
 
 
 def _known(found: Interval) -> Interval | None:

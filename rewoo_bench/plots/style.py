@@ -82,7 +82,7 @@ def _spoken(architecture: str) -> str:
     plain, mark, options = architecture.partition("?")
     if not mark or plain not in _LOOKS:
         return architecture
-    changes = options.replace("_", " ").replace("=", " ").split("&")
+    changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
     return ", ".join([_LOOKS[plain].name, *changes])
 
 

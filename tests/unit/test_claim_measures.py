@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,25 @@ def test_more_tools_are_held_against_the_fewest(tmp_path: Path) -> None:
     measure = 'name = "more_tools", column = "exact_match", of = "rewoo"'
     assert estimate(measure, tmp_path, *runs) == -0.75
     assert measured(measure, tmp_path, runs[0]).verdict == "no data"
+
+
+def test_more_tools_may_be_offered_beside_the_fewer_in_one_run(tmp_path: Path) -> None:
+    systems = [
+        system(matches="1111"),
+        system("rewoo?tools=Search+LLM+Lookup", matches="1100"),
+        system("rewoo?tools=Search", matches="1110"),
+        system("rewoo?tools=Search+LLM+Lookup+Calculator&max_steps=3", matches="0000"),
+    ]
+    run = run_folder(tmp_path / "0001", *systems)
+    tell_tools(run, {"rewoo": 2, "rewoo?tools=Search": 1, "rewoo?tools=Search+LLM+Lookup": 3})
+    assert estimate('name = "more_tools", column = "exact_match", of = "rewoo"', tmp_path, run) == -0.25
+
+
+def tell_tools(run: Path, counts: dict[str, int]) -> None:
+    """Has the run's manifest say how many tools each architecture was offered."""
+    manifest = json.loads((run / "run.json").read_bytes())
+    tools = [{"name": name, "tools": {f"Tool{i}": {} for i in range(count)}} for name, count in counts.items()]
+    (run / "run.json").write_text(json.dumps({**manifest, "architectures": tools}), "utf-8")
 
 
 def test_growth_is_measured_on_chains(tmp_path: Path) -> None:

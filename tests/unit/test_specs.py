@@ -171,6 +171,15 @@ def test_options_behind_a_name_change_settings_and_the_name() -> None:
     assert changed.prompts.exemplars["planner"] == plain.prompts.exemplars["planner"][:2]
 
 
+def test_tools_are_an_option_too() -> None:
+    plain = load_architecture("rewoo", style="multihop")
+    more = load_architecture("rewoo?tools=Search+LLM+Lookup&max_steps=4", style="multihop")
+    assert more.name == "rewoo?tools=Search+LLM+Lookup&max_steps=4"
+    assert more.manifest["tools"] == {**plain.manifest["tools"], "Lookup": {}}
+    assert more.manifest["tool_prompts_sha256"] == plain.manifest["tool_prompts_sha256"]
+    assert list(load_architecture("rewoo?tools=Calculator", style="trivia").spec.tools) == ["Calculator"]
+
+
 def test_an_option_is_stronger_than_the_flag_for_all() -> None:
     loaded = load_architecture("rewoo-react?max_steps=5", style="multihop", max_steps=3)
     assert loaded.manifest["settings"]["max_steps"] == 5
@@ -191,6 +200,7 @@ def test_a_folder_and_a_class_take_options_too(folder: Path) -> None:
             "architecture 'rewoo?slot_token=5': unknown option 'slot_token', did you mean 'slot_tok",
         ),
         ("direct?max_steps=5", "unknown option 'max_steps', did you mean 'max_exemplars'? available: max_exemplars, "),
+        ("rewoo?tools=", "architecture 'rewoo?tools=': tools: expected names joined by +, as in tools=Search+LLM"),
         ("rewoo?slot_tokens", "architecture 'rewoo': 'slot_tokens' isn't a list of options, expected name?key=value&"),
         (
             "rewoo?max_steps=1&max_steps=2",

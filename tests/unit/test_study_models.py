@@ -52,6 +52,17 @@ def test_a_series_has_a_row_for_each_run_and_architecture(main: Callable[[list[s
     assert react[8].startswith(f"{means['react'] / means['rewoo']:.2f} [")
 
 
+def test_a_run_with_other_tools_is_compared_and_drawn(main: Callable[[list[str]], None], tmp_path: Path) -> None:
+    names = ["rewoo", "rewoo?tools=Search", "rewoo?tools=Search+LLM+Lookup"]
+    publish(bench(names, out=tmp_path / "run", limit=6).folder, tmp_path / "models" / "tools")
+    main(["--results", str(tmp_path / "models")])
+    table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8")
+    assert all(f"| {name} | 6 |" in table for name in names)
+    assert [file.name for file in (tmp_path / "models").glob("*.png")] == ["tools-tools.png"]
+    caption = (tmp_path / "models" / "captions.md").read_text(encoding="utf-8")
+    assert "What more tools do to accuracy and cost" in caption
+
+
 def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], tmp_path: Path) -> None:
     pairs = [f"{name}?max_exemplars={n}" for n in (0, 2) for name in ("rewoo", "react")]
     run = bench(pairs, out=tmp_path / "run", limit=12)
