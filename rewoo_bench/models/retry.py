@@ -140,15 +140,3 @@ class RetryingModel:
         """Seconds to wait after the failed attempt of that number, from 0."""
         longest = min(self._max_delay, self._base_delay * 2.0**attempt)
         return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))
-
-    def check(self) -> None:
-        """Ask the model inside whether a run can start, where it can tell."""
-        check = getattr(self.model, "check", None)
-        if check is not None:
-            check()
-
-    async def aclose(self) -> None:
-        """Close the model inside, where it can be closed."""
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
