@@ -53,9 +53,10 @@ def differences(manifests: Manifests) -> list[str]:
 
 def queued(manifest: Mapping[str, Any]) -> int:
     """How many questions shared a model on this machine: a call's seconds are those of a queue then. 0 for none."""
-    models = (manifest.get("models") or {}).values()
+    asked = {role: str(model.get("name")) for role, model in (manifest.get("models") or {}).items()}
+    asked.pop("judge", None)  # comes after a question's end
     at_once = int(manifest.get("concurrency") or 1)
-    return at_once if at_once > 1 and any(str(model.get("name")).startswith(LOCAL) for model in models) else 0
+    return at_once if at_once > 1 and any(name.startswith(LOCAL) for name in asked.values()) else 0
 
 
 def waits(manifests: Manifests) -> list[str]:

@@ -10,7 +10,7 @@ and their captions. The same runs give the same tables.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,10 @@ from rewoo_bench.claims.evidence import gather
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.spec import read_claims
 from rewoo_bench.comparison_render import render as render_comparison
-from rewoo_bench.names import read_options
+from rewoo_bench.names import REPLAY, read_options
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.results import MANIFEST, manifests, read_manifest
-from rewoo_bench.stats import ratio_of_means
+from rewoo_bench.stats import Interval, ratio_of_means
 from rewoo_bench.summary import Estimate, summarise
 
 if TYPE_CHECKING:
@@ -44,17 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = options.results
     runs = runs_in(folder)
     series = {path: found for path in sorted(folder.iterdir()) if path not in runs and (found := runs_in(path))}
-    sections = [f"## {run.name}\n\n{run_table(run)}" for run in runs]
+    every = [*runs, *(run for found in series.values() for run in found)]
+    sections = [f"## ReAct beside ReWOO, all runs\n\n{overview(runs)}"] if runs else []
+    sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
-    every = [*runs, *(run for found in series.values() for run in found)]
     findings = check(read_claims(), gather(*every))
     (folder / "claims.md").write_text(render(findings, "markdown").rstrip() + "\n", encoding="utf-8")
     if options.no_figures:
         return
     captions: dict[str, str] = {}
     for run in runs:
-        captions |= figures(folder, run.name, [run], wanted_of(run))
+        if wanted := wanted_of(run):
+            captions |= figures(folder, run.name, [run], wanted)
     for path, found in series.items():
         captions |= figures(folder, path.name, found, SERIES_FIGURES)
     write_captions(folder, captions)
@@ -67,10 +69,17 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def wanted_of(run: Path) -> Sequence[str]:
-    """Which figures tell something about a run of this kind."""
+    """Which figures tell something about a run of this kind; nothing that its own run doesn't, for a replay."""
+    if is_replay(run):
+        return ()
     if changed := options_in(run):
         return ("tools",) if changed == {TOOLS} else ("parts",)
     return (*FIGURES, "steps") if read_manifest(run)["dataset"]["name"].startswith("chain") else FIGURES
+
+
+def is_replay(run: Path) -> bool:
+    """Whether it repeats another run, such as to have it judged."""
+    return str(read_manifest(run)["options"]["model"]).startswith(REPLAY)
 
 
 def options_in(run: Path) -> set[str]:
@@ -86,6 +95,14 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
         save(f"{name}-{figure}", picture, folder, ["png"])
         captions[f"{name}-{figure}"] = f"**{picture.title}.** {picture.caption}"
     return captions
+
+
+def overview(runs: Sequence[Path]) -> str:
+    """ReAct beside ReWOO, a row for each run that has both, as a Markdown table."""
+    both = ["rewoo", "react"]
+    rows = {run.name: load(run) for run in runs if not is_replay(run)}
+    there = {name: its for name, its in rows.items() if set(both) <= set(its["architecture"])}
+    return pairs_table(["run"], {(name,): (its, both) for name, its in there.items()})
 
 
 def run_table(run: Path) -> str:
@@ -136,24 +153,33 @@ def series_table(runs: Sequence[Path]) -> str:
 
 def ablation_table(run: Path) -> str:
     """Pairs of the run's architectures, in its order, as a Markdown table: ReWOO and an agent with the same change."""
-    lines = [
-        "| ReWOO | against | n | EM | EM of the other | tokens | tokens of the other | x ReWOO's "
-        "| x ReWOO's, cached input at a tenth |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
     rows = load(run)
-    priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
     names = [each["name"] for each in read_manifest(run)["architectures"]]
-    for rewoo, agent in zip(names[::2], names[1::2], strict=True):
-        plain, cached = (compare(some[some["architecture"].isin([rewoo, agent])], intersect=True, baseline=rewoo)
-                         for some in (rows, priced))  # fmt: skip
+    pairs = list(zip(names[::2], names[1::2], strict=True))
+    return pairs_table(["ReWOO", "against"], {pair: (rows, pair) for pair in pairs})
+
+
+def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.DataFrame, Sequence[str]]]) -> str:
+    """A row a pair of architectures (ReWOO first, and the rows that have both) under its first cells."""
+    columns = ["n", "EM of ReWOO", "EM of the other", "other - ReWOO", "tokens", "tokens of the other"]
+    columns += ["x ReWOO's", "x ReWOO's, cached input at a tenth"]
+    lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
+    for cells, (rows, (rewoo, agent)) in pairs.items():
+        some = rows[rows["architecture"].isin([rewoo, agent])]
+        priced = some.assign(total_tokens=some["total_tokens"] - (1 - CACHED_PRICE) * some["cached_input_tokens"])
+        plain, cached = (compare(these, intersect=True, baseline=rewoo) for these in (some, priced))
         one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))
-        cells = [rewoo, agent, one.total, interval(one.exact_match), interval(other.exact_match)]
-        cells += [f"{each.total_tokens:,.0f}" for each in (one, other)]
-        ratios = [each.pairs[0]["total_tokens"].interval for each in (plain, cached)]
-        cells += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+        pair = plain.pairs[0]
+        said = [one.total, interval(one.exact_match), interval(other.exact_match), signed(pair["exact_match"].interval)]
+        said += [f"{each.total_tokens:,.0f}" for each in (one, other)]
+        ratios = [each["total_tokens"].interval for each in (pair, cached.pairs[0])]
+        said += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
+        lines.append(f"| {' | '.join(map(str, [*cells, *said]))} |")
     return "\n".join(lines)
+
+
+def signed(value: Interval) -> str:
+    return f"{value.estimate:+.3f} [{value.low:+.3f}, {value.high:+.3f}]"
 
 
 def interval(value: Estimate) -> str:

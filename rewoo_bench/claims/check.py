@@ -59,10 +59,17 @@ def _tested(claim: Claim, proof: Proof, gathered: Sequence[Evidence]) -> Iterato
 
 
 def _means_something(evidence: Evidence, measure: Measure) -> bool:
-    """An oracle's accuracy is made, and the seconds of questions that share a machine's model are those of a queue."""
-    return not (evidence.oracle and not measure.serves_oracle()) and not (
-        evidence.queued and measure.columns() & SECONDS
-    )
+    """Whether the measure says something of the model here that no other evidence says already.
+
+    An oracle's accuracy is made. The seconds of questions that share a machine's model are those of a
+    queue. A replay repeats its run: only what a judge said of it is new.
+    """
+    columns = measure.columns()
+    if evidence.oracle and not measure.serves_oracle():
+        return False
+    if evidence.queued and columns & SECONDS:
+        return False
+    return not evidence.replay or columns == {"judged_correct"}
 
 
 def needed(proof: Proof) -> str:

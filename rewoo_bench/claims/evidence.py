@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.claims.columns import KEY, derived
 from rewoo_bench.comparability import queued
 from rewoo_bench.errors import DataError
-from rewoo_bench.names import is_oracle
+from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class Evidence:
     def oracle(self) -> bool:
         """Whether its accuracy and its latency mean nothing."""
         return is_oracle(self.model)
+
+    @property
+    def replay(self) -> bool:
+        """Whether its answers are those of another run."""
+        return self.model.startswith(REPLAY)
 
     @property
     def label(self) -> str:

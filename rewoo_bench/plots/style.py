@@ -190,12 +190,16 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
 def label_points(
     axes: Axes, points: Mapping[str, tuple[float, float]], obstacles: Sequence[tuple[float, float]]
 ) -> None:
-    """The architectures' names beside their points, each where it covers no other name and no obstacle."""
+    """The architectures' names beside their points, each where it covers no other name and no obstacle.
+
+    Nor where it begins closer to another point: whose name would it be?
+    """
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    spots = [axes.transData.transform(point) for point in (*points.values(), *obstacles)]
+    marks = {name: axes.transData.transform(point) for name, point in points.items()}
+    spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
     taken: list[Any] = []
     for name, point in points.items():
         own = look(name)
@@ -204,8 +208,10 @@ def label_points(
             text = axes.annotate(own.name, point, xytext=(dx, dy), textcoords="offset points", ha=side, va="center",
                                  color=own.colour, fontsize=8.5)  # fmt: skip
             box = text.get_window_extent(renderer)
+            begins = marks[name] + np.array([dx, dy]) * figure.dpi / 72
+            nearest = min(marks, key=lambda other: float(np.hypot(*(marks[other] - begins))))
             free = not any(box.overlaps(other) for other in taken) and not any(box.contains(*spot) for spot in spots)
-            if free and axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1:
+            if free and nearest == name and axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1:
                 break
             text.remove()
         else:

@@ -260,3 +260,13 @@ def test_the_command_takes_claims_of_ones_own(tmp_path: Path, capsys: pytest.Cap
 
 def test_no_claim_of_the_bundled_file_is_decided_without_a_run() -> None:
     assert {finding.verdict for finding in check(read_claims(), [])} == {"no data", "not testable here"}
+
+
+def test_a_replay_is_evidence_only_for_what_its_judge_said(tmp_path: Path) -> None:
+    rows = [*system(matches="1101", model="replay/mine"), *system("react", "1000", model="replay/mine")]
+    run = run_folder(tmp_path / "0001", [{**row, "judged_correct": row["exact_match"]} for row in rows])
+    judged = 'name = "difference", column = "judged_correct", of = "rewoo", minus = "react"'
+    (finding,) = found(one_claim('name = "above", null = 0', judged, 'data = ["hotpotqa"]'), tmp_path, run)
+    assert finding.interval is not None
+    assert finding.interval.estimate == 0.5
+    assert verdicts(one_claim(ABOVE, on='data = ["hotpotqa"]'), tmp_path, run) == ["no data"]

@@ -72,6 +72,12 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     ]
 
 
+def test_a_judge_on_this_machine_is_no_queue() -> None:
+    models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
+    told = {A: manifest(A, models=models, concurrency=8)}
+    assert not [note for note in compare(frame(system(), system("react")), manifests=told).notes if "queue" in note]
+
+
 def test_a_pair_is_the_second_against_the_first() -> None:
     rows = frame(system(matches="110100"), system("react", "111100", 2000, cost_usd=0.002))
     (pair,) = rewoo_bench.compare(rows).pairs

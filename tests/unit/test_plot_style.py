@@ -6,17 +6,19 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.text import Annotation
 from plot_runs import oracle_run
 
 from rewoo_bench.bundled import bundled_names
 from rewoo_bench.cost_law import Law, cost_law, mean_law
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import front
-from rewoo_bench.plots.style import MANY, drawn, look, sampled, spread
+from rewoo_bench.plots.style import MANY, drawn, label_points, look, sampled, sheet, spread
 from rewoo_bench.stats import Interval
 
 
@@ -27,6 +29,7 @@ def test_every_bundled_architecture_has_a_colour_and_a_marker_of_its_own() -> No
     assert look("mine").name == "mine"
     assert look("mine?max_steps=5").name == "mine?max_steps=5"
     assert look("rewoo?max_steps=5&schedule=levels").name == "ReWOO, max steps 5, schedule levels"
+    assert look("react?tools=Search+Lookup").name == "ReAct, tools Search + Lookup"
     assert look("mine").colour not in {own.colour for own in looks}
 
 
@@ -81,3 +84,18 @@ def test_one_curve_grows_with_the_square_and_the_other_in_a_line() -> None:
     assert [react.input_tokens(k) for k in (1, 2, 3)] == [10, 30, 60]
     assert [rewoo.input_tokens(k) for k in (1, 2, 3)] == [110, 120, 130]
     assert math.isclose(Law("ReAct", 7.0, 0.0).input_tokens(0), 7.0)
+
+
+def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = {"rewoo": (0.500, 0.54), "rewoo-react": (0.502, 0.57), "react": (0.9, 0.5)}
+    label_points(axes, points, [(0.6, 0.59)])  # keeps the upper one's first place from it
+    figure.draw_without_rendering()
+    at = {name: axes.transData.transform(point) for name, point in points.items()}
+    assert len(axes.texts) == 3
+    for text in axes.texts:
+        assert isinstance(text, Annotation)
+        begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
+        nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
+        assert look(nearest).name == text.get_text()

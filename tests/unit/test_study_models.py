@@ -72,7 +72,7 @@ def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], 
     rows = [line.strip("| ").split(" | ") for line in table if line.startswith("| rewoo?")]
     assert [row[:3] for row in rows] == [[*pairs[:2], "12"], [*pairs[2:], "12"]]
     tokens = run.rows.groupby("architecture", observed=True)["total_tokens"].mean()
-    assert [row[5:7] for row in rows] == [[f"{tokens[name]:,.0f}" for name in pairs[i : i + 2]] for i in (0, 2)]
+    assert [row[6:8] for row in rows] == [[f"{tokens[name]:,.0f}" for name in pairs[i : i + 2]] for i in (0, 2)]
     for row in rows:
-        ratio, priced = (float(cell.split()[0]) for cell in row[7:])
+        ratio, priced = (float(cell.split()[0]) for cell in row[8:])
         assert priced < ratio > 1
