@@ -15,19 +15,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
-from rewoo_bench.comparison import Comparison
+from rewoo_bench.comparison import Comparison, cached_input_priced
 from rewoo_bench.results import manifests
 from rewoo_bench.summary import Summary
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 ROOT = Path(__file__).parents[1]
 RUNS = {"HotpotQA": "hotpotqa-qwen-1.5b-eight", "TriviaQA": "triviaqa-qwen-1.5b"}
-CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 _PLACE = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -36,7 +31,7 @@ def table(results: Path) -> str:
     there = {name: results / run for name, run in RUNS.items() if (results / run).is_dir()}
     rows = {name: load(run) for name, run in there.items()}
     found = {name: compare(its, manifests=manifests(there[name]), intersect=True) for name, its in rows.items()}
-    priced = {name: compare(_priced(its), intersect=True) for name, its in rows.items()}
+    priced = {name: compare(cached_input_priced(its), intersect=True) for name, its in rows.items()}
     summaries = {name: {s.summary.architecture: s.summary for s in c.systems} for name, c in found.items()}
     heads = [f"{name}: exact match [95% CI] | tokens | calls" for name in found]
     lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * 3 * len(found)}"]
@@ -56,10 +51,6 @@ def _cells(summary: Summary | None) -> str:
         return " | | "
     em = summary.exact_match
     return f"{em.mean:.2f} [{em.low:.2f}, {em.high:.2f}] | {summary.total_tokens:,.0f} | {summary.llm_calls:.2f}"
-
-
-def _priced(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
 
 
 def _ratio(comparison: Comparison) -> str:

@@ -20,6 +20,7 @@ from rewoo_bench.claims.check import check
 from rewoo_bench.claims.evidence import gather
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.spec import read_claims
+from rewoo_bench.comparison import cached_input_priced
 from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.names import REPLAY, read_options
 from rewoo_bench.plots import draw, read, save, write_captions
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
 SERIES_FIGURES = ("failure", "tools")
-CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -166,8 +166,8 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.D
     lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
     for cells, (rows, (rewoo, agent)) in pairs.items():
         some = rows[rows["architecture"].isin([rewoo, agent])]
-        priced = some.assign(total_tokens=some["total_tokens"] - (1 - CACHED_PRICE) * some["cached_input_tokens"])
-        plain, cached = (compare(these, intersect=True, baseline=rewoo) for these in (some, priced))
+        both_prices = (some, cached_input_priced(some))
+        plain, cached = (compare(these, intersect=True, baseline=rewoo) for these in both_prices)
         one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))
         pair = plain.pairs[0]
         said = [one.total, interval(one.exact_match), interval(other.exact_match), signed(pair["exact_match"].interval)]

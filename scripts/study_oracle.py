@@ -20,6 +20,7 @@ import pandas as pd
 
 from rewoo_bench import load
 from rewoo_bench.bundled import bundled_names
+from rewoo_bench.comparison import cached_input_priced
 from rewoo_bench.cost_law import cost_law
 from rewoo_bench.options import RunOptions
 from rewoo_bench.plots import draw, read, save, write_captions
@@ -28,7 +29,6 @@ from rewoo_bench.stats import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
 AGENTS = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute")
-CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has
 
 
 class Study:
@@ -149,7 +149,7 @@ def ablation_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _ablated(name: str, rows: pd.DataFrame, agent: str, rewoo: str) -> dict[str, Any]:
     tokens = rows.groupby("architecture", observed=True)["total_tokens"].mean().astype(float)
-    priced = rows.assign(total_tokens=rows["total_tokens"] - (1 - CACHED_PRICE) * rows["cached_input_tokens"])
+    priced = cached_input_priced(rows)
     return {
         "variant": name,
         "against": agent.partition("?")[0],
