@@ -9,8 +9,8 @@ A call is found again by where it stands (task, place, kind, name), by the hash 
 by a count where the same is asked twice in one place; never by the order of arrival, since
 parallel steps finish in any order. Texts of prompts are kept once each, however often they are sent.
 
-The file is in WAL mode: what was committed outlives the death of the process. One writer, in a
-thread, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
+The file is in WAL mode: what was committed outlives the death of the process. One writer, a process
+of its own, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ from pydantic_core import from_json
 
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_json, digest_of
-from rewoo_bench.writer import Row, Writer, open_writer
+from rewoo_bench.writer import Writer, open_writer
 
 JOURNAL = "journal.sqlite"
 _VERSION = 1
-_ROWS_A_STEP = 64
-_PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
 _TEXTS_KNOWN = 1000  # texts of prompts, held so as not to hash and write them with every call
 
 _SCHEMA = """
@@ -46,13 +44,6 @@ CREATE TABLE IF NOT EXISTS calls(
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL);
 """
-
-# What a row's first value stands for. Texts come first, since calls name them.
-_INSERTS = {
-    "text": "INSERT OR IGNORE INTO texts",
-    "call": "INSERT INTO calls",
-    "question": "INSERT OR REPLACE INTO questions",
-}
 
 
 @dataclass(slots=True)
@@ -80,20 +71,6 @@ class _Database:
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
             return self._connection.execute(query, values).fetchall()
-
-    def write(self, rows: Sequence[Row]) -> None:
-        """Rows, each with its kind before its values, in one commit."""
-        with self._lock, self._connection:
-            for kind, insert in _INSERTS.items():
-                self._insert(insert, [values for name, *values in rows if name == kind])
-
-    def _insert(self, insert: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows in one step each `_ROWS_A_STEP`: between two steps this thread waits for its turn to run."""
-        for start in range(0, len(rows), _ROWS_A_STEP):
-            part = rows[start : start + _ROWS_A_STEP]
-            places = f"({', '.join('?' * len(part[0]))})"
-            values = [value for row in part for value in row]
-            self._connection.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
 
     def close(self) -> None:
         self._connection.close()
@@ -180,12 +157,9 @@ class Journal:
             await self._writer.written()
 
     def _raise_failure(self) -> None:
-        failure = self._writer and self._writer.failure
-        if isinstance(failure, sqlite3.Error):
-            said = f"can't write {str(self.path)!r}: {failure}; what was finished before is in it"
-            raise JournalError(said) from failure
-        if failure:
-            raise failure  # no trouble with the file, but a fault of ours
+        if self._writer is not None and self._writer.failure is not None:
+            said = f"can't write {str(self.path)!r}: {self._writer.failure}; what was finished before is in it"
+            raise JournalError(said)
 
 
 @asynccontextmanager
@@ -193,7 +167,7 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
     """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
     database = await to_thread.run_sync(_connect, path)
     try:
-        async with open_writer(database.write) as writer:
+        async with open_writer(path) as writer:
             yield await to_thread.run_sync(Journal, database, writer)
     finally:
         database.close()
@@ -227,10 +201,8 @@ def _connect_to_read(path: Path) -> _Database:
 
 def _connect(path: Path) -> _Database:
     try:
-        database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256)
+        database = sqlite3.connect(path, check_same_thread=False, timeout=30)
         database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
-        database.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")

@@ -1,46 +1,49 @@
-"""One thread that writes batches, one after the other, and says when each is written.
+"""The event loop's side of the process that writes the journal.
 
-    async with open_writer(commit) as writer:      # commit(rows) is called in the thread
-        writer.add(row)
+    async with open_writer(path) as writer:
+        writer.add(("question", task, failed, rows))
         await writer.written()                     # until all that was added is written
 
-What is added while a batch is being written makes the next one. Between a row and its news there
-are as few turns of the event loop as can be: with many questions at once a turn takes milliseconds.
+Rows go out as soon as `_WAITING_AT_ONCE` wait for them, or at the end of a turn of the loop: while the
+process commits those of some tasks, the loop works on the others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import marshal
+import subprocess
 import sys
-import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from queue import SimpleQueue
+from pathlib import Path
 from typing import Any
 
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 
 Row = tuple[Any, ...]
+_WAITING_AT_ONCE = 8
 # Those that are told in one turn of the loop all do their next piece of work in the next turn. Before
 # Python 3.12 a request goes out a turn after it is made, so all of theirs would go at the end of it,
-# and come back together: 64 questions in step waited for each other half of the time.
-_TOLD_AT_ONCE = 4 if sys.version_info < (3, 12) else 1000
+# and come back together: 64 questions in step waited for each other.
+_TOLD_AT_ONCE = 4 if sys.version_info < (3, 12) else _WAITING_AT_ONCE
+_STDIN = 0
 
 
-class Writer:
-    """The event loop's side of the thread. After a failure nothing is written any more: `failure` says why."""
+class Writer(asyncio.SubprocessProtocol):
+    """Sends batches and hears of them. After a failure nothing is written any more: `failure` says why."""
 
-    def __init__(self, commit: Callable[[list[Row]], None]) -> None:
-        self.failure: Exception | None = None
-        self._commit = commit
+    def __init__(self) -> None:
+        self.failure: str | None = None
         self._loop = asyncio.get_running_loop()
-        self._batches: SimpleQueue[list[Row] | None] = SimpleQueue()
+        self._transport: asyncio.SubprocessTransport | None = None
         self._rows: list[Row] = []  # for the next batch; as many as there are calls at once, and their tools'
-        self._waiting: deque[asyncio.Future[None]] = deque()  # for the next batch
-        self._told: deque[asyncio.Future[None]] = deque()  # for the one on its way
-        self._busy = False
-        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
+        self._waiting: list[asyncio.Future[None]] = []  # for the next batch
+        self._sent: deque[list[asyncio.Future[None]]] = deque()  # who waits for those on their way
+        self._due = False
+        self._said = bytearray()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
 
     def add(self, row: Row) -> None:
         """Puts a row into the next batch, which goes once somebody waits for it."""
@@ -53,62 +56,80 @@ class Writer:
             return
         news: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(news)
-        if not self._busy:
-            self._busy = True
-            self._loop.call_soon(self._hand_over)  # with what others add in this turn of the loop
+        if len(self._waiting) == _WAITING_AT_ONCE:
+            self._send()
+        elif not self._due:
+            self._due = True
+            self._loop.call_soon(self._send_rest)  # with what others add in this turn of the loop
         with CancelScope(shield=True):
             await news
 
-    def _hand_over(self) -> None:
-        rows, self._rows = self._rows, []
-        self._told, self._waiting = self._waiting, deque()
-        self._batches.put(rows)
-
-    def _came_back(self, failure: Exception | None) -> None:
-        if failure is not None:
-            self.failure = failure
-            self._rows.clear()
-            self._told += self._waiting
-            self._waiting.clear()
-        self._tell(self._told)
+    def _send_rest(self) -> None:
+        self._due = False
         if self._waiting:
-            self._hand_over()
-        else:
-            self._busy = False
+            self._send()
 
-    def _tell(self, waiting: deque[asyncio.Future[None]]) -> None:
-        """A few in each turn of the loop."""
-        for _ in range(min(_TOLD_AT_ONCE, len(waiting))):
-            news = waiting.popleft()
-            if not news.done():  # cancelled by who doesn't heed scopes
-                news.set_result(None)
-        if waiting:
-            self._loop.call_soon(self._tell, waiting)
+    def _send(self) -> None:
+        packed = marshal.dumps(self._rows)
+        self._sent.append(self._waiting)
+        self._rows, self._waiting = [], []
+        self._pipe().write(len(packed).to_bytes(8, "little") + packed)
 
-    def _write_all(self) -> None:
-        """In the thread."""
-        while (batch := self._batches.get()) is not None:
-            failure: Exception | None = None
-            try:
-                self._commit(batch)
-            except Exception as error:  # the event loop raises it, where somebody waits
-                failure = error
-            self._loop.call_soon_threadsafe(self._came_back, failure)
-
-    async def _close(self) -> None:
-        """Writes what nobody has waited for, and ends the thread."""
+    async def close(self) -> None:
+        """Writes what nobody has waited for, and ends the process."""
+        assert self._transport is not None
         with CancelScope(shield=True):
             await self.written()
-            self._batches.put(None)
-            await to_thread.run_sync(self._thread.join)
+            self._pipe().close()
+            await self._ended
+            self._transport.close()
+
+    def _pipe(self) -> asyncio.WriteTransport:
+        assert self._transport is not None
+        pipe = self._transport.get_pipe_transport(_STDIN)
+        assert isinstance(pipe, asyncio.WriteTransport)
+        return pipe
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """A `.` for each batch that is written; a `!`, and why the next one isn't."""
+        if self._said:
+            self._said += data
+            return
+        written, failed, why = data.partition(b"!")
+        self._said += failed + why
+        for _ in written:
+            self._tell(self._sent.popleft())
+
+    def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
+        """A few in each turn of the loop."""
+        for news in waiting[:_TOLD_AT_ONCE]:
+            if not news.done():  # cancelled by who doesn't heed scopes
+                news.set_result(None)
+        if later := waiting[_TOLD_AT_ONCE:]:
+            self._loop.call_soon(self._tell, later)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The process has ended: by itself only after a failure, or killed."""
+        self.failure = self._said[1:].decode() or "the process that writes it was ended"
+        self._rows.clear()
+        for waiting in (*self._sent, self._waiting):
+            self._tell(waiting)
+        self._ended.set_result(None)
 
 
 @asynccontextmanager
-async def open_writer(commit: Callable[[list[Row]], None]) -> AsyncIterator[Writer]:
-    """A writer whose thread runs as long as the block, and has written everything at its end."""
-    writer = Writer(commit)
-    writer._thread.start()
+async def open_writer(path: Path) -> AsyncIterator[Writer]:
+    """A writer of a journal that is there already; it has written everything at the block's end."""
+    child = Path(__file__).with_name("journal_child.py")
+    _, writer = await asyncio.get_running_loop().subprocess_exec(
+        Writer, sys.executable, "-I", "-S", str(child), str(path),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None,
+    )  # fmt: skip
     try:
         yield writer
     finally:
-        await writer._close()
+        await writer.close()

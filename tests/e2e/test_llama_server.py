@@ -103,20 +103,32 @@ async def test_it_is_refused_where_no_model_is_local() -> None:
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to find a run's server in")
-@pytest.mark.parametrize("served_by", ["the user's", "xllamacpp"])
-def test_a_run_whose_server_is_killed_stops_with_the_reason_and_goes_on_later(
-    program: str, served_by: str, tmp_path: Path
+SERVER_ENDED = r"what served 'smollm2-135m.gguf' has ended \(signal SIGKILL"
+JOURNAL_ENDED = r"can't write '.*journal.sqlite': the process that writes it was ended"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to find a run's processes in")
+@pytest.mark.parametrize(
+    ("own", "killed", "reason"),
+    [
+        (True, "llama_server.py", SERVER_ENDED),
+        (False, "llama_child.py", SERVER_ENDED),
+        (False, "journal_child.py", JOURNAL_ENDED),
+    ],
+)
+def test_a_run_that_loses_a_process_stops_with_the_reason_and_goes_on_later(
+    program: str, own: bool, killed: str, reason: str, tmp_path: Path
 ) -> None:
     script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
-    own = ["--llama-server", program] if served_by == "the user's" else []
-    run = [sys.executable, str(script), "--arch", "direct", "-n", "15", *own, "--out", str(tmp_path / "run")]
+    served = ["--llama-server", program] if own else []
+    run = [sys.executable, str(script), "--arch", "direct", "-n", "15", *served, "--out", str(tmp_path / "run")]
     with subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         wait_for_an_answer(tmp_path / "run" / "journal.sqlite", process)
-        kill_servers_of(process.pid)
+        (found,) = [pid for pid in under(process.pid) if killed in program_of(pid)]
+        os.kill(found, signal.SIGKILL)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert re.search(r"incomplete: what served 'smollm2-135m.gguf' has ended \(signal SIGKILL", told), told
+    assert re.search(f"incomplete: {reason}", told), told
     rows = load(tmp_path / "run")
     assert 0 < len(rows) < 15
     assert rows["error"].isna().all()  # those in flight were not finished, which is no failure of theirs
@@ -136,15 +148,14 @@ def wait_for_an_answer(journal: Path, process: subprocess.Popen[str]) -> None:
     raise AssertionError("the run ended before its first question did")
 
 
-def kill_servers_of(pid: int) -> None:
-    """Kills the processes under a run that serve its models: the innermost of each."""
-    for child in children_of(pid):
-        if children_of(child):
-            kill_servers_of(child)
-        else:
-            os.kill(child, signal.SIGKILL)
-
-
-def children_of(pid: int) -> list[int]:
+def under(pid: int) -> list[int]:
+    """The processes that a process started, and those that they did."""
     started = [file.read_text("ascii").split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(child) for of_thread in started for child in of_thread]
+    children = [int(child) for of_thread in started for child in of_thread]
+    return children + [grandchild for child in children for grandchild in under(child)]
+
+
+def program_of(pid: int) -> str:
+    """What a process runs: its script where there is one."""
+    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return next((Path(word).name for word in words if word.endswith(".py")), Path(words[0]).name)

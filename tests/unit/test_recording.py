@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from parts import Query, Told
 
 from rewoo_bench.answers import AnswerCache
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
-from rewoo_bench.journal import Journal, open_journal, read_journal
+from rewoo_bench.journal import open_journal, read_journal
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.place import at
 from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
@@ -31,6 +32,17 @@ async def session(folder: Path, **recorder: Any) -> AsyncIterator[QuestionRecord
     """One session of a run: the journal is opened, the question is put, the journal is closed."""
     async with open_journal(folder / "journal.sqlite") as journal:
         yield await Recorder(journal, **recorder).question(TASK)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A file that would become larger can't be written, by this process and those it starts."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
@@ -179,11 +191,10 @@ async def test_half_a_character_is_recorded_too(tmp_path: Path) -> None:
 
 
 async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_whole(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: .*full"):  # noqa: PT012 - the session is the subject
+    full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: disk I/O error")
+    with files_of_at_most(150_000), full:
         async with session(tmp_path) as recorder:
             await ask(recorder, ["kept"])
-            journal: Journal = recorder._recorder.journal  # a disk that is full, as SQLite sees it
-            journal._database.read("PRAGMA max_page_count = 8")
             await ask(recorder, ["x" * 200_000], place="E1")
     async with session(tmp_path) as recorder:
         assert (await ask(recorder, [])).text == "kept"
