@@ -25,7 +25,9 @@ FREE = frozenset(
 # What stays in the manifest as the first session wrote it.
 KEPT = ("run_id", "started_at", "command")
 # Facts of a manifest that change no answer, or say again what another fact says.
-LOOSE = frozenset({"litellm", "xllamacpp", "llama_server", "n_parallel", "api_base", "path", "texts_sha256"})
+LOOSE = frozenset(
+    {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "api_base", "path", "texts_sha256"}
+)
 
 
 def as_json(options: RunOptions) -> dict[str, Any]:

@@ -130,6 +130,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             "context": server.settings.context,
             **software,
         }
+        if program[1:]:  # they overrule ours, and may change what it answers: a part of what `--cache` finds it by
+            served["llama_server_arguments"] = shlex.join(program[1:])
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
         async with _closing(model):
             yield OpenModel(ServedModel(model, server), name, settings.n_parallel, manifest)

@@ -42,13 +42,14 @@ def program(tmp_path: Path) -> str:
 
 async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(program: str) -> None:
     texts = []
-    for own in (None, program, f"{program} --repack"):
+    for own, arguments in ((None, None), (program, None), (f"{program} --repack", "--repack")):
         settings = ModelSettings(max_output_tokens=4, llama_server=own)
         async with open_model("local/smollm2-135m", settings) as opened:
             completion = await opened.model.complete(QUESTION, role="solver", grammar='root ::= " yes" | " no"')
             texts.append(completion.text)
             assert completion.usage.input_tokens == 8
             assert opened.manifest.get("llama_server") == (own and "version: 9999 (f00dfeed)")
+            assert opened.manifest.get("llama_server_arguments") == arguments
             assert ("xllamacpp" in opened.manifest) is (own is None)
     assert texts[0] == texts[1] == texts[2]
 
