@@ -104,6 +104,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
         names = settings.pop(TOOLS).split()  # a "+" of an address is a space
         if not names:
             raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise SpecError(f"{where}: tools: {twice} is named twice")
         changed[TOOLS] = {name: spec.tools.get(name, ToolSettings()) for name in names}
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
