@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rewoo_bench import compare, load
@@ -22,28 +22,46 @@ from rewoo_bench.results import manifests
 from rewoo_bench.summary import Summary
 
 ROOT = Path(__file__).parents[1]
-RUNS = {"HotpotQA": "hotpotqa-qwen-1.5b-eight", "TriviaQA": "triviaqa-qwen-1.5b"}
+# The runs of a data set: each tells of the architectures that those before it don't have.
+RUNS = {
+    "HotpotQA": ("hotpotqa-qwen-1.5b-100", "hotpotqa-qwen-1.5b-eight"),
+    "TriviaQA": ("triviaqa-qwen-1.5b",),
+}
 _PLACE = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(results: Path) -> str:
     """The table as Markdown, and a line on what ReAct takes beside ReWOO."""
-    there = {name: results / run for name, run in RUNS.items() if (results / run).is_dir()}
-    rows = {name: load(run) for name, run in there.items()}
-    found = {name: compare(its, manifests=manifests(there[name]), intersect=True) for name, its in rows.items()}
-    priced = {name: compare(cached_input_priced(its), intersect=True) for name, its in rows.items()}
-    summaries = {name: {s.summary.architecture: s.summary for s in c.systems} for name, c in found.items()}
-    heads = [f"{name}: exact match [95% CI] | tokens | calls" for name in found]
-    lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * 3 * len(found)}"]
+    there = {name: [results / run for run in runs if (results / run).is_dir()] for name, runs in RUNS.items()}
+    there = {name: runs for name, runs in there.items() if runs}
+    summaries = {name: _summaries(runs) for name, runs in there.items()}
+    heads = [f"{name}: exact match [95% CI] | tokens | calls" for name in there]
+    lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * 3 * len(there)}"]
     for architecture in dict.fromkeys(name for its in summaries.values() for name in its):
         cells = [_cells(its.get(architecture)) for its in summaries.values()]
         lines.append(f"| {architecture} | {' | '.join(cells)} |")
-    n = ", ".join(f"{c.systems[0].questions} questions of {name}" for name, c in found.items())
-    ratios = [
-        f"On {name} ReAct took {_ratio(c)} times ReWOO's tokens, {_ratio(priced[name])} with cached input at a tenth."
-        for name, c in found.items()
-    ]
-    return "\n".join([*lines, "", f"{n}. {' '.join(ratios)}"])
+    asked = ", ".join(f"{_asked(its)} of {name}" for name, its in summaries.items())
+    ratios = [f"On {name} ReAct took {_ratios(runs[0])} with cached input at a tenth." for name, runs in there.items()]
+    return "\n".join([*lines, "", f"{asked}. {' '.join(ratios)}"])
+
+
+def _summaries(runs: Sequence[Path]) -> dict[str, Summary]:
+    """By architecture, each from the first run that has it, over the questions that all of that run have."""
+    found: dict[str, Summary] = {}
+    for run in runs:
+        systems = compare(load(run), manifests=manifests(run), intersect=True).systems
+        found = {system.summary.architecture: system.summary for system in systems} | found
+    return found
+
+
+def _asked(summaries: Mapping[str, Summary]) -> str:
+    """`100 questions (68 for rewoo-json, plan-execute)`"""
+    counts: dict[int, list[str]] = {}
+    for architecture, summary in summaries.items():
+        counts.setdefault(summary.total, []).append(architecture)
+    most, *fewer = sorted(counts, reverse=True)
+    others = "; ".join(f"{count} for {', '.join(counts[count])}" for count in fewer)
+    return f"{most} questions{f' ({others})' if others else ''}"
 
 
 def _cells(summary: Summary | None) -> str:
@@ -51,6 +69,13 @@ def _cells(summary: Summary | None) -> str:
         return " | | "
     em = summary.exact_match
     return f"{em.mean:.2f} [{em.low:.2f}, {em.high:.2f}] | {summary.total_tokens:,.0f} | {summary.llm_calls:.2f}"
+
+
+def _ratios(run: Path) -> str:
+    """What ReAct takes beside ReWOO, and with cached input at a tenth of its price."""
+    rows = load(run)
+    full, priced = (_ratio(compare(its, intersect=True)) for its in (rows, cached_input_priced(rows)))
+    return f"{full} times ReWOO's tokens, {priced}"
 
 
 def _ratio(comparison: Comparison) -> str:
