@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def pareto(measured: Measured, options: Options) -> Picture:
     )
     if not priced:  # on a whole sheet there is room for names beside the points
         points = {name: (tokens[name].estimate, right[name].estimate) for name in right}
-        label_points(axes[0][0], points, _bars(tokens, right))
+        label_points(axes[0][0], points, [*_bars(tokens, right), *band([points[name] for name in best])])
     return shown
 
 
@@ -73,6 +74,15 @@ def _bars(cost: Found, right: Found) -> list[tuple[float, float]]:
         x, y = cost[name], right[name]
         places += [(float(at), y.estimate) for at in np.linspace(x.low, x.high, 12) if np.isfinite(at)]
         places += [(x.estimate, float(at)) for at in np.linspace(y.low, y.high, 24) if np.isfinite(at)]
+    return places
+
+
+def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Places along the Pareto front's steps."""
+    places: list[tuple[float, float]] = []
+    for (x, y), (next_x, next_y) in pairwise(front):
+        places += [(float(at), y) for at in np.geomspace(x, next_x, 24)]
+        places += [(next_x, float(at)) for at in np.linspace(y, next_y, 24)]
     return places
 
 

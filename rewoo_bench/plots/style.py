@@ -25,6 +25,7 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -37,6 +38,7 @@ _LINE = 0.14  # inches, a line of the caption
 _TITLE = 0.34  # inches, what the title takes
 _TICKS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))  # in a decade
 _TICKS_AN_INCH = 1.8
+_HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
 _LABEL_HEIGHT = 0.062  # of an axes' height, a label of 8.5 points with air
 _RC: Any = {
     "font.size": 9, "font.family": "DejaVu Sans", "axes.titlesize": 9.5, "axes.labelsize": 9, "legend.fontsize": 8.5,
@@ -206,7 +208,7 @@ def label_points(
         for dx, dy, side in ((9, 9, "left"), (9, -9, "left"), (-9, 9, "right"), (-9, -9, "right"), (9, 24, "left"),
                              (9, -24, "left"), (-9, 24, "right"), (-9, -24, "right")):  # fmt: skip
             text = axes.annotate(own.name, point, xytext=(dx, dy), textcoords="offset points", ha=side, va="center",
-                                 color=own.colour, fontsize=8.5)  # fmt: skip
+                                 color=own.colour, fontsize=8.5, path_effects=_HALO)  # fmt: skip
             box = text.get_window_extent(renderer)
             begins = marks[name] + np.array([dx, dy]) * figure.dpi / 72
             nearest = min(marks, key=lambda other: float(np.hypot(*(marks[other] - begins))))
@@ -215,7 +217,8 @@ def label_points(
                 break
             text.remove()
         else:
-            axes.annotate(own.name, point, xytext=(9, 9), textcoords="offset points", color=own.colour, fontsize=8.5)
+            axes.annotate(own.name, point, xytext=(9, 9), textcoords="offset points", color=own.colour, fontsize=8.5,
+                          path_effects=_HALO)  # fmt: skip
         taken.append(box)
 
 

@@ -17,7 +17,7 @@ from plot_runs import oracle_run
 from rewoo_bench.bundled import bundled_names
 from rewoo_bench.cost_law import Law, cost_law, mean_law
 from rewoo_bench.plots.paper import METHODS, published
-from rewoo_bench.plots.pareto import front
+from rewoo_bench.plots.pareto import band, front
 from rewoo_bench.plots.style import MANY, drawn, label_points, look, sampled, sheet, spread
 from rewoo_bench.stats import Interval
 
@@ -99,3 +99,16 @@ def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
         begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
         nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
         assert look(nearest).name == text.get_text()
+
+
+def test_a_name_keeps_off_the_front() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
+    points = {"direct": (260.0, 0.11), "cot": (430.0, 0.09), "rewoo": (1700.0, 0.27)}
+    places = band([points["direct"], points["rewoo"]])
+    label_points(axes, points, places)
+    figure.draw_without_rendering()
+    spots = axes.transData.transform(places)
+    assert len(axes.texts) == 3
+    for text in axes.texts:
+        assert not any(text.get_window_extent().contains(*spot) for spot in spots)
