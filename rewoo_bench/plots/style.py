@@ -213,7 +213,8 @@ def label_points(
             begins = marks[name] + np.array([dx, dy]) * figure.dpi / 72
             nearest = min(marks, key=lambda other: float(np.hypot(*(marks[other] - begins))))
             free = not any(box.overlaps(other) for other in taken) and not any(box.contains(*spot) for spot in spots)
-            if free and nearest == name and axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1:
+            within = axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0
+            if free and nearest == name and within:
                 break
             text.remove()
         else:

@@ -112,3 +112,11 @@ def test_a_name_keeps_off_the_front() -> None:
     assert len(axes.texts) == 3
     for text in axes.texts:
         assert not any(text.get_window_extent().contains(*spot) for spot in spots)
+
+
+def test_a_name_at_the_bottom_keeps_off_the_ticks() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
+    label_points(axes, {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}, band([(200.0, 0.0), (240.0, 0.2)]))
+    figure.draw_without_rendering()
+    assert all(text.get_window_extent().y0 >= axes.bbox.y0 for text in axes.texts)
