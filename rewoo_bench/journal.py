@@ -100,9 +100,10 @@ class Journal:
         """
         ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
         key = record.key
-        self._add(
-            "call", str(record.task), key.place, key.kind, key.name, key.request, key.nth, record.status,
-            pack(f"{len(ids)}q", *ids), as_json(record.answer), record.billed_tokens, record.cost_usd,
+        cost = None if record.cost_usd is None else float(record.cost_usd)
+        self._add(  # a tool's name or a price may be of a kind of str or float of the user's, which can't be sent
+            "call", str(record.task), str(key.place), key.kind, str(key.name), key.request, key.nth, record.status,
+            pack(f"{len(ids)}q", *ids), as_json(record.answer), int(record.billed_tokens), cost,
         )  # fmt: skip
         if key.kind != "tool":
             await self._written()

@@ -2,7 +2,7 @@
 
 It reads batches of rows: eight bytes that say how long one is, and the rows as `marshal` packs
 them, each with its kind before its values. For each batch that is committed it writes a `.`. At the
-first failure it writes `!` and what the failure was, and ends. It ends when its standard input does,
+first failure of the file it writes `!` and what that was, and ends. It ends when its standard input does,
 as it does when the parent dies in whatever way; whole batches that had been sent are written then.
 
 Why a process: a thread takes the interpreter's lock from the event loop in every commit, and waits
@@ -66,7 +66,7 @@ def main() -> None:
         write_all(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         pass  # the parent died
-    except Exception as error:
+    except sqlite3.Error as error:  # any other is a fault of ours: it ends this with its traceback, and the run with it
         sys.stdout.buffer.write(f"!{error}".encode("utf-8", "replace"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import numpy as np
 import pytest
 from parts import Query, Told
 
@@ -213,6 +214,16 @@ async def test_what_the_body_raises_comes_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_journal(tmp_path / "journal.sqlite"):
             raise ZeroDivisionError
+
+
+async def test_names_and_prices_of_a_users_own_kinds_are_recorded(tmp_path: Path) -> None:
+    class Name(str): ...
+
+    key = CallKey(Name("E1"), "model", Name("tool"), b"hash")
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        await journal.add_call(CallRecord(TASK, key, "ok", ("p",), {"n": 1}, np.int64(2), np.float64(0.5)))
+        (found,) = journal.calls(TASK)
+    assert (found.key, found.billed_tokens, found.cost_usd) == (key, 2, 0.5)
 
 
 async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
