@@ -16,6 +16,8 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from io import RawIOBase
 from typing import Any, BinaryIO
 
 _ROWS_A_STATEMENT = 64
@@ -29,7 +31,7 @@ _INSERTS = {
 }
 
 
-def write_all(path: str, batches: BinaryIO, news: BinaryIO) -> None:
+def write_all(path: str, batches: BinaryIO, news: RawIOBase) -> None:
     connection = sqlite3.connect(path, timeout=30, cached_statements=256)
     connection.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
     connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
@@ -38,8 +40,8 @@ def write_all(path: str, batches: BinaryIO, news: BinaryIO) -> None:
         if len(packed) < int.from_bytes(size, "little"):
             break  # the parent died while it sent
         write(connection, marshal.loads(packed))
-        news.write(b".")
-        news.flush()
+        with suppress(BrokenPipeError):  # the parent died; what it has sent is written all the same
+            news.write(b".")
     connection.close()
 
 
@@ -62,12 +64,12 @@ def main() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach both, and the parent decides what ends when
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    news = open(sys.stdout.fileno(), "wb", buffering=0, closefd=False)  # noqa: SIM115 - as long as the process
     try:
-        write_all(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)
-    except BrokenPipeError:
-        pass  # the parent died
+        write_all(sys.argv[1], sys.stdin.buffer, news)
     except sqlite3.Error as error:  # any other is a fault of ours: it ends this with its traceback, and the run with it
-        sys.stdout.buffer.write(f"!{error}".encode("utf-8", "replace"))
+        with suppress(BrokenPipeError):
+            news.write(f"!{error}".encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":
