@@ -17,6 +17,7 @@ from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
 from rewoo_bench.types import Example, Usage
 
+KEY = "sk-live-0123456789abcdef"  # what clients show the server, and show nobody else
 _NAME = re.compile(r"\bq\d\d\b")
 
 
@@ -71,6 +72,16 @@ def spent(server: ModelServer, name: str) -> Usage:
     """What the server's own books say that a question took."""
     entries = [entry for entry in server.books if asked_about(entry.request) == name]
     return sum((entry.usage for entry in entries if entry.usage), Usage())
+
+
+class Script:
+    """What the server answers next; the last answer stays."""
+
+    def __init__(self, *answers: str | Reply | Fault) -> None:
+        self.answers = list(answers)
+
+    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
 class Trouble:

@@ -1,184 +1,34 @@
-"""The command as a user gives it: what it prints, what it writes, how it exits."""
+"""The command as a user gives it: what it prints, what it writes, how it ends."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from answering import KEY
+from command_runs import SCRIPT, hosted, quiet, run, start
 
 from rewoo_bench.cli import main
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.results import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "run_bench.py"
-KEY = "sk-live-0123456789abcdef"
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "run.json", "traces.jsonl"]
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in an empty folder; whatever they keep goes into it too."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer(lambda request: "Thought: I know.\nAnswer: Neva") as server:
-        yield server
-
-
-def run(*arguments: object) -> int:
-    """`rewoo-bench run …` in this process; its exit code."""
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *map(str, arguments)])
-    return int(ended.value.code or 0)
-
-
-def hosted(server: ModelServer, *arguments: object) -> int:
-    """A run of direct and cot over three questions, answered by the test's server."""
-    return run(
-        "--arch",
-        "direct,cot",
-        "-n",
-        3,
-        "--model",
-        "openai/test",
-        "--api-base",
-        server.api_base,
-        "--no-progress",
-        *arguments,
-    )
-
-
-def start(*arguments: object, env: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
-    """`python scripts/run_bench.py …` as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, SCRIPT, *map(str, arguments)],
-        env={name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
 
 
 def contents(folder: Path) -> str:
     """All text in a run folder, that of the parquet files as rows."""
     texts = [path.read_text(errors="replace") for path in folder.iterdir() if path.suffix != ".parquet"]
     return "\n".join([*texts, *(str(pd.read_parquet(path).to_dict()) for path in folder.glob("*.parquet"))])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--arch", "rewo"],
-            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, plan-execute, react, ",
-        ),
-        (["--arch", " , "], "--arch: no architecture given"),
-        (["--arch", "direct,direct"], "--arch: 'direct' twice; two folders need two names"),
-        (["--dataset", "hotpot"], "unknown data set 'hotpot', did you mean 'hotpotqa'? available: "),
-        (["--dataset", "gone.jsonl"], "no such data file or folder: 'gone.jsonl'"),
-        (["--dataset", "empty.jsonl"], "empty.jsonl is empty"),
-        (["--dataset", "cut.jsonl"], "cut.jsonl: not valid JSON, or cut off"),
-        (["--corpus", "gone.jsonl"], "gone.jsonl: no such file; expected a corpus"),
-        (["--corpus", "blank.jsonl"], "blank.jsonl: no passage with text"),
-        (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
-        (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
-        (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
-        (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
-        (
-            ["--model", "local/smollm2-135m", "--llama-server", "no-such-server"],
-            "--llama-server: 'no-such-server' can't be started",
-        ),
-        (["--model", "local/nope"], "unknown local model 'nope'; available: "),
-        (["--model", "local/missing.gguf"], "can't read the model file 'missing.gguf': No such file or directory"),
-        (["--model", "anthropic/claude-sonnet-4-5"], "needs an API key: set ANTHROPIC_API_KEY"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_wrong_command_is_one_line(
-    arguments: Sequence[str],
-    message: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "cut.jsonl").write_text('{"id": "1", "quest')
-    (tmp_path / "blank.jsonl").write_text('{"title": "a", "text": " "}\n')
-    (tmp_path / "used").mkdir()
-    (tmp_path / "used" / "run.json").write_text("{}")
-    defaults = [] if "--arch" in arguments else ["--arch", "direct"]
-    defaults += [] if "--model" in arguments else ["--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
-    assert run(*defaults, *arguments) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("rewoo-bench: ")
-    assert message in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--arch", "direct", "--timeout", "nan"], "'nan' is not a number"),
-        ([], "Missing option '--arch'"),
-        (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
-        (["--arch", "direct", "-n", "0"], "Invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
-        (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
-        (["--arch", "direct", "--temperature", "-1"], "Invalid value for '--temperature'"),
-        (["--arch", "direct", "--time-limit", "0"], "Invalid value for '--time-limit'"),
-        (["--arch", "direct", "--fail-on-error", "1.5"], "1.5 is neither a count (1, 2, …) nor a fraction"),
-        (["--arch", "direct", "--fail-on-error", "inf"], "inf is neither a count (1, 2, …) nor a fraction"),
-        (["--arch", "direct", "--style", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
-        (["--arch", "direct", "--out", "file"], "Directory 'file' is a file"),
-        (["--arch", "direct", "more"], "Got unexpected extra argument (more)"),
-    ],
-)
-def test_a_wrong_flag_is_named(
-    arguments: Sequence[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    assert run(*arguments) == 2
-    _, err = capfd.readouterr()
-    assert message in err
-    assert err.startswith("Usage: ")
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "env", "message"),
-    [
-        (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": None}, "needs an API key: set OPENAI_API_KEY"),
-        (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": ""}, "needs an API key: set OPENAI_API_KEY"),
-        (
-            ["--dataset", "hotpotqa"],
-            {"HF_HUB_OFFLINE": "1", "HF_HOME": "hub"},
-            "can't read hotpotqa/hotpot_qa (distractor)",
-        ),
-    ],
-    ids=["no key", "empty key", "no hub"],
-)
-def test_what_only_a_new_process_shows(arguments: Sequence[str], env: dict[str, str | None], message: str) -> None:
-    process = start("--arch", "direct", *arguments, env=env)
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("rewoo-bench: ")
-    assert message in err
 
 
 def test_a_run_writes_its_folder_and_prints_its_table(
@@ -256,32 +106,6 @@ def test_a_cap_keeps_what_is_done_and_exits_with_3(
     assert len(load(tmp_path / "here")) == 1
 
 
-def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: Fault(status=400, message="too rude")) as server:
-        assert hosted(server, "--max-retries", 0) == 3
-    out, err = capfd.readouterr()
-    assert "0 / 3 / 3" in out
-    assert "nan" not in out
-    assert "every question failed; last: 'openai/test' answered 400: too rude" in err
-
-
-def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return "Answer: x" if "step by step" in request["messages"][0]["content"] else Fault(status=400, message="rude")
-
-    with ModelServer(reply) as server:
-        assert hosted(server) == 0
-    assert "3 of 6 failed, most of them so: 'openai/test' answered 400: rude" in capfd.readouterr().err
-
-
-def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: Fault(status=401, message=f"no such key: {KEY}")) as server:
-        assert hosted(server, "--out", "here") == 2
-    err = capfd.readouterr().err
-    assert not (tmp_path / "here").exists()
-    assert err == "rewoo-bench: 'openai/test' answered 401: no such key: [key]\n"
-
-
 def test_the_key_stays_out_of_everything(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     replies: list[str | Fault] = [*["Answer: Neva"] * 9, Fault(status=400, message=f"bad {KEY}")]
     with ModelServer(lambda request: replies.pop()) as server:
@@ -356,20 +180,22 @@ def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
     assert process.returncode == 3, err
 
 
-def test_questions_without_documents_need_a_corpus(
-    server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    row = {"question_id": "q1", "question": "Which river?", "answer": {"value": "Neva", "aliases": []}}
-    (tmp_path / "trivia.jsonl").write_text(json.dumps(row) + "\n")
-    model = ["--model", "openai/test", "--api-base", server.api_base, "--no-progress"]
-    assert run("--arch", "react", "--dataset", "trivia.jsonl", *model) == 2
-    assert "give passages with --corpus FILE" in capfd.readouterr().err
-    assert run("--arch", "direct", "--dataset", "trivia.jsonl", *model) == 0
+def test_tools_that_fail_on_purpose_fail_for_every_architecture() -> None:
+    turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[Neva]"]
 
+    def reply(request: dict[str, Any]) -> str:
+        text = json.dumps(request["messages"])
+        if "Make a plan" in text:
+            return "#E1 = Search[Kyiv]"
+        return turns["No results." in text] if "in turns of a thought" in text else "Answer: Neva"
 
-def test_a_cost_cap_without_a_price_stops_the_run(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert hosted(server, "--max-total-cost", 1, "--concurrency", 1) == 3
-    assert "the price of a call isn't known" in capfd.readouterr().err
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base)
+        assert quiet("--arch", "rewoo,react", "-n", 3, *hosted, "--tool-failure-rate", 1, "--out", "here") == 0
+    calls = pd.read_parquet("here/calls.parquet")
+    tools = calls[calls["kind"] == "tool"]
+    assert set(tools["architecture"]) == {"rewoo", "react"}
+    assert (tools["status"] == "empty").all()
 
 
 def test_list_names_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from answering import Trouble, answer, asked_about, examples, priced, role_of, seen, spent
+from answering import Trouble, answer, asked_about, examples, role_of, seen, spent
+from asking import RUN, Row, architectures, model_of, read, run
 
 import rewoo_bench
-from rewoo_bench.architecture import Architecture, load_architecture
-from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, RunStopped, tasks_of
+from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, tasks_of
 from rewoo_bench.judge import ModelJudge
-from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings
-from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.recording import Recorder
 from rewoo_bench.results import open_run
-from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.testing import Fault, ModelServer, Reply
-from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Document, Example, Model, Tool, Trajectory
 
@@ -35,58 +26,6 @@ pytestmark = pytest.mark.anyio
 NAMES = ["rewoo", "react", "direct", "cot"]
 MODEL_CALLS = {"rewoo": 3, "react": 3, "direct": 1, "cot": 1}
 TOOL_CALLS = {"rewoo": 2, "react": 2, "direct": 0, "cot": 0}
-RUN = {"run_id": "r", "dataset": "sample", "model": "m", "planner_model": "m", "solver_model": "m"}
-Row = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return Corpus.open(bundled_folder("datasets") / "sample" / "passages.jsonl", tmp_path_factory.mktemp("cache"))
-
-
-def architectures(*names: str) -> list[Architecture]:
-    return [load_architecture(name, style="multihop") for name in names]
-
-
-@asynccontextmanager
-async def model_of(
-    server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: AdaptiveLimiter | None = None
-) -> AsyncIterator[RetryingModel]:
-    model = LiteLLMModel("openai/test", api_base=server.api_base, api_key="none", timeout=timeout)
-    try:
-        yield RetryingModel(model, max_retries=max_retries, base_delay=0.01, limiter=limiter)
-    finally:
-        await model.aclose()
-
-
-async def run(
-    folder: Path,
-    server: ModelServer,
-    questions: Sequence[Example],
-    names: Sequence[str],
-    corpus: Corpus | None = None,
-    *,
-    patience: Mapping[str, Any] | None = None,
-    trials: int = 1,
-    **settings: Any,
-) -> tuple[list[Row], list[Row]]:
-    """The rows and the calls that a run wrote; what it raises comes after they are written."""
-    async with model_of(server, **(patience or {})) as model:
-        models: dict[str, Model] = {"": model}
-        async with open_run(folder, RUN) as opened:
-            recorder = Recorder(opened.journal)
-            evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), recorder=recorder, **settings)
-            asked = architectures(*names)
-            try:
-                await evaluator.run(questions, asked, trials=trials, keep=opened.keep, on_result=lambda _: None)
-            finally:
-                await opened.export(task.key for task in tasks_of(questions, asked, trials))
-    return read(folder)
-
-
-def read(folder: Path) -> tuple[list[Row], list[Row]]:
-    questions, calls = (pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("questions", "calls"))
-    return questions, calls
 
 
 def total(calls: Sequence[Row], row: Row, column: str) -> int:
@@ -164,71 +103,6 @@ async def test_waiting_is_not_working(tmp_path: Path) -> None:
         (row,), (call,) = await run(tmp_path, server, examples(1), ["direct"])
     assert row["latency_s"] > 1.0 > row["working_s"]
     assert call["waiting_s"] == pytest.approx(row["latency_s"] - row["working_s"], abs=0.01)
-
-
-async def test_a_run_stops_at_its_tokens_and_keeps_what_it_has(tmp_path: Path) -> None:
-    with ModelServer(priced(100)) as server, pytest.raises(RunStopped, match=r"used 300 of 250 tokens"):
-        await run(tmp_path, server, examples(9), ["direct"], concurrency=1, run_limits=RunLimits(max_total_tokens=250))
-    assert [row["example_id"] for row in read(tmp_path)[0]] == ["q00", "q01", "q02"]
-    assert len(server.books) == 3
-
-
-async def test_questions_in_flight_are_finished_and_kept(tmp_path: Path) -> None:
-    with ModelServer(priced(100), latency_s=0.05) as server, pytest.raises(RunStopped):
-        await run(tmp_path, server, examples(20), ["direct"], concurrency=4, run_limits=RunLimits(max_total_tokens=100))
-    rows, _ = read(tmp_path)
-    assert len(rows) == len(server.books)
-    assert len(rows) <= 4
-
-
-async def test_a_cap_that_the_last_questions_reach_stops_nothing(tmp_path: Path) -> None:
-    with ModelServer(priced(100)) as server:
-        rows, _ = await run(tmp_path, server, examples(3), ["direct"], run_limits=RunLimits(max_total_tokens=250))
-    assert len(rows) == 3
-
-
-@pytest.mark.parametrize(("max_errors", "rows"), [(1, 1), (2, 2), (0.5, 3), (6, 6)])
-async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, rows: int) -> None:
-    always = {f"q{i:02}": Fault(status=400, message="no") for i in range(6)}
-    message = rf"{rows} questions failed \(--fail-on-error {max_errors:g}\); last: .*answered 400: no"
-    with ModelServer(Trouble(always=always)) as server, pytest.raises(RunStopped, match=message):
-        await run(tmp_path, server, examples(6), ["direct"], concurrency=1, run_limits=RunLimits(max_errors=max_errors))
-    assert len(read(tmp_path)[0]) == rows
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_provider_that_refuses_ends_the_run_at_once(tmp_path: Path, status: int) -> None:
-    with ModelServer(lambda _: Fault(status=status, message="not you")) as server:
-        with pytest.raises(ProviderRefused, match=f"answered {status}: not you"):
-            await run(tmp_path, server, examples(9), ["rewoo"], concurrency=2)
-        assert len(server.books) <= 2
-    assert read(tmp_path) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("limits", "stop_reason", "calls"),
-    [(Limits(tokens=150), "token_limit", 2), (Limits(time_s=0.7), "time_limit", 2)],
-)
-async def test_a_question_stops_at_its_limits_as_a_wrong_answer(
-    tmp_path: Path, corpus: Corpus, limits: Limits, stop_reason: str, calls: int
-) -> None:
-    with ModelServer(priced(100), latency_s=0.4) as server:
-        (row,), found = await run(tmp_path, server, examples(1), ["react"], corpus, limits=limits)
-    assert (row["stop_reason"], row["prediction"], row["exact_match"], row["f1"]) == (stop_reason, None, False, 0.0)
-    assert (row["llm_calls"], row["steps"]) == (calls, 0)
-    last = [c["status"] for c in found if c["kind"] == "model"][-1]
-    assert last == ("cancelled" if stop_reason == "time_limit" else "ok")
-    assert row["error"]
-
-
-@pytest.mark.parametrize(("concurrency", "connections", "most"), [(3, 99, 3), (8, 2, 2)])
-async def test_no_more_is_in_flight_than_allowed(
-    tmp_path: Path, corpus: Corpus, concurrency: int, connections: int, most: int
-) -> None:
-    patience = {"limiter": AdaptiveLimiter(connections)}
-    with ModelServer(answer, latency_s=0.02) as server:
-        await run(tmp_path, server, examples(12), ["rewoo"], corpus, patience=patience, concurrency=concurrency)
-        assert server.peak_connections == most
 
 
 async def test_all_architectures_of_a_question_come_before_the_next_question(tmp_path: Path, corpus: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""Going on with a run, replaying one, caching one: what is kept, what is refused, what is paid."""
+"""Going on with a run: what is kept, what is refused, what is paid."""
 
 from __future__ import annotations
 
@@ -7,50 +7,24 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from command_runs import SCRIPT, new, quiet
 
 from rewoo_bench.bundled import bundled_folder
-from rewoo_bench.cli import main
 from rewoo_bench.results import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
-TIMES = ["run_id", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer(lambda request: "Thought: I know.\nAnswer: Neva") as server:
-        yield server
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--no-progress", *map(str, arguments)])
-    return int(ended.value.code or 0)
-
-
-def new(server: ModelServer, *arguments: object) -> int:
-    hosted = ("--model", "openai/test", "--api-base", server.api_base)
-    return run("--arch", "direct,cot", "-n", 4, *hosted, *arguments)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer) -> None:
     assert new(server, "--out", "here") == 0
     before, asked = load("here"), len(server.books)
-    assert run("--resume", "here") == 0
+    assert quiet("--resume", "here") == 0
     pd.testing.assert_frame_equal(load("here"), before)
     assert len(server.books) == asked
 
@@ -58,10 +32,10 @@ def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer) -> None:
 def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
     every = ",".join(path.parent.name for path in bundled_folder("architectures").glob("*/architecture.toml"))
     hosted = ("--model", "openai/test", "--api-base", server.api_base)
-    assert run("--arch", every, "-n", 1, *hosted, "--out", "here") == 0
+    assert quiet("--arch", every, "-n", 1, *hosted, "--out", "here") == 0
     before = load("here")
     assert before["architecture"].nunique() > 7
-    assert run("--resume", "here") == 0
+    assert quiet("--resume", "here") == 0
     pd.testing.assert_frame_equal(load("here"), before)
 
 
@@ -75,7 +49,7 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
         assert new(server, "--out", "here", "--concurrency", 1) == 0
         failed = load("here")
         down, asked = False, len(server.books)
-        assert run("--resume", "here") == 0
+        assert quiet("--resume", "here") == 0
     assert failed["exact_match"].isna().sum() == 3
     rows = load("here")
     assert rows["exact_match"].notna().all()
@@ -98,7 +72,7 @@ def test_another_setting_is_refused_by_name(
 ) -> None:
     new(server, "--out", "here")
     asked = len(server.books)
-    assert run("--resume", "here", *arguments) == 2
+    assert quiet("--resume", "here", *arguments) == 2
     err = capfd.readouterr().err
     assert message in err
     assert err.count("\n") == 1
@@ -107,26 +81,26 @@ def test_another_setting_is_refused_by_name(
 
 def test_the_same_setting_said_again_is_fine(server: ModelServer) -> None:
     new(server, "--out", "here")
-    assert run("--resume", "here", "--arch", "direct,cot", "-n", 4, "--concurrency", 2) == 0
+    assert quiet("--resume", "here", "--arch", "direct,cot", "-n", 4, "--concurrency", 2) == 0
 
 
 def test_a_run_can_be_extended_to_more_questions(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     new(server, "--out", "here")
     before, asked = load("here"), len(server.books)
-    assert run("--resume", "here", "-n", 6) == 0
+    assert quiet("--resume", "here", "-n", 6) == 0
     rows = load("here")
     assert len(server.books) == asked + 4
     pd.testing.assert_frame_equal(rows.head(8), before)
     new(server, "-n", 6, "--out", "anew")
     assert rows["example_id"].tolist() == load("anew")["example_id"].tolist()
-    assert run("--resume", "here", "-n", 5) == 2
+    assert quiet("--resume", "here", "-n", 5) == 2
     assert "--limit was 6 in this run" in capfd.readouterr().err
 
 
 def test_a_run_over_generated_questions_can_be_extended() -> None:
-    assert run("--arch", "direct", "--model", "oracle", "--dataset", "chain?hops=2", "-n", 3, "--out", "here") == 0
+    assert quiet("--arch", "direct", "--model", "oracle", "--dataset", "chain?hops=2", "-n", 3, "--out", "here") == 0
     before = load("here")
-    assert run("--resume", "here", "-n", 5) == 0
+    assert quiet("--resume", "here", "-n", 5) == 0
     pd.testing.assert_frame_equal(load("here").head(3), before)
 
 
@@ -141,7 +115,7 @@ def test_a_run_is_not_extended_with_other_questions(
     data = write("mine.jsonl", range(10))
     new(server, "--dataset", data, "--out", "here")
     write("mine.jsonl", range(100, 110))
-    assert run("--resume", "here", "-n", 6) == 2
+    assert quiet("--resume", "here", "-n", 6) == 2
     assert "the questions don't begin with those of this run" in capfd.readouterr().err
 
 
@@ -150,9 +124,9 @@ def test_a_changed_prompt_is_refused_by_name(
 ) -> None:
     shutil.copytree(bundled_folder("architectures") / "direct", tmp_path / "mine")
     hosted = ("--model", "openai/test", "--api-base", server.api_base)
-    assert run("--arch", "./mine", "-n", 2, *hosted, "--out", "here") == 0
+    assert quiet("--arch", "./mine", "-n", 2, *hosted, "--out", "here") == 0
     (tmp_path / "mine" / "answer.txt").write_text("Answer at once.")
-    assert run("--resume", "here") == 2
+    assert quiet("--resume", "here") == 2
     assert "--resume: architectures.direct.prompts_sha256 was" in capfd.readouterr().err
 
 
@@ -170,7 +144,7 @@ def test_what_is_not_there_is_one_line(
     (tmp_path / "file").touch()
     if "--cache" in arguments:
         arguments = [*arguments, "--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
-    assert run(*arguments) == 2
+    assert quiet(*arguments) == 2
     assert message in capfd.readouterr().err
 
 
@@ -178,89 +152,12 @@ def test_an_address_with_a_password_has_to_be_given_again(
     server: ModelServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     address = server.api_base.replace("://", "://me:s3cret@")
-    assert run("--arch", "direct", "-n", 1, "--model", "openai/test", "--api-base", address, "--out", "here") in (0, 3)
+    hosted = ("--model", "openai/test", "--api-base", address)
+    assert quiet("--arch", "direct", "-n", 1, *hosted, "--out", "here") in (0, 3)
     assert b"s3cret" not in b"".join(path.read_bytes() for path in Path("here").iterdir())
-    assert run("--resume", "here") == 2
+    assert quiet("--resume", "here") == 2
     assert "--resume: give --api-base again" in capfd.readouterr().err
-    assert run("--resume", "here", "--api-base", address) in (0, 3)
-
-
-def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where this fails after a change of a prompt, tests/golden/README.md says how to record it anew."""
-    code = run("--arch", "rewoo,react,direct", "-n", 5, "--model", f"replay/{GOLDEN}", "--out", "here")
-    assert code == 0, capfd.readouterr().err
-    rows, recorded = load("here"), load(GOLDEN / "questions.parquet")
-    assert rows["error"].isna().all(), rows["error"].dropna().iloc[0]
-    same = [name for name in rows.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
-    pd.testing.assert_frame_equal(rows[same], recorded[same])
-    assert rows["latency_s"].isna().all()
-    assert rows["billed_tokens"].sum() == 0
-
-
-def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
-    assert new(server, "--out", "recorded") == 0
-    asked = len(server.books)
-    with ModelServer(lambda request: "yes") as judge:
-        judged = ("--judge-model", "openai/judge", "--api-base", judge.api_base)
-        assert run("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", *judged, "--out", "here") == 0
-        assert len(judge.books) == 8
-    rows = load("here")
-    assert len(server.books) == asked
-    assert rows["judged_correct"].all()
-    assert rows["prediction"].tolist() == load("recorded")["prediction"].tolist()
-    assert (rows["billed_tokens"] == 0).all()
-    calls = pd.read_parquet("here/calls.parquet")
-    assert (calls["role"] == "judge").sum() == 8
-
-
-@pytest.mark.parametrize(
-    ("flag", "model", "role_model"),
-    [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],
-)
-def test_a_replay_answers_for_planner_and_solver(
-    flag: str, model: str, role_model: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert run("--arch", "rewoo", "-n", 1, "--model", model, flag, role_model) == 2
-    assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
-
-
-def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
-    (error,) = load("here")["error"]
-    assert "at 'planner 0' the prompt differs from the recorded one, which has '8 steps." in error
-    assert "where this has '7 steps." in error
-
-
-def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
-    assert new(server, "--out", "a", "--cache", "answers") == 0
-    asked = len(server.books)
-    assert new(server, "--out", "b", "--cache", "answers") == 0
-    assert len(server.books) == asked
-    a, b = load("a"), load("b")
-    assert a["total_tokens"].tolist() == b["total_tokens"].tolist()
-    assert (a["billed_tokens"].sum() > 0, b["billed_tokens"].sum()) == (True, 0)
-    assert b["latency_s"].isna().all()
-    assert pd.read_parquet("b/calls.parquet")["replayed"].all()
-    assert new(server, "--out", "c", "--cache", "answers", "--temperature", 1) == 0
-    assert len(server.books) == 2 * asked
-
-
-def test_tools_that_fail_on_purpose_fail_for_every_architecture() -> None:
-    turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[Neva]"]
-
-    def reply(request: dict[str, Any]) -> str:
-        text = json.dumps(request["messages"])
-        if "Make a plan" in text:
-            return "#E1 = Search[Kyiv]"
-        return turns["No results." in text] if "in turns of a thought" in text else "Answer: Neva"
-
-    with ModelServer(reply) as server:
-        hosted = ("--model", "openai/test", "--api-base", server.api_base)
-        assert run("--arch", "rewoo,react", "-n", 3, *hosted, "--tool-failure-rate", 1, "--out", "here") == 0
-    calls = pd.read_parquet("here/calls.parquet")
-    tools = calls[calls["kind"] == "tool"]
-    assert set(tools["architecture"]) == {"rewoo", "react"}
-    assert (tools["status"] == "empty").all()
+    assert quiet("--resume", "here", "--api-base", address) in (0, 3)
 
 
 def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -> None:
@@ -270,8 +167,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
     waiting = 1
     with ModelServer(reply) as slow:
         hosted = ("--model", "openai/test", "--api-base", slow.api_base, "--concurrency", 1, "--grace", 60)
-        script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
-        command = [sys.executable, str(script), "--arch", "direct", "-n", "6", "--out", "here", *map(str, hosted)]
+        command = [sys.executable, str(SCRIPT), "--arch", "direct", "-n", "6", "--out", "here", *map(str, hosted)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
             assert process.stderr is not None
             while len(slow.books) < 4:
@@ -283,17 +179,16 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
             process.wait(timeout=10)
         assert process.returncode == 3
         waiting = 0
-        assert run("--resume", "here") == 0
+        assert quiet("--resume", "here") == 0
     assert len(load("here")) == 6
     assert sum(entry.usage is not None for entry in slow.books) == 6
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
-    script = Path(__file__).parents[2] / "scripts" / "run_bench.py"
     with ModelServer(lambda request: "Answer: Neva " + "x" * 3000) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
-        assert run("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
-        command = [sys.executable, str(script), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]
+        assert quiet("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
+        command = [sys.executable, str(SCRIPT), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]
         command += ["--concurrency", "4"]  # some are whole before the disk is full
         # No file may grow beyond 800 blocks, which is what a full disk looks like from here.
         limited = ["sh", "-c", 'ulimit -f 800; exec "$@"', "sh", *command]
@@ -302,7 +197,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
         assert "here/journal.sqlite': " in ended.stderr
         done = len(load("here"))
         assert 0 < done < 100
-        assert run("--resume", "here") == 0
+        assert quiet("--resume", "here") == 0
     assert len(load("here")) == 100
 
 

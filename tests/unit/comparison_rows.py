@@ -1,4 +1,4 @@
-"""A small fixed comparison, and its golden outputs.
+"""Systems and runs to compare, a small fixed comparison, and its golden outputs.
 
 python tests/unit/comparison_rows.py     # writes tests/golden/compare anew
 """
@@ -10,13 +10,16 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rewoo_bench.comparison import Comparison, compare
 from rewoo_bench.comparison_render import Format, render
+from rewoo_bench.results import write_manifest
 from rewoo_bench.rows import QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}
+A, B = "20261122-093000-a-0001", "20261122-094000-b-0002"  # two runs
 FAILED = {"exact_match": None, "f1": None, "stop_reason": "error", "error": "down", "prediction": None}
 
 
@@ -33,7 +36,7 @@ def system(
     rows = []
     for i, match in zip(ids or range(len(matches)), matches, strict=True):
         own = {
-            "run_id": "20261122-093000-a-0001", "architecture": architecture, "dataset": "sample",
+            "run_id": A, "architecture": architecture, "dataset": "sample",
             "model": "openai/small_1", "example_id": f"q{i}", "trial": trial, "answers": ["a"], "question": "?",
             "exact_match": match == "1", "f1": 1.0 if match == "1" else 0.1 * (i % 3), "stop_reason": "answered",
             "llm_calls": 2, "tool_calls": 3, "steps": 3, "input_tokens": tokens + 10 * i * i,
@@ -52,6 +55,39 @@ def frame(*systems: list[dict[str, Any]]) -> pd.DataFrame:
     return made
 
 
+def twice(**values: Any) -> pd.DataFrame:
+    """One architecture in two runs."""
+    return frame(system(), system(run_id=B, **values))
+
+
+def manifest(run: str, **changes: Any) -> dict[str, Any]:
+    """A run's manifest; `dataset__seed=3` changes what lies deeper."""
+    made: dict[str, Any] = {
+        "run_id": run,
+        "status": "done",
+        "options": {"temperature": 0.0, "judge_model": None},
+        "dataset": {"name": "sample", "format": "hotpotqa", "split": "file", "seed": 0, "source": {"sha256": "5a"}},
+        "architectures": [{"name": "rewoo", "settings": {"max_steps": 8}, "prompts_sha256": "ec"}],
+        "models": {"default": {"name": "openai/small_1", "constrain": "schema"}},
+        "corpus": None,
+    }
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = made
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    return made
+
+
+def write(folder: Path, run: str = A, **values: Any) -> Path:
+    """A run folder of one system."""
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist(system(run_id=run, **values), schema=QUESTIONS), folder / "questions.parquet")
+    write_manifest(folder, manifest(run))
+    return folder
+
+
 def small() -> Comparison:
     """Three architectures on six questions: one failed once, one has no prices, one is an oracle's."""
     return compare(
@@ -59,7 +95,7 @@ def small() -> Comparison:
             system(),
             system("react", "1000-0", 2600),
             system("direct", "010000", 150, cost_usd=None, usage_source="estimated"),
-            system("rewoo", "111111", 900, model="oracle?depth=2", run_id="20261122-094000-b-0002"),
+            system("rewoo", "111111", 900, model="oracle?depth=2", run_id=B),
         )
     )
 

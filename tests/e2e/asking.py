@@ -1,0 +1,82 @@
+"""What asks a test's server: a client alone, and an evaluator with whole runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from answering import KEY
+
+from rewoo_bench.architecture import Architecture, load_architecture
+from rewoo_bench.evaluator import Evaluator, tasks_of
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.limiter import AdaptiveLimiter
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.recording import Recorder
+from rewoo_bench.results import open_run
+from rewoo_bench.testing import ModelServer
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.tools import Corpus
+from rewoo_bench.types import Example, Message, Model
+
+ASK = [Message("system", "Be brief."), Message("user", "Which river flows\nthrough Paris?  ")]
+RUN = {"run_id": "r", "dataset": "sample", "model": "m", "planner_model": "m", "solver_model": "m"}
+Row = dict[str, Any]
+
+
+@asynccontextmanager
+async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[LiteLLMModel]:
+    """A client that is closed at the end."""
+    model = LiteLLMModel(name, api_base=server.api_base, **{"api_key": KEY, **settings})
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+def architectures(*names: str) -> list[Architecture]:
+    """Bundled ones, with the prompts of HotpotQA's questions."""
+    return [load_architecture(name, style="multihop") for name in names]
+
+
+@asynccontextmanager
+async def model_of(
+    server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: AdaptiveLimiter | None = None
+) -> AsyncIterator[RetryingModel]:
+    """A client that tries again where a fault may pass."""
+    async with client(server, "openai/test", timeout=timeout) as model:
+        yield RetryingModel(model, max_retries=max_retries, base_delay=0.01, limiter=limiter)
+
+
+async def run(
+    folder: Path,
+    server: ModelServer,
+    questions: Sequence[Example],
+    names: Sequence[str],
+    corpus: Corpus | None = None,
+    *,
+    patience: Mapping[str, Any] | None = None,
+    trials: int = 1,
+    **settings: Any,
+) -> tuple[list[Row], list[Row]]:
+    """The rows and the calls that a run wrote; what it raises comes after they are written."""
+    async with model_of(server, **(patience or {})) as model:
+        models: dict[str, Model] = {"": model}
+        async with open_run(folder, RUN) as opened:
+            recorder = Recorder(opened.journal)
+            evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), recorder=recorder, **settings)
+            asked = architectures(*names)
+            try:
+                await evaluator.run(questions, asked, trials=trials, keep=opened.keep, on_result=lambda _: None)
+            finally:
+                await opened.export(task.key for task in tasks_of(questions, asked, trials))
+    return read(folder)
+
+
+def read(folder: Path) -> tuple[list[Row], list[Row]]:
+    """The rows and the calls in a run folder."""
+    questions, calls = (pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("questions", "calls"))
+    return questions, calls

@@ -1,0 +1,38 @@
+"""What runs from end to end share: a folder of their own, a server that answers, pages to search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from answering import KEY, Script
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.testing import ModelServer
+from rewoo_bench.tools import Corpus
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in an empty folder; whatever they keep goes into it too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def script() -> Script:
+    """What `server` answers, until a test sets something else."""
+    return Script("Thought: I know.\nAnswer: Neva")
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[ModelServer]:
+    with ModelServer(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return Corpus.open(bundled_folder("datasets") / "sample" / "passages.jsonl", tmp_path_factory.mktemp("cache"))

@@ -1,0 +1,160 @@
+"""Commands that are refused or fail: a wrong value, flag or key is one line, and a fault says what it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import KEY
+from command_runs import hosted, run, start
+
+from rewoo_bench.testing import Fault, ModelServer
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--arch", "rewo"],
+            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, plan-execute, react, ",
+        ),
+        (["--arch", " , "], "--arch: no architecture given"),
+        (["--arch", "direct,direct"], "--arch: 'direct' twice; two folders need two names"),
+        (["--dataset", "hotpot"], "unknown data set 'hotpot', did you mean 'hotpotqa'? available: "),
+        (["--dataset", "gone.jsonl"], "no such data file or folder: 'gone.jsonl'"),
+        (["--dataset", "empty.jsonl"], "empty.jsonl is empty"),
+        (["--dataset", "cut.jsonl"], "cut.jsonl: not valid JSON, or cut off"),
+        (["--corpus", "gone.jsonl"], "gone.jsonl: no such file; expected a corpus"),
+        (["--corpus", "blank.jsonl"], "blank.jsonl: no passage with text"),
+        (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
+        (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
+        (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
+        (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
+        (
+            ["--model", "local/smollm2-135m", "--llama-server", "no-such-server"],
+            "--llama-server: 'no-such-server' can't be started",
+        ),
+        (["--model", "local/nope"], "unknown local model 'nope'; available: "),
+        (["--model", "local/missing.gguf"], "can't read the model file 'missing.gguf': No such file or directory"),
+        (["--model", "anthropic/claude-sonnet-4-5"], "needs an API key: set ANTHROPIC_API_KEY"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_is_one_line(
+    arguments: Sequence[str],
+    message: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "cut.jsonl").write_text('{"id": "1", "quest')
+    (tmp_path / "blank.jsonl").write_text('{"title": "a", "text": " "}\n')
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "run.json").write_text("{}")
+    defaults = [] if "--arch" in arguments else ["--arch", "direct"]
+    defaults += [] if "--model" in arguments else ["--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
+    assert run(*defaults, *arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("rewoo-bench: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--arch", "direct", "--timeout", "nan"], "'nan' is not a number"),
+        ([], "Missing option '--arch'"),
+        (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
+        (["--arch", "direct", "-n", "0"], "Invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
+        (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
+        (["--arch", "direct", "--temperature", "-1"], "Invalid value for '--temperature'"),
+        (["--arch", "direct", "--time-limit", "0"], "Invalid value for '--time-limit'"),
+        (["--arch", "direct", "--fail-on-error", "1.5"], "1.5 is neither a count (1, 2, …) nor a fraction"),
+        (["--arch", "direct", "--fail-on-error", "inf"], "inf is neither a count (1, 2, …) nor a fraction"),
+        (["--arch", "direct", "--style", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
+        (["--arch", "direct", "--out", "file"], "Directory 'file' is a file"),
+        (["--arch", "direct", "more"], "Got unexpected extra argument (more)"),
+    ],
+)
+def test_a_wrong_flag_is_named(
+    arguments: Sequence[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert run(*arguments) == 2
+    _, err = capfd.readouterr()
+    assert message in err
+    assert err.startswith("Usage: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "message"),
+    [
+        (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": None}, "needs an API key: set OPENAI_API_KEY"),
+        (["--model", "openai/gpt-4o-mini"], {"OPENAI_API_KEY": ""}, "needs an API key: set OPENAI_API_KEY"),
+        (
+            ["--dataset", "hotpotqa"],
+            {"HF_HUB_OFFLINE": "1", "HF_HOME": "hub"},
+            "can't read hotpotqa/hotpot_qa (distractor)",
+        ),
+    ],
+    ids=["no key", "empty key", "no hub"],
+)
+def test_what_only_a_new_process_shows(arguments: Sequence[str], env: dict[str, str | None], message: str) -> None:
+    process = start("--arch", "direct", *arguments, env=env)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("rewoo-bench: ")
+    assert message in err
+
+
+def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: Fault(status=400, message="too rude")) as server:
+        assert hosted(server, "--max-retries", 0) == 3
+    out, err = capfd.readouterr()
+    assert "0 / 3 / 3" in out
+    assert "nan" not in out
+    assert "every question failed; last: 'openai/test' answered 400: too rude" in err
+
+
+def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+    def reply(request: dict[str, Any]) -> str | Fault:
+        return "Answer: x" if "step by step" in request["messages"][0]["content"] else Fault(status=400, message="rude")
+
+    with ModelServer(reply) as server:
+        assert hosted(server) == 0
+    assert "3 of 6 failed, most of them so: 'openai/test' answered 400: rude" in capfd.readouterr().err
+
+
+def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: Fault(status=401, message=f"no such key: {KEY}")) as server:
+        assert hosted(server, "--out", "here") == 2
+    err = capfd.readouterr().err
+    assert not (tmp_path / "here").exists()
+    assert err == "rewoo-bench: 'openai/test' answered 401: no such key: [key]\n"
+
+
+def test_questions_without_documents_need_a_corpus(
+    server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    row = {"question_id": "q1", "question": "Which river?", "answer": {"value": "Neva", "aliases": []}}
+    (tmp_path / "trivia.jsonl").write_text(json.dumps(row) + "\n")
+    model = ["--model", "openai/test", "--api-base", server.api_base, "--no-progress"]
+    assert run("--arch", "react", "--dataset", "trivia.jsonl", *model) == 2
+    assert "give passages with --corpus FILE" in capfd.readouterr().err
+    assert run("--arch", "direct", "--dataset", "trivia.jsonl", *model) == 0
+
+
+def test_a_cost_cap_without_a_price_stops_the_run(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert hosted(server, "--max-total-cost", 1, "--concurrency", 1) == 3
+    assert "the price of a call isn't known" in capfd.readouterr().err

@@ -1,0 +1,123 @@
+"""The litellm client where something fails: which error it is, what it says, whether another attempt may help."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+from answering import KEY, Script
+from asking import ASK, client
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.testing import Fault, ModelServer
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+@pytest.mark.parametrize(
+    ("fault", "status", "retryable", "says"),
+    [
+        *((Fault(status=s, message="no"), s, False, f"answered {s}: no") for s in (400, 401, 403, 404, 422)),
+        *((Fault(status=s, message="no"), s, True, f"answered {s}: no") for s in (408, 409, 425, 429, 500, 503, 529)),
+        *(
+            (Fault(status=400, message=message), 400, False, "longer than the model's context")
+            for message in (
+                "This model's maximum context length is 4096 tokens.",
+                "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            )
+        ),
+        (Fault("hang"), None, True, "no answer within 0.5 s"),
+        (Fault("disconnect"), None, True, "connection failed or broke off: Server disconnected"),
+        (Fault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
+        (Fault("broken_json"), None, True, "sent an answer that isn't JSON"),
+        (Fault("no_choices"), None, True, "sent an answer without choices"),
+        (Fault("other_form"), None, True, "sent an answer in a form of its own"),
+        (Fault("error_object", message="overloaded"), None, True, "sent an error in place of an answer: overloaded"),
+    ],
+    ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, Fault) else "",
+)
+async def test_a_fault_is_one_request_and_one_error(
+    server: ModelServer, script: Script, style: Any, fault: Fault, status: int | None, retryable: bool, says: str
+) -> None:
+    script.answers = [fault]
+    async with client(server, style=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
+        with pytest.raises(ModelError, match=says) as caught:
+            await model.complete(ASK, role="solver")
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
+    assert len(server.books) == 1
+    assert "\n" not in str(caught.value)
+    assert "'openai/tiny'" in str(caught.value)
+
+
+async def test_another_providers_faults_read_the_same(server: ModelServer, script: Script) -> None:
+    script.answers = [Fault(status=429, message="slow", retry_after=2), Fault("broken_json"), Fault("disconnect")]
+    async with client(server, "hosted_vllm/tiny") as model:
+        for says, status in (("answered 429: slow", 429), ("isn't JSON", None), ("connection failed", None)):
+            with pytest.raises(ModelError, match=says) as caught:
+                await model.complete(ASK, role="solver")
+            assert (caught.value.status, caught.value.retryable) == (status, True)
+    assert len(server.books) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses instead of waiting")
+async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listening:
+        port = listening.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]  # fill its queue, so that the next one waits
+        for other in waiting:
+            other.setblocking(False)
+            with suppress(BlockingIOError):
+                other.connect(("127.0.0.1", port))
+        base = f"http://127.0.0.1:{port}/v1"
+        model = LiteLLMModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
+        with anyio.fail_after(30), pytest.raises(ModelError, match="the server can't be reached") as caught:
+            await model.complete(ASK, role="solver")
+        await model.aclose()
+        for other in waiting:
+            other.close()
+    assert caught.value.retryable
+
+
+async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) -> None:
+    server.stop()
+    async with client(server) as model:
+        with pytest.raises(ModelError, match="connection failed") as caught:
+            await model.complete(ASK, role="solver")
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(("sent", "read"), [(7, 7.0), (0.5, 0.5), ("soon", None)])
+async def test_retry_after_is_read(server: ModelServer, script: Script, sent: Any, read: float | None) -> None:
+    script.answers = [Fault(status=429, retry_after=sent)]
+    async with client(server) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ASK, role="solver")
+    assert caught.value.retry_after == read
+
+
+async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelServer, script: Script) -> None:
+    script.answers = [Fault(status=500), Fault(status=429, retry_after=0), "The Seine does."]
+    async with client(server) as model:
+        completion = await RetryingModel(model, base_delay=0.001).complete(ASK, role="solver")
+    assert [entry.status for entry in server.books] == [500, 429, 200]
+    assert completion.receipt.attempts == 3
+    assert completion.receipt.billed == server.totals()
+
+
+@pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
+@pytest.mark.parametrize("style", ["chat", "completion"])
+async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: Any, name: str) -> None:
+    script.answers = [Fault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
+    async with client(server, name, style=style) as model:
+        with pytest.raises(ModelError, match="wrong key") as caught:
+            await model.complete(ASK, role="solver")
+    assert KEY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

@@ -1,0 +1,77 @@
+"""Runs answered by what is recorded: a replay, a replay judged anew, a cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command_runs import new, quiet
+
+from rewoo_bench.results import load
+from rewoo_bench.testing import ModelServer
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
+TIMES = ["run_id", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+
+
+def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where this fails after a change of a prompt, tests/golden/README.md says how to record it anew."""
+    code = quiet("--arch", "rewoo,react,direct", "-n", 5, "--model", f"replay/{GOLDEN}", "--out", "here")
+    assert code == 0, capfd.readouterr().err
+    rows, recorded = load("here"), load(GOLDEN / "questions.parquet")
+    assert rows["error"].isna().all(), rows["error"].dropna().iloc[0]
+    same = [name for name in rows.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
+    pd.testing.assert_frame_equal(rows[same], recorded[same])
+    assert rows["latency_s"].isna().all()
+    assert rows["billed_tokens"].sum() == 0
+
+
+def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
+    assert new(server, "--out", "recorded") == 0
+    asked = len(server.books)
+    with ModelServer(lambda request: "yes") as judge:
+        judged = ("--judge-model", "openai/judge", "--api-base", judge.api_base)
+        assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", *judged, "--out", "here") == 0
+        assert len(judge.books) == 8
+    rows = load("here")
+    assert len(server.books) == asked
+    assert rows["judged_correct"].all()
+    assert rows["prediction"].tolist() == load("recorded")["prediction"].tolist()
+    assert (rows["billed_tokens"] == 0).all()
+    calls = pd.read_parquet("here/calls.parquet")
+    assert (calls["role"] == "judge").sum() == 8
+
+
+@pytest.mark.parametrize(
+    ("flag", "model", "role_model"),
+    [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],
+)
+def test_a_replay_answers_for_planner_and_solver(
+    flag: str, model: str, role_model: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert quiet("--arch", "rewoo", "-n", 1, "--model", model, flag, role_model) == 2
+    assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
+
+
+def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
+    (error,) = load("here")["error"]
+    assert "at 'planner 0' the prompt differs from the recorded one, which has '8 steps." in error
+    assert "where this has '7 steps." in error
+
+
+def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
+    assert new(server, "--out", "a", "--cache", "answers") == 0
+    asked = len(server.books)
+    assert new(server, "--out", "b", "--cache", "answers") == 0
+    assert len(server.books) == asked
+    a, b = load("a"), load("b")
+    assert a["total_tokens"].tolist() == b["total_tokens"].tolist()
+    assert (a["billed_tokens"].sum() > 0, b["billed_tokens"].sum()) == (True, 0)
+    assert b["latency_s"].isna().all()
+    assert pd.read_parquet("b/calls.parquet")["replayed"].all()
+    assert new(server, "--out", "c", "--cache", "answers", "--temperature", 1) == 0
+    assert len(server.books) == 2 * asked

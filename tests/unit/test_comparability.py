@@ -1,0 +1,122 @@
+"""What may stand side by side: which rows and runs are refused, and which differences are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison_rows import A, B, frame, manifest, system, twice, write
+
+from rewoo_bench.cli import main
+from rewoo_bench.comparison import compare
+from rewoo_bench.errors import DataError, UsageError
+
+
+def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues() -> None:
+    local = {"default": {"name": "local/a"}}
+    told = {A: manifest(A, models=local, concurrency=8), B: manifest(B, models=local, concurrency=1)}
+    said = [note for note in compare(twice(model="local/a"), manifests=told).notes if note.startswith("latency")]
+    assert said == [
+        "latency (0001): 8 questions at once shared a model on this machine, so seconds are those of a queue"
+    ]
+
+
+def test_a_judge_on_this_machine_is_no_queue() -> None:
+    models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
+    told = {A: manifest(A, models=models, concurrency=8)}
+    assert not [note for note in compare(frame(system(), system("react")), manifests=told).notes if "queue" in note]
+
+
+def test_other_questions_are_refused_or_compared_where_shared() -> None:
+    rows = frame(
+        system(matches="110100"), system("react", "0101", ids=range(2, 6)), system("direct", "11", ids=range(2))
+    )
+    with pytest.raises(UsageError, match=r"'react' lacks 2 of the 6 rows of 'rewoo' and has 0 others; .*they share no"):
+        compare(rows)
+    with pytest.raises(UsageError, match="they share no question"):
+        compare(rows, intersect=True)
+    two = rows[rows["architecture"] != "direct"]
+    with pytest.raises(UsageError, match=r"not comparable: .*; --intersect compares on the questions that they share$"):
+        compare(two)
+    shared = compare(two, intersect=True)
+    assert [each.questions for each in shared.systems] == [4, 4]
+    assert shared.pairs[0]["exact_match"].interval.estimate == pytest.approx(0.25)
+    (warning,) = shared.warnings
+    assert "NOT THE SAME RUN OF QUESTIONS" in warning
+    assert "all below is of the 4 questions that all share" in warning
+    assert str(shared).startswith("WARNING: NOT THE SAME")
+
+
+def test_intersecting_the_same_questions_changes_nothing_and_says_nothing() -> None:
+    rows = frame(system(), system("react"))
+    assert compare(rows, intersect=True) == compare(rows)
+
+
+def test_a_run_given_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match=rf"'rewoo' has question 'q0', trial 0 more than once in the run '{A}'"):
+        compare(frame(system(), system()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"dataset__seed": 3}, r"the seed of the questions: 0 \(0001\), 3 \(0002\)"),
+        ({"dataset__format": "triviaqa"}, "the scoring: hotpotqa"),
+        ({"dataset__source": {"sha256": "77"}}, r"the data's file \(sha256\): 5a"),
+        ({"dataset__split": "train"}, "the split: file"),
+        ({"options__judge_model": "openai/judge"}, "the judge: none"),
+    ],
+)
+def test_runs_on_other_terms_are_refused_or_said_loudly(changes: dict[str, Any], reason: str) -> None:
+    known = {A: manifest(A), B: manifest(B, **changes)}
+    with pytest.raises(UsageError, match=f"not comparable: {reason}"):
+        compare(twice(), manifests=known)
+    (warning,) = compare(twice(), manifests=known, intersect=True).warnings
+    assert "all below is of the 6 questions" in warning
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"options__temperature": 0.7}, "temperature: 0.0 (0001), 0.7 (0002)"),
+        ({"models__default__constrain": "none"}, "openai/small_1: constrain: schema (0001), none (0002)"),
+        ({"corpus": {"content_hash": "c0"}}, "the corpus: the questions' own documents (0001), c0 (0002)"),
+        ({"status": "incomplete"}, "status: done (0001), incomplete (0002)"),
+        (
+            {"architectures": [{"name": "rewoo", "settings": {"max_steps": 8}, "prompts_sha256": "0" * 64}]},
+            "rewoo: prompts_sha256: ec (0001), 000000000000… (0002)",
+        ),
+    ],
+)
+def test_other_prompts_models_and_settings_are_told(changes: dict[str, Any], note: str) -> None:
+    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B, **changes)})
+    told = [each for each in comparison.notes if not each.startswith("run ")]
+    assert told == [note]
+    assert note in str(comparison)
+
+
+def test_runs_on_the_same_terms_need_no_note() -> None:
+    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus=1)})
+    assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
+
+
+def test_what_are_no_rows_is_refused() -> None:
+    with pytest.raises(DataError, match="the column 'trial' is missing"):
+        compare(frame(system()).drop(columns="trial"))
+    with pytest.raises(DataError, match="no rows to compare"):
+        compare(frame())
+
+
+def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    runs = [str(write(tmp_path / "a")), str(write(tmp_path / "b", B, matches="11"))]
+    with pytest.raises(SystemExit) as done:
+        main(["compare", *runs])
+    assert done.value.code == 2
+    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run 0002' lacks 4 of the 6 rows")
+    with pytest.raises(SystemExit) as done:
+        main(["compare", *runs, "--intersect", "--format", "csv"])
+    out, err = capfd.readouterr()
+    assert done.value.code == 0
+    assert err.startswith("WARNING: NOT THE SAME RUN OF QUESTIONS")
+    assert out.startswith("dataset,system,against")
