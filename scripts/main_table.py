@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 # The runs of a data set: each tells of the architectures that those before it don't have.
 RUNS = {
     "HotpotQA": ("hotpotqa-qwen-1.5b-100", "hotpotqa-qwen-1.5b-eight"),
-    "TriviaQA": ("triviaqa-qwen-1.5b",),
+    "TriviaQA": ("triviaqa-qwen-1.5b-100",),
 }
 _PLACE = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -29,6 +29,7 @@ from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import Route, find_route, price_list, route_to_ours
+from rewoo_bench.models.requantise import requantised
 from rewoo_bench.models.served import ServedModel
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
@@ -206,7 +207,11 @@ def _local_file(what: str) -> _LocalFile:
     if not what.endswith(".gguf"):
         entry = find_entry(what)
         facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
-        return _LocalFile(what, fetch(entry), entry.style, entry.constrain, entry.context, facts)
+        path = fetch(entry)
+        if entry.serve_as:
+            path = requantised(path, entry.serve_as)
+            facts["weights"] = entry.serve_as
+        return _LocalFile(what, path, entry.style, entry.constrain, entry.context, facts)
     path = Path(what).expanduser()
     header = read_header(path)
     style: Literal["chat", "completion"] = (

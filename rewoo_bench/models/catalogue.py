@@ -59,6 +59,7 @@ class CatalogueEntry(BaseModel):
     style: Literal["completion", "chat"]
     constrain: Literal["grammar", "none"]
     context: int
+    serve_as: str | None = None
     note: str = ""
 
     @property

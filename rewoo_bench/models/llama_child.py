@@ -24,6 +24,8 @@ import urllib.request
 from collections import deque
 from typing import Any
 
+_TOKENS_AT_ONCE = 64
+
 
 def start_embedded(settings: dict[str, Any]) -> Any:
     """xllamacpp's server. Raises `ImportError` or `RuntimeError`."""
@@ -40,9 +42,16 @@ def start_embedded(settings: dict[str, Any]) -> Any:
     params.n_cache_reuse = 0  # moving cached pieces about changes results
     # Flash attention and repacked weights add up in an order that depends on how many tokens are in
     # the batch, and so on what was found in the prompt cache: a third to two thirds of greedy
-    # answers changed. Without them a prompt has one answer, cached or not, to the last bit.
+    # answers changed. Without them a prompt has one answer, whatever of it is cached; but for one
+    # whose last piece is a single token (less than eight with K-quants), as it is where the whole
+    # prompt was asked before: other kernels read such a piece, and round otherwise.
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.no_extra_bufts = True
+    # Without flash attention the scores of a piece's tokens against all before them are a table,
+    # of 12 MB for 512 tokens of a 135M model; for 64 it fits into a core's own cache.
+    params.n_ubatch = _TOKENS_AT_ONCE
+    # Weights in memory of its own, which the kernel can hold in large pages; local.py asks for them.
+    params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
     params.ui = False
     params.verbosity = -1
     return xllamacpp.Server(params)

@@ -36,11 +36,12 @@ class ServerSettings:
     """How a model is served.
 
     `context` is tokens of one prompt and its answer. `n_parallel` is how many requests are decoded
-    in one batch; with 1 an answer depends on its prompt alone, with more also on what else was in
-    the batch. `prompt_cache_mib` bounds the memory for prompts that wait for their next use (in
-    turn they all find their prefix there, one slot or four); it is taken only as needed. `threads`
-    is None for one on each physical core this process may use. `program` is a llama-server of the
-    user's in the place of xllamacpp's, with arguments that overrule ours (llama_child.py has those).
+    in one batch; with 1 an answer depends on its prompt alone (llama_child.py has the exception),
+    with more also on what else was in the batch. `prompt_cache_mib` bounds the memory for prompts
+    that wait for their next use (in turn they all find their prefix there, one slot or four); it is
+    taken only as needed. `threads` is None for one on each physical core this process may use.
+    `program` is a llama-server of the user's in the place of xllamacpp's, with arguments that
+    overrule ours (llama_child.py has those).
     """
 
     context: int = 8192
@@ -121,7 +122,8 @@ def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[byt
     # How long an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
     # second, idle and with one core busy: 24 and 24 where it sleeps at once ("passive"), 54 and 1 to
     # 12 by libgomp's default, 50 and 16 with this; and it doesn't spin on between two requests.
-    env = {"GOMP_SPINCOUNT": "3000000", **os.environ}
+    # The second asks for large pages, where the kernel gives them to who asks.
+    env = {"GOMP_SPINCOUNT": "3000000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
     return subprocess.Popen(
         [sys.executable, "-P", str(child), told],
         stdin=subprocess.PIPE,

@@ -41,14 +41,15 @@ def pareto(measured: Measured, options: Options) -> Picture:
     axes[0][0].set_ylabel("exact match, share of questions")
     tokens = next(iter(costs.values()))
     best = front(tokens, right)
+    nothing = "The grey band is the Pareto front: nothing" if priced or len(best) > 1 else "Nothing"
     if priced:
         handles, labels = axes[0][0].get_legend_handles_labels()
         legend_above(figure, handles=handles, labels=labels, ncols=4)
     shown = picture(
         figure,
         "What accuracy costs",
-        "Up and to the left is better. The grey band is the Pareto front: nothing measured is both cheaper and more "
-        f"often right than {' or '.join(look(name).name for name in best)}. Bars: 95% intervals.",
+        f"Up and to the left is better. {nothing} measured is both cheaper and more often right than "
+        f"{' or '.join(look(name).name for name in best)}. Bars: 95% intervals.",
         "" if priced else "No dollars: a price isn't known.",
         facts=measured.facts(),
     )

@@ -104,7 +104,7 @@ async def test_it_is_refused_where_no_model_is_local() -> None:
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
 
 
-SERVER_ENDED = r"what served 'smollm2-135m.gguf' has ended \(signal SIGKILL"
+SERVER_ENDED = r"what served 'smollm2-135m-Q8_0.gguf' has ended \(signal SIGKILL"
 JOURNAL_ENDED = r"can't write '.*journal.sqlite': the process that writes it was ended"
 
 

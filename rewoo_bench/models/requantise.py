@@ -1,0 +1,60 @@
+"""A model file with its weights in another type, beside the first.
+
+    requantised(Path("smollm2-135m.gguf"), "Q8_0")      # smollm2-135m-Q8_0.gguf, written once
+
+llama.cpp has fast kernels for some types and not for others: on two cores a 135M model's Q4_1 weights
+took 2.3 s a question, the same as Q8_0 1.9 s. Eight bits hold what four said to 0.4% of a block's
+largest weight.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def requantised(source: Path, to: str, *, progress: bool = True) -> Path:
+    """The file with its quantised weights as type `to` (a name of ggml's).
+
+    Any number of processes may ask at once: one writes, the others wait for it.
+    """
+    from filelock import FileLock
+
+    target = source.with_name(f"{source.stem}-{to}.gguf")
+    if target.is_file():  # a file that has its name is whole
+        return target
+    with FileLock(target.with_suffix(".lock")):
+        if not target.is_file():
+            if progress:
+                print(f"writing {source.stem} as {to} once, which is faster to compute with", file=sys.stderr)
+            partial = target.with_suffix(".partial")
+            try:
+                _write(source, partial, to)
+                partial.replace(target)
+            finally:
+                partial.unlink(missing_ok=True)
+    return target
+
+
+def _write(source: Path, target: Path, to: str) -> None:
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
+    from gguf.quants import dequantize, quantize
+
+    wanted = GGMLQuantizationType[to]
+    kept = {GGMLQuantizationType.F32, wanted}
+    reader = GGUFReader(source)
+    writer = GGUFWriter(target, reader.fields["general.architecture"].contents())
+    for name, fact in reader.fields.items():
+        if name.startswith("GGUF.") or name == "general.architecture":  # the writer's own
+            continue
+        listed = fact.types[0] == GGUFValueType.ARRAY
+        writer.add_key_value(name, fact.contents(), fact.types[0], sub_type=fact.types[-1] if listed else None)
+    for weights in reader.tensors:
+        data, kind = weights.data, weights.tensor_type
+        if kind not in kept:
+            data, kind = quantize(dequantize(data, kind), wanted), wanted
+        writer.add_tensor(weights.name, data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

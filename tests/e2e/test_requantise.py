@@ -1,0 +1,73 @@
+"""A real model file, written anew with its weights in another type."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType, GGUFReader
+from gguf.quants import dequantize
+
+from rewoo_bench.models.catalogue import fetch, find_entry
+from rewoo_bench.models.gguf import read_header
+from rewoo_bench.models.local import LocalServer, ServerSettings
+from rewoo_bench.models.requantise import requantised
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The file as it was fetched, and as Q8_0."""
+    source = tmp_path_factory.mktemp("models") / "small.gguf"
+    source.symlink_to(fetch(find_entry("smollm2-135m")))
+    return source, requantised(source, "Q8_0", progress=False)
+
+
+def test_a_file_keeps_its_facts(both: tuple[Path, Path]) -> None:
+    source, target = both
+    assert target == source.with_name("small-Q8_0.gguf")
+    assert read_header(target) == read_header(source)
+    facts = [
+        {name: field.contents() for name, field in GGUFReader(path).fields.items() if not name.startswith("GGUF.")}
+        for path in both
+    ]
+    assert facts[0] == facts[1]
+    assert len(facts[0]) > 20
+
+
+def test_its_weights_are_the_same_numbers_within_eight_bits(both: tuple[Path, Path]) -> None:
+    before, after = (GGUFReader(path).tensors for path in both)
+    assert [weights.name for weights in after] == [weights.name for weights in before]
+    kinds = {weights.tensor_type for weights in after}
+    assert kinds == {GGMLQuantizationType.F32, GGMLQuantizationType.Q8_0}
+    assert GGMLQuantizationType.Q4_1 in {weights.tensor_type for weights in before}
+    for old, new in zip(before[:12], after[:12], strict=True):
+        was, now = (dequantize(weights.data, weights.tensor_type).reshape(-1, 32) for weights in (old, new))
+        largest = np.abs(was).max(axis=1, keepdims=True)
+        assert (np.abs(was - now) <= largest / 220 + 1e-6).all()  # half a step of 127, and a rounded scale
+
+
+def test_it_is_written_once_however_many_ask(both: tuple[Path, Path]) -> None:
+    source, target = both
+    written = target.stat().st_mtime_ns
+    target.unlink()
+    threads = [threading.Thread(target=requantised, args=[source, "Q8_0"]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = target.stat().st_mtime_ns
+    assert again > written
+    assert requantised(source, "Q8_0").stat().st_mtime_ns == again
+    assert sorted(path.suffix for path in source.parent.iterdir() if path.suffix != ".lock") == [".gguf", ".gguf"]
+
+
+def test_it_is_served(both: tuple[Path, Path]) -> None:
+    server = LocalServer(both[1], ServerSettings(context=512))
+    try:
+        assert server.settings.context == 512
+    finally:
+        server.close()
