@@ -26,27 +26,36 @@ def requantised(source: Path, to: str, *, progress: bool = True) -> Path:
     target = source.with_name(f"{source.stem}-{to}.gguf")
     if target.is_file():  # a file that has its name is whole
         return target
-    with FileLock(target.with_suffix(".lock")):
-        if not target.is_file():
-            if progress:
-                print(f"writing {source.stem} as {to} once, which is faster to compute with", file=sys.stderr)
-            partial = target.with_suffix(".partial")
-            try:
-                _write_elsewhere(source, partial, to)
-                partial.replace(target)
-            finally:
-                partial.unlink(missing_ok=True)
+    try:
+        with FileLock(target.with_suffix(".lock")):
+            if not target.is_file():
+                if progress:
+                    print(f"writing {source.stem} as {to} once, which is faster to compute with", file=sys.stderr)
+                _write_whole(source, target, to)
+    except OSError as error:
+        raise _not_written(source, to, error.strerror or str(error)) from None
     return target
 
 
-def _write_elsewhere(source: Path, target: Path, to: str) -> None:
-    from rewoo_bench.errors import ModelNotFound
+def _write_whole(source: Path, target: Path, to: str) -> None:
+    """Writes beside its place, in a process of its own, and then gives the file its name."""
+    partial = target.with_suffix(".partial")
+    command = [sys.executable, "-P", __file__, str(source), str(partial), to]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
+            raise _not_written(source, to, said[-1])
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
-    command = [sys.executable, "-P", __file__, str(source), str(target), to]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
-        raise ModelNotFound(f"can't write {source.name!r} as {to} into {str(target.parent)!r}: {said[-1]}")
+
+def _not_written(source: Path, to: str, reason: str) -> Exception:
+    from rewoo_bench.errors import ModelNotFound  # here, since the process that writes needs nothing of ours
+
+    where = f"can't write {source.name!r} as {to} beside it, in {str(source.parent)!r}"
+    return ModelNotFound(f"{where}: {reason}; REWOO_BENCH_CACHE names another folder")
 
 
 def _write(source: Path, target: Path, to: str) -> None:

@@ -70,10 +70,18 @@ def test_it_is_written_once_however_many_ask(both: tuple[Path, Path]) -> None:
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     source = tmp_path / "damaged.gguf"
     source.write_bytes(b"GGUF\x03\x00\x00\x00")
-    with pytest.raises(ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 into '.*': \w+Error") as failure:
+    with pytest.raises(
+        ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 beside it, in '.*': \w+Error"
+    ) as failure:
         requantised(source, "Q8_0", progress=False)
     assert "\n" not in str(failure.value)
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["damaged.gguf"]
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="a folder that not even root may write to")
+def test_a_folder_that_cannot_be_written_is_one_line() -> None:
+    with pytest.raises(ModelNotFound, match=r"in '/sys/kernel': .*; REWOO_BENCH_CACHE names another folder$"):
+        requantised(Path("/sys/kernel/small.gguf"), "Q8_0", progress=False)
 
 
 def test_it_is_served(both: tuple[Path, Path]) -> None:
