@@ -1,8 +1,9 @@
 """Ctrl-C: no new calls, some time for those in flight, then the end.
 
 brake = Brake()
-async with brake:
-    ...                     # in flight; a call that would begin after `pull` never does
+await brake.go()            # a call that would begin after `pull` never does
+with brake:
+    ...                     # in flight
 brake.pull()
 await brake.stopped(grace_s=15)
 """
@@ -20,20 +21,22 @@ INCOMPLETE = 3  # exit code
 
 
 class Brake:
-    """Counts calls in flight, each in its `async with`; once pulled, lets no new ones begin."""
+    """Counts calls in flight, each in its `with`; once pulled, lets no new ones begin."""
 
     def __init__(self) -> None:
         self.pulled = anyio.Event()
         self._idle = anyio.Event()
         self._in_flight = 0
 
-    async def __aenter__(self) -> None:
-        """A call begins; after `pull` it waits, to be cancelled."""
+    async def go(self) -> None:
+        """Returns at once; after `pull` never, but to be cancelled."""
         if self.pulled.is_set():
             await anyio.sleep_forever()
+
+    def __enter__(self) -> None:
         self._in_flight += 1
 
-    async def __aexit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._in_flight -= 1
         if not self._in_flight and self.pulled.is_set():
             self._idle.set()

@@ -1,38 +1,43 @@
-"""Every finished call and question of a run, in one SQLite file, before its result is used.
+"""Every finished call and question of a run, in one SQLite file, logged before its result is used.
 
     async with open_journal(folder / "journal.sqlite") as journal:
-        await journal.add_call(record)              # back when it is on disk
-        await journal.add_question(task, rows)
+        await journal.add_call(record)              # back when it is logged
+        await journal.add_question(task, rows, trace, failed=False)
+        await journal.settle()                      # what was logged is in the file
         journal.calls(task)                         # what is known of a question already
 
 A call is found again by where it stands (task, place, kind, name), by the hash of its request, and
 by a count where the same is asked twice in one place; never by the order of arrival, since
 parallel steps finish in any order. Texts of prompts are kept once each, however often they are sent.
 
-The file is in WAL mode: what was committed outlives the death of the process. One writer, a process
-of its own, takes all that waits in one commit; whoever wrote waits for it, the event loop never does.
+A record is appended to a log beside the file (journal_log.py), which outlives the death of the process,
+and one writer, a process of its own, takes the log into the file some moments later (journal_child.py).
+The file is in WAL mode. Whoever opens a journal takes in what a killed run has left in its log.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from struct import pack, unpack
+from struct import unpack
 from typing import Any
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
+from filelock import FileLock, Timeout
 from pydantic_core import from_json
 
-from rewoo_bench.errors import DataError, JournalError
-from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_json, digest_of
-from rewoo_bench.writer import Writer, open_writer
+from rewoo_bench.errors import DataError, JournalError, UsageError
+from rewoo_bench.journal_child import pieces
+from rewoo_bench.journal_log import JournalLog, absorb_all
+from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of
 
 JOURNAL = "journal.sqlite"
-_VERSION = 1
+_VERSION = 2
+_READ_VERSIONS = (1, 2)  # calls are the same in both
 _TEXTS_KNOWN = 1000  # texts of prompts, held so as not to hash and write them with every call
 
 _SCHEMA = """
@@ -42,7 +47,10 @@ CREATE TABLE IF NOT EXISTS calls(
     nth INTEGER NOT NULL, status TEXT NOT NULL, prompt BLOB NOT NULL, answer TEXT NOT NULL,
     billed_tokens INTEGER NOT NULL, cost_usd REAL);
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
-CREATE TABLE IF NOT EXISTS questions(task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS questions(
+    task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS absorbed(piece INTEGER NOT NULL, offset INTEGER NOT NULL);
+INSERT INTO absorbed SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM absorbed);
 """
 
 
@@ -76,45 +84,12 @@ class _Database:
         self._connection.close()
 
 
-class Journal:
-    """An open journal; `open_journal` makes one.
+class JournalReader:
+    """What is in a journal; `read_journal` makes one."""
 
-    `spent` covers all calls in it; `is_new` says that it had none when it was opened.
-    """
-
-    def __init__(self, database: _Database, writer: Writer | None = None) -> None:
+    def __init__(self, database: _Database) -> None:
         self.path = database.path
-        self.spent = Spent()
         self._database = database
-        self._writer = writer
-        self._ids: dict[str, int] = {}  # of some texts that are in the file
-        self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
-        for tokens, cost in self._database.read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
-            self.spent.add(tokens, cost)
-
-    async def add_call(self, record: CallRecord) -> None:
-        """Writes a call; returns when it is on disk. Raises `JournalError`.
-
-        A tool's call costs nothing to make again, so nobody waits for it. It goes to disk with or before
-        whatever is written after it: no call that came of it can be there without it.
-        """
-        ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
-        key = record.key
-        cost = None if record.cost_usd is None else float(record.cost_usd)
-        self._add(  # a tool's name or a price may be of a kind of str or float of the user's, which can't be sent
-            "call", str(record.task), str(key.place), key.kind, str(key.name), key.request, key.nth, record.status,
-            pack(f"{len(ids)}q", *ids), as_json(record.answer), int(record.billed_tokens), cost,
-        )  # fmt: skip
-        if key.kind != "tool":
-            await self._written()
-        self._raise_failure()
-        self.spent.add(record.billed_tokens, record.cost_usd)
-
-    async def add_question(self, task: TaskKey, rows: str, *, failed: bool) -> None:
-        """Writes what came of a question (JSON), in place of what came of it before. Raises `JournalError`."""
-        self._add("question", str(task), failed, rows)
-        await self._written()
-        self._raise_failure()
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """What is recorded of a question, in the order written."""
@@ -137,56 +112,145 @@ class Journal:
     def count_finished(self) -> int:
         return int(self._database.read("SELECT count(*) FROM questions WHERE NOT failed")[0][0])
 
-    def rows(self, task: TaskKey) -> dict[str, Any] | None:
-        """What came of a question, or None where nothing did yet."""
-        found = self._database.read("SELECT rows FROM questions WHERE task = ?", (str(task),))
-        return from_json(found[0][0]) if found else None
+    def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
+        """What came of questions, in their order: rows and trace of each, where there is anything yet."""
+        names = [str(task) for task in tasks]
+        places = ", ".join("?" * len(names))
+        found = self._database.read(f"SELECT task, rows, trace FROM questions WHERE task IN ({places})", names)
+        by_task = {task: (rows, trace) for task, rows, trace in found}
+        return [by_task[name] for name in names if name in by_task]
+
+
+class Journal(JournalReader):
+    """The journal of a run that goes on; `open_journal` makes one. What is added can be read once it is settled.
+
+    `spent` covers all calls in it; `is_new` says that it had none when it was opened.
+    """
+
+    def __init__(self, database: _Database, log: JournalLog) -> None:
+        super().__init__(database)
+        self.spent = Spent()
+        self._log = log
+        self._unlogged = b""
+        self._ids: dict[str, int] = {}  # of some texts that are logged
+        self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
+        for tokens, cost in self._database.read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
+            self.spent.add(tokens, cost)
+
+    async def add_call(self, record: CallRecord) -> None:
+        """Logs a call. Raises `JournalError`.
+
+        A tool's call costs nothing to make again, so it is logged with whatever is logged after it: no call
+        that came of it can be there without it.
+        """
+        ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
+        key = record.key
+        cost = None if record.cost_usd is None else float(record.cost_usd)
+        head = (  # a tool's name or a price may be of a kind of str or float of the user's
+            "call", str(record.task), str(key.place), key.kind, str(key.name), key.request.hex(), key.nth,
+            record.status, ids, int(record.billed_tokens), cost,
+        )  # fmt: skip
+        self._unlogged += b"%b\t%b\n" % (as_bytes(head), as_bytes(record.answer))
+        if key.kind == "tool":
+            return
+        await self._append()
+        self.spent.add(record.billed_tokens, record.cost_usd)
+
+    async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
+        """Logs what came of a question (two JSON texts), in place of what came of it before. Raises `JournalError`."""
+        self._unlogged += b"%b\t%b\t%b\n" % (as_bytes(("question", str(task), failed)), rows, trace)
+        await self._append()
+
+    async def settle(self) -> None:
+        """Waits until all that was added is in the file, or can't be written."""
+        self._append_rest()
+        with CancelScope(shield=True):
+            await to_thread.run_sync(self._log.settle)
+
+    async def close(self) -> None:
+        self._append_rest()
+        with CancelScope(shield=True):
+            await to_thread.run_sync(self._log.close)
 
     def _add_text(self, text: str) -> int:
         if len(self._ids) >= _TEXTS_KNOWN:
             self._ids.clear()  # those that are sent again and again are soon known again
         self._ids[text] = id_ = _text_id(text)
-        self._add("text", id_, _storable(text))
+        self._unlogged += as_bytes(("text", id_, text)) + b"\n"
         return id_
 
-    def _add(self, *row: Any) -> None:
-        assert self._writer is not None, "opened to be read only"
-        self._writer.add(row)
+    async def _append(self) -> None:
+        lines, self._unlogged = self._unlogged, b""
+        self._log.append(lines)
+        if self._log.is_behind:
+            await self.settle()
 
-    async def _written(self) -> None:
-        if self._writer is not None:
-            await self._writer.written()
-
-    def _raise_failure(self) -> None:
-        if self._writer is not None and self._writer.failure is not None:
-            said = f"can't write {str(self.path)!r}: {self._writer.failure}; what was finished before is in it"
-            raise JournalError(said)
+    def _append_rest(self) -> None:
+        """Logs what nothing has been logged after, where anything can be logged."""
+        if self._unlogged:
+            with suppress(JournalError):  # whoever adds anything hears of it
+                self._log.append(self._unlogged)
+            self._unlogged = b""
 
 
 @asynccontextmanager
 async def open_journal(path: Path) -> AsyncIterator[Journal]:
-    """The journal in a file, made where there is none. Raises `DataError` for a file that is none."""
-    database = await to_thread.run_sync(_connect, path)
+    """The journal in a file, made where there is none.
+
+    Raises `DataError` for a file that is none, and `UsageError` where another process writes it.
+    """
+    with _locked(path):
+        database, log = await to_thread.run_sync(_open, path)
+        journal = Journal(database, log)
+        try:
+            yield journal
+        finally:
+            await journal.close()
+            database.close()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = FileLock(f"{path}-lock")
     try:
-        async with open_writer(path) as writer:
-            yield await to_thread.run_sync(Journal, database, writer)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(f"another process is at work on this run: it has {str(path)!r} open") from None
+    except OSError as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    try:
+        yield
     finally:
-        database.close()
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 @asynccontextmanager
-async def read_journal(path: Path) -> AsyncIterator[Journal]:
-    """The journal of another run, to be read only. Raises `DataError` where there is none."""
+async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
+    """The journal of another run. Raises `DataError` where there is none."""
     if not await to_thread.run_sync(path.is_file):
         raise DataError(f"no recorded run: there is no {str(path)!r}")
-    database = await to_thread.run_sync(_connect_to_read, path)
+    database = await to_thread.run_sync(_open_to_read, path)
     try:
-        yield await to_thread.run_sync(Journal, database)
+        yield JournalReader(database)
     finally:
         database.close()
 
 
-def _connect_to_read(path: Path) -> _Database:
+def _open(path: Path) -> tuple[_Database, JournalLog]:
+    try:
+        database = _connect(path)
+        return database, JournalLog(path)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+
+
+def _open_to_read(path: Path) -> _Database:
+    if pieces(str(path)):  # of a run that was killed, or goes on
+        try:
+            absorb_all(path)
+        except (sqlite3.Error, OSError, ValueError) as error:
+            raise DataError(f"{path}: what is in its log can't be taken in: {error}") from None
     # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
@@ -195,29 +259,21 @@ def _connect_to_read(path: Path) -> _Database:
         (version,) = database.execute("PRAGMA user_version").fetchone()
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
-    if version != _VERSION:
-        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
+    if version not in _READ_VERSIONS:
+        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads versions {_READ_VERSIONS}")
     return _Database(path, database)
 
 
 def _connect(path: Path) -> _Database:
-    try:
-        database = sqlite3.connect(path, check_same_thread=False, timeout=30)
-        database.execute("PRAGMA journal_mode = WAL")
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
-            raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {_VERSION}")
-        database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
-    except sqlite3.DatabaseError as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    database.execute("PRAGMA journal_mode = WAL")
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version not in (0, _VERSION):
+        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench goes on with version {_VERSION}")
+    database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
     return _Database(path, database)
 
 
 def _text_id(text: str) -> int:
     """64 bits of the hash: among a million texts, two share them with a chance of 3 in 100 million."""
     return int.from_bytes(digest_of(text)[:8], "big", signed=True)
-
-
-def _storable(text: str) -> str:
-    """Half of a surrogate pair, which SQLite can't hold, becomes `?`."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -10,7 +10,6 @@ nothing of it.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -23,12 +22,13 @@ from pydantic import BaseModel
 from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import ModelError, ToolError
-from rewoo_bench.journal import Journal
+from rewoo_bench.journal import Journal, JournalReader
 from rewoo_bench.place import current_place
 from rewoo_bench.records import (
     CallKey,
     CallRecord,
     TaskKey,
+    as_bytes,
     as_completion,
     numbers,
     request_hash,
@@ -58,7 +58,7 @@ class Recorder:
     """
 
     journal: Journal
-    replay: Journal | None = None
+    replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
     cache: AnswerCache | None = None
     brake: Brake = field(default_factory=Brake)
@@ -84,8 +84,10 @@ class QuestionRecorder:
     ) -> None:
         self.task = task
         self.brake = recorder.brake
+        self.keep = recorder.journal.add_call
+        self.has_cache = recorder.cache is not None
         self._recorder = recorder
-        self._nth: Counter[tuple[str, str, str, bytes]] = Counter()
+        self._asked: dict[CallKey, int] = {}
         self._done = {record.key: record for record in records if record.status == "ok"}
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
@@ -106,11 +108,9 @@ class QuestionRecorder:
 
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
         """Where the calling task stands; the n-th time the same is asked there has n."""
-        place = current_place().name
-        seen = (place, kind, name, request)
-        nth = self._nth[seen]
-        self._nth[seen] += 1
-        return CallKey(place, kind, name, request, nth)
+        first = CallKey(current_place().name, kind, name, request)
+        nth = self._asked[first] = self._asked.get(first, -1) + 1
+        return first if nth == 0 else first._replace(nth=nth)
 
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
         """What is recorded of a call, and whether another run paid for it."""
@@ -122,22 +122,17 @@ class QuestionRecorder:
         """Attempts that failed for good in earlier sessions."""
         return self._failed.get(key, [])
 
-    async def keep(self, record: CallRecord) -> None:
-        await self._recorder.journal.add_call(record)
-
     async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
         """The answer of another run to the same request."""
         cache = self._recorder.cache
-        if cache is None:
-            return None
+        assert cache is not None
         return await to_thread.run_sync(cache.get, cache_key(identity, key.request, self.task.trial, key.nth))
 
     async def cache(self, key: CallKey, identity: str, record: CallRecord) -> None:
         """Keeps an answer for other runs."""
         cache = self._recorder.cache
-        if cache is not None:
-            name = cache_key(identity, key.request, self.task.trial, key.nth)
-            await to_thread.run_sync(cache.put, name, record.answer)
+        assert cache is not None
+        await to_thread.run_sync(cache.put, cache_key(identity, key.request, self.task.trial, key.nth), record.answer)
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
         """Raises `NotRecorded` where only recorded answers are wanted."""
@@ -187,12 +182,13 @@ class _RecordedModel:
             recalled = as_completion(record.answer, replayed or "replayed" in record.answer)
             return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
         self._recorder.check_live(key, prompt)
-        if cached := await self._recorder.cached(key, self._identity):
+        if self._recorder.has_cache and (cached := await self._recorder.cached(key, self._identity)):
             answer = {**cached, "replayed": True}
             await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
             return as_completion(answer, replayed=True)
+        await self._recorder.brake.go()
         start = time.monotonic()
-        async with self._recorder.brake:
+        with self._recorder.brake:
             try:
                 completion = await self._model.complete(messages, **asked)
             except ModelError as error:
@@ -208,7 +204,8 @@ class _RecordedModel:
             }
             record = self._record(key, prompt, "ok", answer, completion.receipt, start)
             await self._recorder.keep(record)
-            await self._recorder.cache(key, self._identity, record)
+            if self._recorder.has_cache:
+                await self._recorder.cache(key, self._identity, record)
         if self._recorder.earlier_failures(key):
             return replace(completion, receipt=self._with_failures(key, completion.receipt))
         return completion
@@ -223,10 +220,9 @@ class _RecordedModel:
             "usage_source": receipt.usage_source,
             "latency_s": time.monotonic() - start,
         }
+        answer["receipt"] = taken
         billed = receipt.billed.total_tokens
-        return CallRecord(
-            self._recorder.task, key, status, prompt, {**answer, "receipt": taken}, billed, receipt.cost_usd
-        )
+        return CallRecord(self._recorder.task, key, status, prompt, answer, billed, receipt.cost_usd)
 
     def _with_failures(self, key: CallKey, receipt: Receipt) -> Receipt:
         """The receipt, with what the same call took in earlier sessions, where it failed."""
@@ -243,11 +239,11 @@ class _RecordedTool(WrappedTool):
         self._recorder = recorder
 
     async def __call__(self, arguments: BaseModel) -> str:
-        asked = arguments.model_dump_json()
-        key = self._recorder.key("tool", self.name, sha256(asked.encode("utf-8", "replace")).digest())
+        asked = as_bytes(arguments)
+        key = self._recorder.key("tool", self.name, sha256(asked).digest())
         found = self._recorder.recall(key)
         if found is None:
-            return await self._call(key, asked, arguments)
+            return await self._call(key, asked.decode(), arguments)
         record, replayed = found
         if self.stateful and not replayed:
             with suppress(ToolError):  # what was said the first time counts, below
@@ -260,8 +256,9 @@ class _RecordedTool(WrappedTool):
 
     async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
         self._recorder.check_live(key, (asked,))
+        await self._recorder.brake.go()
         start = time.monotonic()
-        async with self._recorder.brake:
+        with self._recorder.brake:
             try:
                 said = {"text": await self._tool(arguments)}
             except ToolError as error:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
 
-@dataclass(frozen=True, slots=True)
-class TaskKey:
+class TaskKey(NamedTuple):
     """A question put to an architecture, by names that are the same in every session of a run."""
 
     architecture: str
@@ -27,11 +27,10 @@ class TaskKey:
     trial: int
 
     def __str__(self) -> str:
-        return _task_name(self.architecture, self.example_id, self.trial)
+        return _task_name(self)
 
 
-@dataclass(frozen=True, slots=True)
-class CallKey:
+class CallKey(NamedTuple):
     """Where a call stands in its question, and what it asks."""
 
     place: str
@@ -41,8 +40,7 @@ class CallKey:
     nth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
 
     Read back, a record has the texts' numbers instead (`text_ids`), for `Journal.texts`.
@@ -59,8 +57,8 @@ class CallRecord:
 
 
 @lru_cache(maxsize=4096)
-def _task_name(architecture: str, example_id: str, trial: int) -> str:
-    return json.dumps([architecture, example_id, trial], ensure_ascii=True)
+def _task_name(key: TaskKey) -> str:
+    return f"[{quoted(key.architecture)}, {quoted(key.example_id)}, {key.trial}]"
 
 
 @lru_cache(maxsize=4096)
@@ -72,12 +70,12 @@ def digest_of(text: str) -> bytes:
 def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
     """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
     tools, schema = asked.get("tools"), asked.get("schema")
-    form = _form(tuple(message.role for message in messages), asked.get("grammar"))
+    form = _form(tuple([message.role for message in messages]), asked.get("grammar"))
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[asdict(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
-    return (*(message.content for message in messages), form)
+    return (*[message.content for message in messages], form)
 
 
 @lru_cache(maxsize=1024)
@@ -85,15 +83,15 @@ def _form(roles: tuple[str, ...], grammar: str | None) -> str:
     return json.dumps({"roles": " ".join(roles), "grammar": grammar})
 
 
-def as_json(value: Any) -> str:
-    """A value as JSON, some five times as fast as `json.dumps`.
+def as_bytes(value: Any) -> bytes:
+    """A value as JSON in one line of UTF-8, some five times as fast as `json.dumps`.
 
     Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
     """
     try:
-        return to_json(value, fallback=str).decode()
+        return to_json(value, fallback=str)
     except PydanticSerializationError:
-        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8")
+        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
 
 
 def numbers(usage: Usage) -> dict[str, int]:

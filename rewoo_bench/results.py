@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,8 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluator import Result
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
-from rewoo_bench.records import TaskKey, as_json
-from rewoo_bench.rows import CALLS, QUESTIONS, rows_of
+from rewoo_bench.records import TaskKey, as_bytes
+from rewoo_bench.rows import CALLS, QUESTIONS, rows_of, tables_of, trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ MANIFEST = "run.json"
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
-_ROWS_A_GROUP = 500
+_QUESTIONS_A_GROUP = 1000
 # Columns of few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
 CATEGORIES += ["stop_reason", "usage_source"]
@@ -56,12 +56,13 @@ class RunFolder:
 
     async def keep(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
-        failed = result.score is None
-        await self.journal.add_question(result.task.key, rows_of(result, self.columns), failed=failed)
+        lines = rows_of(result, self.columns), as_bytes(trace(result, self.columns["run_id"]))
+        await self.journal.add_question(result.task.key, *lines, failed=result.score is None)
 
     async def export(self, tasks: Iterable[TaskKey]) -> int:
         """Makes the files of what is finished; returns how many questions that is."""
         rows = 0
+        await self.journal.settle()
         with CancelScope(shield=True):
             rows = await to_thread.run_sync(export, self.folder, self.journal, tasks)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
@@ -79,58 +80,44 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
 
     Each file appears under its name when it is whole.
     """
-    rows = 0
+    written = 0
+    rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (
         Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
         Table(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
     ):
-        for task in tasks:
-            found = journal.rows(task)
-            if found is not None:
-                questions.add([_dated(found["question"])])
-                calls.add([_dated(call) for call in found["calls"]])
-                lines.write(as_json(found["trace"]) + "\n")
-                rows += 1
+        while group := list(islice(rest, _QUESTIONS_A_GROUP)):
+            if found := journal.questions(group):
+                of_questions, of_calls = tables_of([rows for rows, _ in found])
+                questions.add(of_questions)
+                calls.add(of_calls)
+                lines.writelines(f"{line}\n" for _, line in found)
+                written += len(found)
     traces.replace(folder / TRACES_FILE)
-    return rows
-
-
-def _dated(row: dict[str, Any]) -> dict[str, Any]:
-    row["started_at"] = datetime.fromisoformat(row["started_at"])
-    return row
+    return written
 
 
 class Table:
-    """A parquet file that grows by groups of rows, and has its name only when it is whole."""
+    """A parquet file that has its name only when it is whole."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
         self._part = path.with_suffix(".parquet.part")
         self._schema = schema
-        self._rows: list[dict[str, Any]] = []
 
     def __enter__(self) -> Table:
         self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._flush()
         self._writer.close()
         if kind is None:
             self._part.replace(self._path)
 
-    def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._rows += rows
-        if len(self._rows) >= _ROWS_A_GROUP:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
-            self._rows.clear()
+    def add(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -144,9 +131,9 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def remove_run(folder: Path) -> None:
     """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
-    journal = (JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm")
-    for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, *journal):
-        (folder / name).unlink(missing_ok=True)
+    journal = folder.glob(f"{JOURNAL}-*")  # as a killed run leaves it
+    for path in (*(folder / name for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL)), *journal):
+        path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
 

@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.json
 
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
-from rewoo_bench.records import as_json, numbers
+from rewoo_bench.records import as_bytes, numbers
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Usage
 
@@ -104,12 +105,26 @@ CALLS = pa.schema(
     ]
 )
 
+_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
 
-def rows_of(result: Result, run: Mapping[str, str]) -> str:
-    """Everything that is kept of a result, as JSON. `run` has the columns that are the same for the whole run."""
-    run_id = run["run_id"]
-    rows = {"question": question_row(result, run), "calls": call_rows(result, run_id), "trace": trace(result, run_id)}
-    return as_json(rows)
+_BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
+
+
+def rows_of(result: Result, run: Mapping[str, str]) -> bytes:
+    """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
+    return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
+
+
+def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Questions and their calls, from what `rows_of` made of each; without a Python object for any of it."""
+    lines = [row.encode() for row in rows]
+    read = pyarrow.json.read_json(
+        pa.BufferReader(b"\n".join(lines)),
+        read_options=pyarrow.json.ReadOptions(block_size=max(_BYTES_AT_ONCE, *map(len, lines)) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
+    ).combine_chunks()
+    calls = read["calls"].combine_chunks().flatten()
+    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
 
 
 def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from rewoo_bench.errors import JournalError, ModelGone, UsageError
 from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunStopped, tasks_of
 from rewoo_bench.inputs import Inputs, read_inputs
-from rewoo_bench.journal import JOURNAL, Journal, read_journal
+from rewoo_bench.journal import JOURNAL, JournalReader, read_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
@@ -56,7 +56,7 @@ class _Prepared(Inputs):
     """What a run works with: its inputs, and models that are ready."""
 
     models: dict[RoleModel, OpenModel]
-    replay: Journal | None
+    replay: JournalReader | None
     cache: AnswerCache | None
 
 

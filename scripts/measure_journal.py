@@ -13,22 +13,22 @@ which other work has disturbed least. Resident memory is read from /proc at the 
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 import anyio
+import pyarrow as pa
 
-from rewoo_bench.architecture import load_architecture
+from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, tasks_of
+from rewoo_bench.journal import Journal
 from rewoo_bench.recording import Recorder
+from rewoo_bench.records import TaskKey, as_bytes
 from rewoo_bench.results import Table, open_run
 from rewoo_bench.rows import CALLS, QUESTIONS, call_rows, question_row, trace
 from rewoo_bench.tokens import count_messages, count_tokens
@@ -36,6 +36,7 @@ from rewoo_bench.types import Completion, Document, Example, Message, Receipt, U
 
 PAGE = (Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper."),)
 CONCURRENCY = 32  # as for a hosted model
+ROWS_AT_ONCE = 500
 COLUMNS = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "journal")
 
 
@@ -79,41 +80,55 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def cpu_seconds() -> float:
-    """Of this process, and of those it started that have ended: the journal's."""
-    return sum(os.times()[:4])
-
-
 class DirectTables:
     """The files of a run written straight from its results, as a harness without a journal does."""
 
     def __init__(self, folder: Path) -> None:
-        self._questions = Table(folder / "questions.parquet", QUESTIONS)
-        self._calls = Table(folder / "calls.parquet", CALLS)
-        self._traces = (folder / "traces.jsonl").open("w", encoding="utf-8")
+        self._tables = Table(folder / "questions.parquet", QUESTIONS), Table(folder / "calls.parquet", CALLS)
+        self._rows: tuple[list[Any], list[Any]] = [], []
+        self._traces = (folder / "traces.jsonl").open("wb")
 
     def __enter__(self) -> DirectTables:
-        self._questions.__enter__()
-        self._calls.__enter__()
+        for table in self._tables:
+            table.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._flush()
         self._traces.close()
-        self._calls.__exit__(*error)
-        self._questions.__exit__(*error)
+        for table in self._tables:
+            table.__exit__(*error)
 
     async def keep(self, result: Result) -> None:
-        self._questions.add([question_row(result, COLUMNS)])
-        self._calls.add(call_rows(result, COLUMNS["run_id"]))
-        self._traces.write(json.dumps(trace(result, COLUMNS["run_id"]), ensure_ascii=False) + "\n")
+        self._rows[0].append(question_row(result, COLUMNS))
+        self._rows[1].extend(call_rows(result, COLUMNS["run_id"]))
+        self._traces.write(as_bytes(trace(result, COLUMNS["run_id"])) + b"\n")
+        if len(self._rows[0]) == ROWS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        for table, rows, schema in zip(self._tables, self._rows, (QUESTIONS, CALLS), strict=True):
+            table.add(pa.Table.from_pylist(rows, schema=schema))
+            rows.clear()
 
 
-async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
-    """Seconds of the evaluation and of the export, and memory on the way (MB)."""
-    architecture = load_architecture("rewoo", style="multihop")
-    questions = Questions(count)
+def architecture() -> Architecture:
+    return load_architecture("rewoo", style="multihop")
+
+
+def evaluator(journal: Journal | None = None) -> Evaluator:
+    recorder = Recorder(journal) if journal else None
+    return Evaluator({"": Model()}, "hotpotqa", recorder=recorder, concurrency=CONCURRENCY)
+
+
+def tasks(questions: Questions) -> Iterator[TaskKey]:
+    return (task.key for task in tasks_of(questions, [architecture()], 1))
+
+
+async def grow(count: int, folder: Path) -> None:
+    """Prints seconds of a run with a journal, of its export and of finding its place again, and memory on the way."""
+    questions, done = Questions(count), 0
     told: dict[str, float] = {"before_mb": resident_mb()}
-    done = 0
 
     def count_result(_: object) -> None:
         nonlocal done
@@ -121,61 +136,63 @@ async def run(count: int, folder: Path, *, journal: bool) -> dict[str, float]:
         if done == count // 2:
             told["half_mb"] = resident_mb()
 
-    start, cpu = time.perf_counter(), cpu_seconds()
-    if not journal:
-        with DirectTables(folder) as tables:
-            await Evaluator({"": Model()}, "hotpotqa", concurrency=CONCURRENCY).run(
-                questions, [architecture], on_result=count_result, keep=tables.keep
-            )
-        return {**told, "run_s": time.perf_counter() - start, "cpu_s": cpu_seconds() - cpu}
+    start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
-        evaluator = Evaluator({"": Model()}, "hotpotqa", recorder=Recorder(opened.journal), concurrency=CONCURRENCY)
-        await evaluator.run(questions, [architecture], keep=opened.keep, on_result=count_result)
+        await evaluator(opened.journal).run(questions, [architecture()], keep=opened.keep, on_result=count_result)
         told |= {"run_s": time.perf_counter() - start, "end_mb": resident_mb()}
         start = time.perf_counter()
-        await opened.export(task.key for task in tasks_of(questions, [architecture], 1))
+        await opened.export(tasks(questions))
         told |= {"export_s": time.perf_counter() - start, "exported_mb": resident_mb()}
-    told["cpu_s"] = cpu_seconds() - cpu
     start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
         assert len(opened.journal.finished()) == count
         told["resume_s"] = time.perf_counter() - start
-    return told
+    for name, value in told.items():
+        print(f"{name:12} {value:10.1f}")
+
+
+async def with_journal(questions: Questions, folder: Path) -> float:
+    async with open_run(folder, COLUMNS) as opened:
+        start = time.perf_counter()
+        await evaluator(opened.journal).run(questions, [architecture()], keep=opened.keep, on_result=lambda _: None)
+        await opened.export(tasks(questions))
+        return time.perf_counter() - start
+
+
+async def without(questions: Questions, folder: Path) -> float:
+    start = time.perf_counter()
+    with DirectTables(folder) as tables:
+        await evaluator().run(questions, [architecture()], keep=tables.keep, on_result=lambda _: None)
+    return time.perf_counter() - start
+
+
+async def compare(count: int, rounds: int) -> None:
+    """Prints what a question took both ways in each round, and the ratio over all of them, export included."""
+    taken: dict[str, list[float]] = {"with": [], "without": []}
+    ways = {"with": with_journal, "without": without}
+    for number in range(rounds):
+        for way in sorted(ways, reverse=number % 2 == 1):
+            with tempfile.TemporaryDirectory() as folder:
+                taken[way].append(await ways[way](Questions(count), Path(folder)) / count * 1000)
+        print(", ".join(f"{way} {taken[way][-1]:.3f} ms" for way in taken), flush=True)
+    ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"ratio: median {middle:.3f} (quartiles {low:.3f}, {high:.3f}), {1 - 1 / middle:.1%} of throughput")
+    best = min(taken["with"]) / min(taken["without"])
+    print(f"of the fastest rounds {best:.3f}, {1 - 1 / best:.1%}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=100_000)
+    parser.add_argument("--questions", type=int, default=100_000, help="in all, or in each round of --compare")
     parser.add_argument("--compare", action="store_true", help="with and without a journal, in turn")
-    parser.add_argument("--rounds", type=int, default=15, help="of --compare")
+    parser.add_argument("--rounds", type=int, default=30, help="of --compare")
     options = parser.parse_args()
-    if not options.compare:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, value in anyio.run(partial(run, options.questions, Path(folder), journal=True)).items():
-                print(f"{name:12} {value:10.1f}")
+    if options.compare:
+        anyio.run(compare, options.questions, options.rounds)
         return
-    ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
-    fastest = {clock: {True: math.inf, False: math.inf} for clock in ratios}
-    for _ in range(options.rounds):
-        taken: dict[bool, dict[str, float]] = {}
-        for journal in (True, False):
-            with tempfile.TemporaryDirectory() as folder:
-                told = anyio.run(partial(run, options.questions, Path(folder), journal=journal))
-                taken[journal] = {"wall": told["run_s"] + told.get("export_s", 0.0), "cpu": told["cpu_s"]}
-        for clock, found in ratios.items():
-            found.append(taken[True][clock] / taken[False][clock])
-            fastest[clock] = {way: min(fastest[clock][way], taken[way][clock]) for way in (True, False)}
-            print(
-                f"{clock}: with {taken[True][clock]:.2f} s, without {taken[False][clock]:.2f} s, ratio {found[-1]:.2f}",
-                flush=True,
-            )
-    for clock, found in ratios.items():
-        low, middle, high = statistics.quantiles(found, n=4)
-        best = fastest[clock][True] / fastest[clock][False]
-        print(
-            f"{clock}: median ratio {middle:.3f} (quartiles {low:.3f}, {high:.3f}), {1 - 1 / middle:.1%} of throughput;"
-            f" the fastest rounds {best:.3f}, {1 - 1 / best:.1%}"
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(grow, options.questions, Path(folder))
 
 
 if __name__ == "__main__":

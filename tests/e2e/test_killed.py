@@ -12,12 +12,14 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from answering import answer
+from processes import under
 
 from rewoo_bench.results import load
 from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
@@ -109,16 +111,18 @@ def new_run(server: ModelServer, questions: Path, out: Path) -> list[object]:
     ]  # fmt: skip
 
 
-def kill_after(pid: int, server: ModelServer, more: int, seconds: float) -> None:
-    """Kills the process when the server was asked so many times more, or after a while without."""
+def kill_after(pid: int, server: ModelServer, more: int, seconds: float, *, alone: bool) -> None:
+    """Kills the process when the server was asked so many times more, or after a while without.
+
+    Where it isn't killed `alone`, those it started are killed before it, as when a container is ended.
+    """
     wanted, deadline = len(server.books) + more, time.monotonic() + 3
     while len(server.books) < wanted and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(seconds)
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    with suppress(ProcessLookupError, FileNotFoundError):  # it has ended
+        for each in [*([] if alone else under(pid)), pid]:
+            os.kill(each, signal.SIGKILL)
 
 
 def compared(folder: Path) -> pd.DataFrame:
@@ -146,8 +150,9 @@ def test_a_hundred_kills_leave_no_trace_but_in_the_times(tmp_path: Path, questio
         code = -signal.SIGKILL
         while code == -signal.SIGKILL:
             pid = launcher.start(*arguments)
+            moment = (moments.randrange(6), moments.random() * 0.03)
             killer = threading.Thread(
-                target=kill_after, args=(pid, server, moments.randrange(6), moments.random() * 0.03)
+                target=kill_after, args=(pid, server, *moment), kwargs={"alone": len(kills) % 2 == 0}
             )
             if len(kills) < KILLS:
                 killer.start()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
 from rewoo_bench.inputs import read_inputs
@@ -147,16 +148,3 @@ def wait_for_an_answer(journal: Path, process: subprocess.Popen[str]) -> None:
                 return
         time.sleep(0.02)
     raise AssertionError("the run ended before its first question did")
-
-
-def under(pid: int) -> list[int]:
-    """The processes that a process started, and those that they did."""
-    started = [file.read_text("ascii").split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    children = [int(child) for of_thread in started for child in of_thread]
-    return children + [grandchild for child in children for grandchild in under(child)]
-
-
-def program_of(pid: int) -> str:
-    """What a process runs: its script where there is one."""
-    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    return next((Path(word).name for word in words if word.endswith(".py")), Path(words[0]).name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 from parts import Query, Told
 
 from rewoo_bench.answers import AnswerCache
-from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
+from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
 from rewoo_bench.journal import open_journal, read_journal
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.place import at
@@ -44,6 +47,10 @@ def files_of_at_most(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def files_in(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()]
 
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
@@ -192,7 +199,7 @@ async def test_half_a_character_is_recorded_too(tmp_path: Path) -> None:
 
 
 async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_whole(tmp_path: Path) -> None:
-    full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: disk I/O error")
+    full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: File too large")
     with files_of_at_most(150_000), full:
         async with session(tmp_path) as recorder:
             await ask(recorder, ["kept"])
@@ -210,6 +217,42 @@ async def test_a_file_that_is_no_journal_is_named(tmp_path: Path, content: bytes
             pass
 
 
+async def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    async with open_journal(path):
+        with pytest.raises(UsageError, match="another process is at work on this run"):
+            async with open_journal(path):
+                pass
+    async with open_journal(path):
+        pass
+    assert files_in(tmp_path) == ["journal.sqlite"]
+
+
+async def test_what_a_killed_run_has_logged_is_there_to_be_read_and_gone_on_from(tmp_path: Path) -> None:
+    path, copy = tmp_path / "journal.sqlite", tmp_path / "killed"
+    async with open_journal(path) as journal:
+        os.kill(journal._log._process.pid, signal.SIGSTOP)
+        await ask(await Recorder(journal).question(TASK), ["Neva"])
+        shutil.copytree(tmp_path, copy)
+        os.kill(journal._log._process.pid, signal.SIGCONT)
+    assert (copy / "journal.sqlite-log.1").stat().st_size > 0
+    async with read_journal(copy / path.name) as recorded:
+        assert [record.answer["text"] for record in recorded.calls(TASK)] == ["Neva"]
+    async with session(copy) as recorder:
+        assert (await ask(recorder, [])).text == "Neva"
+    assert files_in(copy) == ["journal.sqlite"]
+
+
+@pytest.mark.parametrize("opened", [open_journal, read_journal])
+async def test_a_log_with_something_else_in_it_is_named(tmp_path: Path, opened: Any) -> None:
+    async with session(tmp_path):
+        pass
+    (tmp_path / "journal.sqlite-log.9").write_text("no line of ours\n")
+    with pytest.raises(DataError, match=r"journal\.sqlite: .*Expecting value"):
+        async with opened(tmp_path / "journal.sqlite"):
+            pass
+
+
 async def test_what_the_body_raises_comes_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_journal(tmp_path / "journal.sqlite"):
@@ -222,6 +265,7 @@ async def test_names_and_prices_of_a_users_own_kinds_are_recorded(tmp_path: Path
     key = CallKey(Name("E1"), "model", Name("tool"), b"hash")
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         await journal.add_call(CallRecord(TASK, key, "ok", ("p",), {"n": 1}, np.int64(2), np.float64(0.5)))
+        await journal.settle()
         (found,) = journal.calls(TASK)
     assert (found.key, found.billed_tokens, found.cost_usd) == (key, 2, 0.5)
 
@@ -232,5 +276,6 @@ async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
             for number in range(300):
                 key = CallKey(f"E{number}", "model", "tool", b"hash")
                 group.start_soon(journal.add_call, CallRecord(TASK, key, "ok", ("p",), {"n": number}, 2, 0.5))
+        await journal.settle()
         assert len(journal.calls(TASK)) == 300
         assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)

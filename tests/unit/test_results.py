@@ -181,8 +181,8 @@ def test_a_latency_that_was_not_measured_is_none(tmp_path: Path) -> None:
 
 
 def test_more_rows_than_a_group_holds_are_all_written(tmp_path: Path) -> None:
-    written(tmp_path, *(result(index) for index in range(1201)))
-    assert [row["example_id"] for row in rows(tmp_path)] == [f"q{index}" for index in range(1201)]
+    written(tmp_path, *(result(index) for index in range(2001)))
+    assert [row["example_id"] for row in rows(tmp_path)] == [f"q{index}" for index in range(2001)]
     assert pq.ParquetFile(tmp_path / "questions.parquet").num_row_groups == 3
 
 

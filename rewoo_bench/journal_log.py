@@ -1,0 +1,149 @@
+"""What a run appends to before anything else happens, and the process that takes it into the journal.
+
+    log = JournalLog(folder / "journal.sqlite")
+    log.append(b'["question", ...]\\t{...}\\t{...}\\n')    # it outlives this process now
+    log.settle()                                          # all that was appended is in the journal
+    log.close()
+
+To append is to hand some kilobytes to the operating system: a question waits some microseconds for it,
+where a commit takes the turns of two processes. Nothing of it stays in memory; if the process can't
+keep up, `is_behind` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from rewoo_bench import journal_child
+from rewoo_bench.errors import JournalError
+from rewoo_bench.journal_child import absorb, absorbed, connect, piece_of, pieces
+
+_BYTES_A_PIECE = 1 << 20
+_PIECES_AHEAD = 16
+_SECONDS_UNSEEN = 0.2  # to look whether a process lives takes as long as all else here
+
+
+class JournalLog:
+    """The log of a journal that is there. Settle and close it from a thread: they wait for the process.
+
+    After a failure nothing is appended any more. `is_behind` says that much is still to be taken in.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        """Takes in what sessions that were killed have left. Raises `sqlite3.Error` and `OSError`."""
+        self._journal = str(journal.absolute())
+        self.is_behind = False
+        self._failure: str | None = None
+        self._talk = threading.Lock()
+        self._look_again = 0.0
+        self._number = _tidied(self._journal)
+        self._piece, self._size = _new_piece(self._journal, self._number), 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", journal_child.__file__, self._journal],
+            bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def append(self, lines: bytes) -> None:
+        """Writes whole lines. Raises `JournalError`."""
+        if time.monotonic() > self._look_again:
+            self._look_after()
+        try:
+            self._write(lines)
+        except OSError as error:
+            self._fail(error.strerror or str(error))
+            self._raise_failure()
+
+    def settle(self) -> None:
+        """Returns when all that was appended is in the journal, or can't be taken in."""
+        with self._talk:
+            answer = self._ask()
+            if answer != b".":
+                self._fail(self._last_words(answer))
+                with suppress(sqlite3.Error, OSError):
+                    absorb_all(self._journal)
+        self.is_behind = False
+
+    def close(self) -> None:
+        """Ends the process once all is in the journal, and removes the log; after a failure that is kept."""
+        self.settle()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._process.wait()
+        os.close(self._piece)
+        if self._failure is None:
+            piece_of(self._journal, self._number).unlink(missing_ok=True)
+
+    def _write(self, lines: bytes) -> None:
+        written = os.write(self._piece, lines)
+        while written < len(lines):  # as on a full disk, which says so at the next try
+            written += os.write(self._piece, lines[written:])
+        self._size += written
+        if self._size >= _BYTES_A_PIECE:
+            next_piece = _new_piece(self._journal, self._number + 1)
+            os.close(self._piece)
+            self._piece, self._number, self._size = next_piece, self._number + 1, 0
+            self.is_behind = piece_of(self._journal, self._number - _PIECES_AHEAD).exists()
+
+    def _look_after(self) -> None:
+        """Sees that somebody takes in what is written. Raises `JournalError`; after a failure at every call."""
+        if self._process.poll() is not None:
+            with self._talk:
+                self._fail(self._last_words())
+        self._raise_failure()
+        self._look_again = time.monotonic() + _SECONDS_UNSEEN
+
+    def _ask(self) -> bytes:
+        """Waits for the process; empty where it has ended."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(b"?")
+            return stdout.read(1)
+        except OSError:
+            return b""
+
+    def _last_words(self, first: bytes = b"") -> str:
+        """Why the process has ended."""
+        assert self._process.stdout is not None
+        said = first + self._process.stdout.read()
+        return said.lstrip(b".").removeprefix(b"!").decode() or "the process that writes it was ended"
+
+    def _fail(self, why: str) -> None:
+        self._failure = self._failure or why
+        self._look_again = 0.0
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise JournalError(f"can't write {self._journal!r}: {self._failure}; what was finished before is in it")
+
+
+def absorb_all(journal: Path | str) -> int:
+    """Takes all that was logged into a journal; the number of the log's last piece."""
+    connection = connect(str(journal))
+    try:
+        absorb(connection, str(journal))
+        piece, _ = absorbed(connection)
+        return piece
+    finally:
+        connection.close()
+
+
+def _tidied(journal: str) -> int:
+    """The number of the next piece. All others are in the journal then, and removed."""
+    last = absorb_all(journal)
+    for number in pieces(journal):
+        piece_of(journal, number).unlink(missing_ok=True)
+    return last + 1
+
+
+def _new_piece(journal: str, number: int) -> int:
+    return os.open(piece_of(journal, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
