@@ -240,9 +240,13 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
 def _open(path: Path) -> tuple[_Database, JournalLog]:
     try:
         database = _connect(path)
+    except sqlite3.Error as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    try:
         return database, JournalLog(path)
     except (sqlite3.Error, OSError, ValueError) as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+        database.close()
+        raise _unreadable_log(path, error) from None
 
 
 def _open_to_read(path: Path) -> _Database:
@@ -250,7 +254,7 @@ def _open_to_read(path: Path) -> _Database:
         try:
             absorb_all(path)
         except (sqlite3.Error, OSError, ValueError) as error:
-            raise DataError(f"{path}: what is in its log can't be taken in: {error}") from None
+            raise _unreadable_log(path, error) from None
     # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
@@ -262,6 +266,11 @@ def _open_to_read(path: Path) -> _Database:
     if version not in _READ_VERSIONS:
         raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads versions {_READ_VERSIONS}")
     return _Database(path, database)
+
+
+def _unreadable_log(path: Path, error: Exception) -> DataError:
+    said = f"{path}: what a killed run has left in {path.name}-log.* can't be taken in: {error}"
+    return DataError(f"{said}; without those files, what is only there is asked again")
 
 
 def _connect(path: Path) -> _Database:

@@ -56,12 +56,12 @@ class CallRecord(NamedTuple):
     text_ids: bytes = b""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _task_name(key: TaskKey) -> str:
     return f"[{quoted(key.architecture)}, {quoted(key.example_id)}, {key.trial}]"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def digest_of(text: str) -> bytes:
     """sha256 of a text; prompts repeat theirs in every call."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -4,7 +4,7 @@
     questions.parquet   a row for each example x trial x architecture
     calls.parquet       a row for each model or tool call
     traces.jsonl        plan, evidence and steps of every question
-    journal.sqlite      every call and question as it finished (journal.py)
+    journal.sqlite      every call and question as it finished (journal.py), and its log beside it
 
 The journal is the truth while a run goes on; the parquet files are made from it when the run ends,
 whatever ends it, in the order of the run, so that the same run gives the same files.

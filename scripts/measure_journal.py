@@ -1,13 +1,16 @@
 """What the journal costs, and that memory stays flat: a scripted model, questions without end.
 
-    python scripts/measure_journal.py --questions 100000        # journal on; memory as it goes
-    python scripts/measure_journal.py --questions 1000 --compare # with and without, in turn
+    python scripts/measure_journal.py                            # journal on; memory as it goes
+    python scripts/measure_journal.py --compare                  # with and without, in turn
+    python scripts/measure_journal.py --compare --latency 0.02   # of a model that takes 20 ms
+    python scripts/measure_journal.py --compare --dataset hotpot_dev_distractor_v1.json
 
-The model answers at once, so nearly all that is measured is the harness. Both ways write the same
-tables: with the journal from it at the end, without it straight from the results. They are compared
-by wall time and by CPU time, which other work on the machine disturbs less: many short rounds in
-turn, so that a machine whose speed changes is fast or slow for both, and the fastest round of each,
-which other work has disturbed least. Resident memory is read from /proc at the half and at the end.
+Without a data set a question has one page of two sentences, and a plan of one search: the least that a
+question can be. With one its questions are asked again and again, each with a search and a call of the
+LLM tool. The model answers at once, so that all that is measured is the harness, or after a while. Both ways write
+the same tables: with the journal from it at the end, without it straight from the results. Rounds go in
+turn, so that a machine whose speed changes is fast or slow for both; the fastest round of each is the
+one that other work has disturbed least. Resident memory is read from /proc at the half and at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -27,6 +31,7 @@ import pyarrow as pa
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, tasks_of
 from rewoo_bench.journal import Journal
+from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.recording import Recorder
 from rewoo_bench.records import TaskKey, as_bytes
 from rewoo_bench.results import Table, open_run
@@ -34,17 +39,21 @@ from rewoo_bench.rows import CALLS, QUESTIONS, call_rows, question_row, trace
 from rewoo_bench.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
 
-PAGE = (Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper."),)
+PAGE = Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper.")
+LEAST = Example("q", "On which river does Kyiv lie?", ("Dnieper",), (PAGE,))
+LEAST_PLAN = "#E1 = Search[Kyiv]"
+PLAN = "Plan: Find it.\n#E1 = Search[{question}]\nPlan: Read it.\n#E2 = LLM[{question} #E1]"
 CONCURRENCY = 32  # as for a hosted model
 ROWS_AT_ONCE = 500
 COLUMNS = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_model"], "journal")
 
 
 class Questions(Sequence[Example]):
-    """So many questions, made when they are asked for."""
+    """So many questions, made when they are asked for: those of `examples`, again and again."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, examples: Sequence[Example] = (LEAST,)) -> None:
         self._count = count
+        self._examples = examples
 
     def __len__(self) -> int:
         return self._count
@@ -58,19 +67,28 @@ class Questions(Sequence[Example]):
             return [self[i] for i in range(*index.indices(self._count))]
         if index >= self._count:
             raise IndexError(index)
-        return Example(f"q{index}", f"Question {index}: on which river does Kyiv lie?", ("Dnieper",), PAGE)
+        again, which = divmod(index, len(self._examples))
+        example = self._examples[which]
+        return replace(example, id=f"{example.id}-{again}", question=f"{example.question} ({again})")
 
     def __iter__(self) -> Iterator[Example]:
         return (self[index] for index in range(self._count))
 
 
 class Model:
-    """Plans one search, then answers; remembers nothing."""
+    """Plans, then answers; remembers nothing. `latency_s` is what a call takes."""
 
     name = "scripted"
 
+    def __init__(self, plan: str = LEAST_PLAN, latency_s: float = 0.0) -> None:
+        self._plan = plan
+        self._latency_s = latency_s
+
     async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
-        text = "#E1 = Search[Kyiv]" if role == "planner" else "Answer: Dnieper"
+        if self._latency_s:
+            await anyio.sleep(self._latency_s)
+        question = messages[-1].content.rpartition("Question: ")[2].partition("\n")[0]
+        text = self._plan.replace("{question}", question) if role == "planner" else "Answer: Dnieper"
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
         return Completion(text, usage, receipt=Receipt(billed=usage, usage_source="estimated"))
 
@@ -116,64 +134,66 @@ def architecture() -> Architecture:
     return load_architecture("rewoo", style="multihop")
 
 
-def evaluator(journal: Journal | None = None) -> Evaluator:
+def evaluator(model: Model, journal: Journal | None = None) -> Evaluator:
     recorder = Recorder(journal) if journal else None
-    return Evaluator({"": Model()}, "hotpotqa", recorder=recorder, concurrency=CONCURRENCY)
+    return Evaluator({"": model}, "hotpotqa", recorder=recorder, concurrency=CONCURRENCY)
 
 
 def tasks(questions: Questions) -> Iterator[TaskKey]:
     return (task.key for task in tasks_of(questions, [architecture()], 1))
 
 
-async def grow(count: int, folder: Path) -> None:
+async def grow(model: Model, questions: Questions, folder: Path) -> None:
     """Prints seconds of a run with a journal, of its export and of finding its place again, and memory on the way."""
-    questions, done = Questions(count), 0
+    done = 0
     told: dict[str, float] = {"before_mb": resident_mb()}
 
     def count_result(_: object) -> None:
         nonlocal done
         done += 1
-        if done == count // 2:
+        if done == len(questions) // 2:
             told["half_mb"] = resident_mb()
 
     start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
-        await evaluator(opened.journal).run(questions, [architecture()], keep=opened.keep, on_result=count_result)
+        run = evaluator(model, opened.journal)
+        await run.run(questions, [architecture()], keep=opened.keep, on_result=count_result)
         told |= {"run_s": time.perf_counter() - start, "end_mb": resident_mb()}
         start = time.perf_counter()
         await opened.export(tasks(questions))
         told |= {"export_s": time.perf_counter() - start, "exported_mb": resident_mb()}
     start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
-        assert len(opened.journal.finished()) == count
+        assert len(opened.journal.finished()) == len(questions)
         told["resume_s"] = time.perf_counter() - start
     for name, value in told.items():
         print(f"{name:12} {value:10.1f}")
 
 
-async def with_journal(questions: Questions, folder: Path) -> float:
+async def with_journal(model: Model, questions: Questions, folder: Path) -> float:
     async with open_run(folder, COLUMNS) as opened:
         start = time.perf_counter()
-        await evaluator(opened.journal).run(questions, [architecture()], keep=opened.keep, on_result=lambda _: None)
+        run = evaluator(model, opened.journal)
+        await run.run(questions, [architecture()], keep=opened.keep, on_result=lambda _: None)
         await opened.export(tasks(questions))
         return time.perf_counter() - start
 
 
-async def without(questions: Questions, folder: Path) -> float:
+async def without(model: Model, questions: Questions, folder: Path) -> float:
     start = time.perf_counter()
     with DirectTables(folder) as tables:
-        await evaluator().run(questions, [architecture()], keep=tables.keep, on_result=lambda _: None)
+        await evaluator(model).run(questions, [architecture()], keep=tables.keep, on_result=lambda _: None)
     return time.perf_counter() - start
 
 
-async def compare(count: int, rounds: int) -> None:
+async def compare(model: Model, questions: Questions, rounds: int) -> None:
     """Prints what a question took both ways in each round, and the ratio over all of them, export included."""
     taken: dict[str, list[float]] = {"with": [], "without": []}
     ways = {"with": with_journal, "without": without}
     for number in range(rounds):
         for way in sorted(ways, reverse=number % 2 == 1):
             with tempfile.TemporaryDirectory() as folder:
-                taken[way].append(await ways[way](Questions(count), Path(folder)) / count * 1000)
+                taken[way].append(await ways[way](model, questions, Path(folder)) / len(questions) * 1000)
         print(", ".join(f"{way} {taken[way][-1]:.3f} ms" for way in taken), flush=True)
     ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4)
@@ -184,15 +204,20 @@ async def compare(count: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=100_000, help="in all, or in each round of --compare")
+    parser.add_argument("--questions", type=int, help="100,000, or 5,000 in each round of --compare")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds a call takes")
     parser.add_argument("--compare", action="store_true", help="with and without a journal, in turn")
-    parser.add_argument("--rounds", type=int, default=30, help="of --compare")
+    parser.add_argument("--rounds", type=int, default=12, help="of --compare")
+    parser.add_argument("--dataset", help="as of rewoo-bench run; with pages of its own, as HotpotQA's")
     options = parser.parse_args()
+    examples = load_dataset_examples(options.dataset).examples if options.dataset else [LEAST]
+    questions = Questions(options.questions or (5_000 if options.compare else 100_000), examples)
+    model = Model(PLAN if options.dataset else LEAST_PLAN, options.latency)
     if options.compare:
-        anyio.run(compare, options.questions, options.rounds)
+        anyio.run(compare, model, questions, options.rounds)
         return
     with tempfile.TemporaryDirectory() as folder:
-        anyio.run(grow, options.questions, Path(folder))
+        anyio.run(grow, model, questions, Path(folder))
 
 
 if __name__ == "__main__":

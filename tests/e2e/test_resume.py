@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -189,19 +190,43 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
         assert quiet("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
         command = [sys.executable, str(SCRIPT), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]
-        command += ["--concurrency", "4"]  # some are whole before the disk is full
+        command += ["--concurrency", "4"]
         # No file may grow beyond 800 blocks, which is what a full disk looks like from here.
         limited = ["sh", "-c", 'ulimit -f 800; exec "$@"', "sh", *command]
         ended = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
         assert (ended.returncode, "Traceback" in ended.stderr) == (3, False), ended.stderr
         assert "here/journal.sqlite': " in ended.stderr
-        done = len(load("here"))
-        assert 0 < done < 100
+        assert len(load("here")) < 100  # the tables have what there was room for; the log has the rest
+        asked = len(server.books)
         assert quiet("--resume", "here") == 0
     assert len(load("here")) == 100
+    assert 20 < asked < 100
+    assert len(server.books) <= 1 + 100 + 4  # those in flight are asked again
 
 
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="a folder that not even root may write to")
 def test_a_folder_that_cannot_be_written_is_one_line(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "/sys") == 2
     assert "--out: can't write into the folder '/sys': " in capfd.readouterr().err
+
+
+def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, going_on = threading.Event(), threading.Event()
+
+    def reply(request: dict[str, Any]) -> Reply:
+        asked.set()
+        assert going_on.wait(60)
+        return Reply("Answer: Neva")
+
+    with ModelServer(reply) as slow:
+        hosted = ("--model", "openai/test", "--api-base", slow.api_base)
+        command = [sys.executable, str(SCRIPT), "--arch", "direct", "-n", "2", "--out", "here", *hosted]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            assert asked.wait(60)
+            assert quiet("--resume", "here") == 2
+            assert "another process is at work on this run" in capfd.readouterr().err
+            going_on.set()
+        assert process.returncode == 0
+    assert len(load("here")) == len(slow.books) == 2
+    assert json.loads(Path("here/run.json").read_text())["status"] == "done"
+    assert not list(Path("here").glob("journal.sqlite-*"))
