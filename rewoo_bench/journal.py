@@ -201,7 +201,7 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
     """
     with _locked(path):
         database, log = await to_thread.run_sync(_open, path)
-        journal = Journal(database, log)
+        journal = await to_thread.run_sync(Journal, database, log)
         try:
             yield journal
         finally:

@@ -89,9 +89,14 @@ def as_bytes(value: Any) -> bytes:
     Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
     """
     try:
-        return to_json(value, fallback=str)
+        return to_json(value, fallback=_plain)
     except PydanticSerializationError:
-        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
+        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's or torch's as Python's, and anything else as text."""
+    return value.item() if getattr(value, "ndim", None) == 0 else str(value)
 
 
 def numbers(usage: Usage) -> dict[str, int]:

@@ -270,6 +270,14 @@ async def test_names_and_prices_of_a_users_own_kinds_are_recorded(tmp_path: Path
     assert (found.key, found.billed_tokens, found.cost_usd) == (key, 2, 0.5)
 
 
+async def test_tokens_that_numpy_counted_are_numbers(tmp_path: Path) -> None:
+    usage = Usage(np.int64(10), 0, np.int64(2), 0)
+    async with session(tmp_path) as recorder:
+        await ask(recorder, [Completion("Neva", usage)])
+    async with session(tmp_path) as recorder:
+        assert (await ask(recorder, [])).usage == Usage(10, 0, 2, 0)
+
+
 async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         async with anyio.create_task_group() as group:
