@@ -210,6 +210,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12, help="of --compare")
     parser.add_argument("--dataset", help="as of rewoo-bench run; with pages of its own, as HotpotQA's")
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error("--rounds: at least 2, so that there are quartiles")
     examples = load_dataset_examples(options.dataset).examples if options.dataset else [LEAST]
     questions = Questions(options.questions or (5_000 if options.compare else 100_000), examples)
     model = Model(PLAN if options.dataset else LEAST_PLAN, options.latency)
