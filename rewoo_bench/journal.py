@@ -239,14 +239,11 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
 
 def _open(path: Path) -> tuple[_Database, JournalLog]:
     try:
-        database = _connect(path)
-    except sqlite3.Error as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-    try:
-        return database, JournalLog(path)
-    except (sqlite3.Error, OSError, ValueError) as error:
-        database.close()
+        return _connect(path), JournalLog(path)
+    except ValueError as error:
         raise _unreadable_log(path, error) from None
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
 
 
 def _open_to_read(path: Path) -> _Database:

@@ -37,7 +37,10 @@ class JournalLog:
     """
 
     def __init__(self, journal: Path) -> None:
-        """Takes in what sessions that were killed have left. Raises `sqlite3.Error` and `OSError`."""
+        """Takes in what sessions that were killed have left.
+
+        Raises `sqlite3.Error`, `OSError`, and `ValueError` where what they left is no log.
+        """
         self._journal = str(journal.absolute())
         self.is_behind = False
         self._failure: str | None = None

@@ -7,10 +7,11 @@
 
 Without a data set a question has one page of two sentences, and a plan of one search: the least that a
 question can be. With one its questions are asked again and again, each with a search and a call of the
-LLM tool. The model answers at once, so that all that is measured is the harness, or after a while. Both ways write
-the same tables: with the journal from it at the end, without it straight from the results. Rounds go in
-turn, so that a machine whose speed changes is fast or slow for both; the fastest round of each is the
-one that other work has disturbed least. Resident memory is read from /proc at the half and at the end.
+LLM tool. The model answers at once, so that all that is measured is the harness, or after a while. Both
+ways write the same tables: with the journal from it at the end, without it straight from the results.
+Rounds go in turn, so that a machine whose speed changes is fast or slow for both; the fastest round of
+each is the one that other work has disturbed least. Resident memory is read from /proc at the half and
+at the end.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ COLUMNS = dict.fromkeys(["run_id", "dataset", "model", "planner_model", "solver_
 class Questions(Sequence[Example]):
     """So many questions, made when they are asked for: those of `examples`, again and again."""
 
-    def __init__(self, count: int, examples: Sequence[Example] = (LEAST,)) -> None:
+    def __init__(self, count: int, examples: Sequence[Example]) -> None:
         self._count = count
         self._examples = examples
 
@@ -80,7 +81,7 @@ class Model:
 
     name = "scripted"
 
-    def __init__(self, plan: str = LEAST_PLAN, latency_s: float = 0.0) -> None:
+    def __init__(self, plan: str, latency_s: float) -> None:
         self._plan = plan
         self._latency_s = latency_s
 
