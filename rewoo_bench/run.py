@@ -70,6 +70,8 @@ async def run(options: RunOptions) -> Outcome:
         folder, manifest = _open_folder(options, prepared)
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
+        if options.resume is not None:
+            write_manifest(folder, manifest)  # only now: the run may be refused, and stays as it was then
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared.replay, live, prepared.cache)
@@ -185,7 +187,7 @@ def _concurrency(options: RunOptions, prepared: _Prepared) -> int:
 
 
 def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[str, Any]]:
-    """The run's folder and manifest: new ones, or those of the run that goes on."""
+    """The run's folder and manifest: new ones, which are written, or those of the run that goes on."""
     names = [architecture.name for architecture in prepared.architectures]
     manifest = _manifest(options, prepared, new_run_id(names))
     if options.resume is not None:
@@ -196,7 +198,8 @@ def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[s
     folder = options.resume or options.out or RESULTS / manifest["run_id"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_manifest(folder, manifest)
+        if options.resume is None:
+            write_manifest(folder, manifest)
     except OSError as error:
         flag = "--resume" if options.resume else "--out"
         raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror}") from None

@@ -223,8 +223,10 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture
         command = [sys.executable, str(SCRIPT), "--arch", "direct", "-n", "2", "--out", "here", *hosted]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
             assert asked.wait(60)
+            manifest = Path("here/run.json").read_text()
             assert quiet("--resume", "here") == 2
             assert "another process is at work on this run" in capfd.readouterr().err
+            assert Path("here/run.json").read_text() == manifest
             going_on.set()
         assert process.returncode == 0
     assert len(load("here")) == len(slow.books) == 2
