@@ -79,7 +79,8 @@ class ModelError(RewooBenchError):
     """A provider failed for good.
 
     `status` is the HTTP status where there was one; `receipt` is what the attempts cost;
-    `retry_after` is how long the provider asks to wait, in seconds.
+    `retry_after` is how long the provider asks to wait, in seconds. `unreachable` says that no
+    connection was made: nothing listens at the address, or its name is unknown.
     """
 
     def __init__(
@@ -90,12 +91,14 @@ class ModelError(RewooBenchError):
         retryable: bool = False,
         receipt: Receipt | None = None,
         retry_after: float | None = None,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retryable = retryable
         self.receipt = receipt
         self.retry_after = retry_after
+        self.unreachable = unreachable
 
 
 class ModelGone(ModelError):

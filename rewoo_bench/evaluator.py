@@ -197,6 +197,8 @@ class Evaluator:
             return False
         try:
             return await self.judge.judge(example, trajectory.answer, meter)
+        except LimitReached:  # it thought longer than it may write
+            return None
         except ModelError as failed:
             _raise_hopeless(failed)
             return None  # a missing verdict is null, never a wrong answer

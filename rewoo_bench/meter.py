@@ -60,6 +60,8 @@ class Call:
     finish_reason: str | None = None
     receipt: Receipt = field(default_factory=Receipt)
     parts: Parts = _NO_PARTS
+    thoughts: str = ""
+    discarded_tokens: int = 0
 
     @property
     def waiting_s(self) -> float:
@@ -93,7 +95,10 @@ class Meter:
         self._freed = anyio.Event()
 
     async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
-        """The completion of the role's model, counted. Raises `LimitReached` before a call too many."""
+        """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
+
+        Also where the reply was cut while the model was thinking: there is nothing to go on with.
+        """
         role = asked["role"]
         reserved = await self._admit(messages, asked.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
@@ -107,6 +112,8 @@ class Meter:
                 "usage": completion.usage,
                 "finish_reason": completion.finish_reason,
                 "receipt": completion.receipt,
+                "thoughts": completion.thoughts,
+                "discarded_tokens": completion.discarded_tokens,
             }
         except ModelError as error:
             outcome = {"status": "error", "receipt": error.receipt or Receipt()}
@@ -114,6 +121,8 @@ class Meter:
         finally:
             self._end(begun, **outcome)
             self._release(reserved)
+        if completion.finish_reason == "reasoning_truncated":
+            raise LimitReached("reasoning_truncated", "the output budget ended while the model was still thinking")
         return completion
 
     def wrap(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Unpack
 
@@ -30,6 +30,7 @@ from rewoo_bench.records import (
     TaskKey,
     as_bytes,
     as_completion,
+    call_fields,
     numbers,
     request_hash,
     texts_of,
@@ -200,8 +201,12 @@ class _RecordedModel:
                 "text": completion.text,
                 "usage": numbers(completion.usage),
                 "finish_reason": completion.finish_reason,
-                "tool_calls": [asdict(call) for call in completion.tool_calls],
+                "tool_calls": [call_fields(call) for call in completion.tool_calls],
             }
+            if completion.thoughts:
+                answer["thoughts"] = completion.thoughts
+            if completion.discarded_tokens:
+                answer["discarded_tokens"] = completion.discarded_tokens
             record = self._record(key, prompt, "ok", answer, completion.receipt, start)
             await self._recorder.keep(record)
             if self._recorder.has_cache:

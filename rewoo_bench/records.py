@@ -72,10 +72,16 @@ def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
     tools, schema = asked.get("tools"), asked.get("schema")
     form = _form(tuple([message.role for message in messages]), asked.get("grammar"))
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
-        calls = [[[asdict(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
+        calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
     return (*[message.content for message in messages], form)
+
+
+def call_fields(call: ToolCall) -> dict[str, Any]:
+    """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did."""
+    fields = asdict(call)
+    return fields if call.echo else {name: value for name, value in fields.items() if name != "echo"}
 
 
 @lru_cache(maxsize=1024)
@@ -106,6 +112,7 @@ def numbers(usage: Usage) -> dict[str, int]:
         "cached_input_tokens": usage.cached_input_tokens,
         "output_tokens": usage.output_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
     }
 
 
@@ -131,7 +138,15 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         measured_s=None if replayed else taken["latency_s"],
     )
     calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
-    return Completion(answer["text"], Usage(**answer["usage"]), answer["finish_reason"], calls, receipt)
+    return Completion(
+        answer["text"],
+        Usage(**answer["usage"]),
+        answer["finish_reason"],
+        calls,
+        receipt,
+        answer.get("thoughts", ""),
+        answer.get("discarded_tokens", 0),
+    )
 
 
 def with_failed(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:

@@ -56,6 +56,7 @@ QUESTIONS = pa.schema(
         ("cached_input_tokens", pa.int64()),
         ("output_tokens", pa.int64()),
         ("reasoning_tokens", pa.int64()),
+        ("cache_write_tokens", pa.int64()),
         ("total_tokens", pa.int64()),
         ("planner_tokens", pa.int64()),
         ("solver_tokens", pa.int64()),
@@ -90,6 +91,8 @@ CALLS = pa.schema(
         ("cached_input_tokens", pa.int64()),
         ("output_tokens", pa.int64()),
         ("reasoning_tokens", pa.int64()),
+        ("cache_write_tokens", pa.int64()),
+        ("discarded_tokens", pa.int64()),
         ("billed_tokens", pa.int64()),
         ("context_tokens", pa.int64()),
         ("exemplar_tokens", pa.int64()),
@@ -206,6 +209,11 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
             for step in trajectory.steps
         ],
         "notes": trajectory.notes,
+        "thoughts": [
+            {"place": call.place.name, "role": call.role, "text": call.thoughts}
+            for call in result.calls
+            if call.thoughts
+        ],
     }
 
 
@@ -220,6 +228,7 @@ def _call_row(call: Call) -> dict[str, Any]:
         "status": call.status,
         "attempts": call.receipt.attempts,
         **numbers(call.usage),
+        "discarded_tokens": call.discarded_tokens,
         "billed_tokens": call.receipt.billed.total_tokens,
         "context_tokens": call.parts.context,
         "exemplar_tokens": call.parts.exemplars,

@@ -58,11 +58,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for in its provider's own form; `arguments` is parsed JSON."""
+    """A call that the model asks for in its provider's own form; `arguments` is parsed JSON.
+
+    `echo` has what the provider wants back unchanged with the call in later requests, such as a
+    thought signature: fields of the assistant's message, in the provider's own form.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any]
+    echo: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,15 @@ class Message:
 class Usage:
     """Tokens of one or more model calls.
 
-    `cached_input_tokens` is a part of `input_tokens` and `reasoning_tokens` of `output_tokens`.
+    `cached_input_tokens` (read from a cache) and `cache_write_tokens` (written to one, where the
+    provider prices that) are parts of `input_tokens`; `reasoning_tokens` is a part of `output_tokens`.
     """
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -97,6 +104,7 @@ class Usage:
             self.cached_input_tokens + other.cached_input_tokens,
             self.output_tokens + other.output_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
@@ -122,13 +130,21 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's answer to a list of messages."""
+    """A model's answer to a list of messages.
+
+    `text` is the visible text alone; `thoughts` is the reasoning that came with it, for the trace.
+    `discarded_tokens` counts what was written after the text should have stopped: paid for, thrown away.
+    `finish_reason` is the provider's, or `reasoning_truncated` where the reply was cut while the model
+    was still thinking, so that there is no visible text.
+    """
 
     text: str
     usage: Usage = Usage()
     finish_reason: str = "stop"
     tool_calls: tuple[ToolCall, ...] = ()
     receipt: Receipt = Receipt()
+    thoughts: str = ""
+    discarded_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +167,7 @@ StopReason = Literal[
     "answered",
     "empty_answer",
     "length_limit",
+    "reasoning_truncated",
     "step_limit",
     "invalid_plan",
     "unparsable",

@@ -29,13 +29,15 @@ RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", 
 QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model example_id question_type trial question answers
 prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans input_tokens
-cached_input_tokens output_tokens reasoning_tokens total_tokens planner_tokens solver_tokens tool_llm_tokens
+cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
+planner_tokens solver_tokens tool_llm_tokens
 agent_tokens evidence_tokens billed_tokens cost_usd usage_source latency_s working_s retries started_at
 """
 
 CALL_COLUMNS = """
 run_id architecture example_id trial call_index kind name role place level status attempts input_tokens
-cached_input_tokens output_tokens reasoning_tokens billed_tokens context_tokens exemplar_tokens question_tokens
+cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
+context_tokens exemplar_tokens question_tokens
 written_tokens found_tokens usage_source finish_reason latency_s waiting_s replayed started_at
 """
 
