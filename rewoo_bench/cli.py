@@ -45,6 +45,19 @@ def _count_or_fraction(_: click.Context, __: click.Parameter, value: float | Non
     return value
 
 
+def _json_object(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """A JSON object, as text."""
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")
+    return value
+
+
 @click.group(context_settings=_SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
@@ -77,6 +90,15 @@ def group() -> None:
 @click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
 @click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), default=512, help="Output limit of a model call.")
+@click.option("--reasoning-effort", metavar="LEVEL",
+              help="How much a reasoning model thinks, as its provider calls it: low, medium, high, …")
+@click.option("--prompt-cache", is_flag=True,
+              help="Mark the prefixes of prompts that Anthropic's models can cache (cache_control).")
+@click.option("--drop-param", "drop_params", multiple=True, metavar="NAME",
+              help="Never send this parameter (temperature, stop, seed, system, …); repeatable. What an endpoint "
+                   "refuses by name is left out without it.")
+@click.option("--extra-body", metavar="JSON", callback=_json_object,
+              help="Fields that are added to every request, as a JSON object: '{\"top_p\": 0.9}'.")
 @click.option("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
               help="Prompts as turns, or as one transcript to go on with.")
 @click.option("--constrain", type=click.Choice(["auto", "grammar", "schema", "none"]), default="auto",

@@ -62,6 +62,7 @@ class Call:
     parts: Parts = _NO_PARTS
     thoughts: str = ""
     discarded_tokens: int = 0
+    repairs: tuple[str, ...] = ()
 
     @property
     def waiting_s(self) -> float:
@@ -114,6 +115,7 @@ class Meter:
                 "receipt": completion.receipt,
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
+                "repairs": completion.repairs,
             }
         except ModelError as error:
             outcome = {"status": "error", "receipt": error.receipt or Receipt()}

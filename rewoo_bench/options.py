@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,6 +41,11 @@ class RunOptions:
     planner_temperature: float | None = None
     solver_temperature: float | None = None
     max_output_tokens: int = 512
+    reasoning_effort: str | None = None
+    prompt_cache: bool = False
+    drop_params: tuple[str, ...] = ()
+    extra_body: str | None = None
+    """A JSON object."""
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     corpus: Path | None = None
@@ -79,6 +85,10 @@ class RunOptions:
             llama_server=self.llama_server,
             temperature=self.temperature,
             max_output_tokens=self.max_output_tokens,
+            reasoning_effort=self.reasoning_effort,
+            prompt_cache=self.prompt_cache,
+            drop_params=self.drop_params,
+            extra_body=json.loads(self.extra_body) if self.extra_body else {},
             timeout=self.timeout,
             seed=self.seed,
             style=self.style,

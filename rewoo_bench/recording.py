@@ -203,10 +203,9 @@ class _RecordedModel:
                 "finish_reason": completion.finish_reason,
                 "tool_calls": [call_fields(call) for call in completion.tool_calls],
             }
-            if completion.thoughts:
-                answer["thoughts"] = completion.thoughts
-            if completion.discarded_tokens:
-                answer["discarded_tokens"] = completion.discarded_tokens
+            for name in ("thoughts", "discarded_tokens", "repairs"):
+                if value := getattr(completion, name):
+                    answer[name] = value
             record = self._record(key, prompt, "ok", answer, completion.receipt, start)
             await self._recorder.keep(record)
             if self._recorder.has_cache:

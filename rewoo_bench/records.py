@@ -146,6 +146,7 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         receipt,
         answer.get("thoughts", ""),
         answer.get("discarded_tokens", 0),
+        tuple(answer.get("repairs", ())),
     )
 
 

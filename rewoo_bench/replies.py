@@ -10,7 +10,7 @@ import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
@@ -25,12 +25,19 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `usage` None means that the server counts words itself."""
+    """An answer. `usage` None means that the server counts words itself.
+
+    `message` has more fields of the message (of the choice in a text completion), such as
+    `{"reasoning_content": "…"}`; `usage_object` is sent in the place of the server's own, and its books
+    have `usage`.
+    """
 
     text: str
     finish_reason: str = "stop"
     tool_calls: Sequence[ToolCall] = ()
     usage: Usage | None = None
+    message: Mapping[str, Any] = field(default_factory=dict)
+    usage_object: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,8 @@ class Fault:
     status: an error of that HTTP status with `message`, and Retry-After where `retry_after` is given
     hang: no answer, the connection stays open
     disconnect: the connection is closed without an answer
-    broken_json: 200, and a body that isn't JSON
+    broken_json: 200, and a body that isn't JSON: cut after its usage, which the books have
+    body: `status`, and exactly the bytes of `body`, with `headers` (whole lines) before them
     truncated: 200, and a body shorter than its Content-Length
     no_choices: 200, and an empty list of choices
     error_object: 200, and `{"error": …}` with `message`
@@ -53,6 +61,7 @@ class Fault:
         "hang",
         "disconnect",
         "broken_json",
+        "body",
         "truncated",
         "no_choices",
         "error_object",
@@ -62,6 +71,10 @@ class Fault:
     status: int = 500
     message: str = "the server was told to fail"
     retry_after: float | str | None = None
+    body: bytes = b""
+    headers: str = ""
+    code: str | None = None
+    param: str | None = None
 
 
 class Sent(NamedTuple):
@@ -78,7 +91,10 @@ def render(answer: str | Reply | Fault, request: Mapping[str, Any], *, chat: boo
         return _render_fault(answer, request, chat)
     reply = answer if isinstance(answer, Reply) else Reply(answer)
     usage = reply.usage or _count(request, reply, cached_share)
-    return Sent(200, usage, respond(200, _document(request, reply, usage, chat=chat)))
+    document = _document(request, reply, usage, chat=chat)
+    if reply.usage_object is not None:
+        document["usage"] = reply.usage_object
+    return Sent(200, usage, respond(200, document))
 
 
 def respond(status: int, document: Mapping[str, Any], headers: str = "") -> bytes:
@@ -88,13 +104,18 @@ def respond(status: int, document: Mapping[str, Any], headers: str = "") -> byte
 
 
 def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
-    error = {"error": {"message": fault.message, "type": "fault", "code": fault.kind}}
+    error = {
+        "error": {"message": fault.message, "type": "fault", "code": fault.code or fault.kind, "param": fault.param}
+    }
     wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
     document = _document(request, Reply(fault.message), None, chat=chat)
+    usage = _count(request, Reply(fault.message), 0.0)
+    cut = json.dumps({**document, "usage": _usage(usage)}).encode()[:-1]
     sent: dict[str, Sent] = {
         "hang": Sent(0, None, None),
         "disconnect": Sent(0, None, b""),
-        "broken_json": Sent(200, None, _head(200, 21) + b'{"id": "1", "choices"'),
+        "broken_json": Sent(200, usage, _head(200, len(cut)) + cut),
+        "body": Sent(fault.status, None, _head(fault.status, len(fault.body), fault.headers) + fault.body),
         "truncated": Sent(200, None, _head(200, 4096) + CUT),
         "error_object": Sent(200, None, respond(200, error)),
         "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
@@ -109,9 +130,9 @@ def _document(request: Mapping[str, Any], reply: Reply, usage: Usage | None, *, 
     """The JSON of an answer, in the form of the endpoint."""
     choice: dict[str, Any] = {"index": 0, "finish_reason": reply.finish_reason}
     if not chat:
-        choice["text"] = reply.text
+        choice |= {"text": reply.text, **reply.message}
     else:
-        choice["message"] = {"role": "assistant", "content": reply.text}
+        choice["message"] = {"role": "assistant", "content": reply.text, **reply.message}
         if reply.tool_calls:
             choice["finish_reason"] = "tool_calls"
             choice["message"]["tool_calls"] = [_call(call) for call in reply.tool_calls]

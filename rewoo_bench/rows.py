@@ -209,12 +209,13 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
             for step in trajectory.steps
         ],
         "notes": trajectory.notes,
-        "thoughts": [
-            {"place": call.place.name, "role": call.role, "text": call.thoughts}
-            for call in result.calls
-            if call.thoughts
-        ],
+        "replies": [_of_reply(call) for call in result.calls if call.thoughts or call.repairs],
     }
+
+
+def _of_reply(call: Call) -> dict[str, Any]:
+    """What came with a model's reply beside its visible text."""
+    return {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
 
 
 def _call_row(call: Call) -> dict[str, Any]:

@@ -72,12 +72,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A turn of a conversation. Content is plain text that also reads well as a transcript."""
+    """A turn of a conversation. Content is plain text that also reads well as a transcript.
+
+    `ends_prefix` marks the last message that is the same for every question: a provider may cache up to there.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    ends_prefix: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ class Completion:
     `text` is the visible text alone; `thoughts` is the reasoning that came with it, for the trace.
     `discarded_tokens` counts what was written after the text should have stopped: paid for, thrown away.
     `finish_reason` is the provider's, or `reasoning_truncated` where the reply was cut while the model
-    was still thinking, so that there is no visible text.
+    was still thinking, so that there is no visible text. `repairs` names what had to be changed in the
+    reply before it could be kept, such as half surrogate pairs.
     """
 
     text: str
@@ -145,6 +150,7 @@ class Completion:
     receipt: Receipt = Receipt()
     thoughts: str = ""
     discarded_tokens: int = 0
+    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.catalogue import fetch, find_entry
-from rewoo_bench.models.client import LiteLLMModel, Style
+from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.models.requantise import requantised
+from rewoo_bench.models.request import Style
 from rewoo_bench.models.served import ServedModel
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
@@ -56,6 +57,10 @@ class ModelSettings:
     api_base: str | None = None
     temperature: float = 0.0
     max_output_tokens: int = 512
+    reasoning_effort: str | None = None
+    prompt_cache: bool = False
+    drop_params: tuple[str, ...] = ()
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 120.0
     seed: int | None = None
     style: Literal["auto", "chat", "completion"] = "auto"
@@ -179,6 +184,10 @@ def _client(
         max_output_tokens=settings.max_output_tokens,
         timeout=settings.timeout,
         seed=settings.seed,
+        reasoning_effort=settings.reasoning_effort,
+        prompt_cache=settings.prompt_cache,
+        drop_params=settings.drop_params,
+        extra_body=settings.extra_body,
         find_route=find_route,
     )
 
@@ -192,7 +201,7 @@ def _command(text: str) -> tuple[str, ...]:
 
 def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
     """The part of a manifest that every model has."""
-    return {
+    facts = {
         "name": name,
         "style": style,
         "constrain": constrain,
@@ -200,6 +209,13 @@ def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> di
         "max_output_tokens": settings.max_output_tokens,
         "seed": settings.seed,
     }
+    chosen = {
+        "reasoning_effort": settings.reasoning_effort,
+        "prompt_cache": settings.prompt_cache,
+        "drop_params": list(settings.drop_params),
+        "extra_body": dict(settings.extra_body),
+    }
+    return {**facts, **{fact: value for fact, value in chosen.items() if value}}
 
 
 def _local_file(what: str) -> _LocalFile:

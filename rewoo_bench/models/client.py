@@ -1,4 +1,4 @@
-"""One attempt at a hosted or local model, by its litellm name.
+"""A hosted or local model, by its litellm name.
 
     model = LiteLLMModel("openai/gpt-4o-mini")
     completion = await model.complete([Message("user", "2 + 2?")], role="solver")
@@ -6,59 +6,60 @@
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
     await model.aclose()
 
-litellm knows the providers: where a name is served, what is taken there, at what price. An endpoint
-in the OpenAI form is then asked directly (endpoint.py), every other one through litellm. This module
-decides what is sent, reads what was counted, and turns whatever goes wrong into a `ModelError` that
-says whether trying again makes sense. It never tries again itself, and neither do litellm and what
-is below it: `RetryingModel` does, and records it.
+litellm knows the providers: where a name is served and at what price. An endpoint in the OpenAI form is
+asked directly, every other one through litellm (transport.py). This module sends a call (request.py) as the
+endpoint accepts it (adaptation.py, refusals.py), reads the answer (reply.py, usage.py), and turns whatever goes
+wrong into a `ModelError` that says whether trying again makes sense. It never tries a failed call again, and
+neither do litellm and what is below it: `RetryingModel` does, and records it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any
 
 import anyio
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models import failures, providers, wire
-from rewoo_bench.models.endpoint import Endpoint
-from rewoo_bench.types import Completion, Message, Receipt, Tool, ToolCall, Usage
+from rewoo_bench.models import failures, providers
+from rewoo_bench.models.adaptation import Adaptation, Change
+from rewoo_bench.models.answers import Reading, estimated_prompt, read_answer, unreadable
+from rewoo_bench.models.endpoint import BadAnswer
+from rewoo_bench.models.ledger import Ledger
+from rewoo_bench.models.refusals import find_change
+from rewoo_bench.models.request import Call, Constrain, Settings, Style, to_body
+from rewoo_bench.models.transport import Transport
+from rewoo_bench.types import Completion, Message, Tool
 
-Style = Literal["chat", "completion"]
+__all__ = ["LiteLLMModel", "Style"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A call on its way. `forms` is what the answer is held to, and the tools it may call."""
-
-    route: providers.Route
-    style: Style
-    messages: Sequence[Message]
-    settings: Mapping[str, Any]
-    forms: Mapping[str, Any]
+TRUNCATED = "reasoning_truncated"
+_MOST_CHANGES = 16  # of one request, before it is given up
+_log = logging.getLogger(__name__)
 
 
 class LiteLLMModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
-    `style` "completion" sends the messages' contents, without roles, as one transcript that the
-    model goes on with; a call with tools is sent as a chat even so, since only chats have them.
-    `constrain` says what decoding may be held to: a "grammar" (and a schema),
-    a "schema" where the provider has that, or "none". `timeout` (seconds) is for the whole call,
-    `connect_timeout` for reaching the server.
+    `style` "completion" sends the messages' contents, without roles, as one transcript that the model
+    continues; a call with tools is sent as a chat even so, since only chats have them. `constrain` says what
+    decoding may be held to: a "grammar" (and a schema), a "schema" where the provider has that, or "none".
+    `timeout` (seconds) is for the whole call, `connect_timeout` for reaching the server.
 
-    A key that isn't given comes from the provider's own environment variable, also with a custom
-    `api_base`. What a model doesn't take (a seed, a temperature) is left out. litellm's callbacks
-    are not called: the journal has every call.
+    What the endpoint refuses is learnt from its errors: the request goes again without it, and so do all
+    later ones (`adaptation`). `drop_params` names what is never sent; `extra_body` is sent with every request.
+    `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
 
-    `find_route` says where the name is served, in litellm's place.
+    `max_output_tokens` is meant for the visible text. A reply that was cut while the model was thinking is
+    asked for once more with twice the budget, up to the model's own limit; where that was enough, later calls
+    get as much at once.
 
-    Connections belong to this object and to one event loop; `aclose` closes them.
+    A key that isn't given comes from the provider's own environment variable, also with a custom `api_base`.
+    litellm's callbacks are not called: the journal has every call. `find_route` says where the name is
+    served, in litellm's place. Connections belong to this object and to one event loop; `aclose` closes them.
     """
-
-    _sharing: ClassVar[set[int]] = set()  # the open models that use litellm's own pool of connections
 
     def __init__(
         self,
@@ -67,29 +68,31 @@ class LiteLLMModel:
         api_base: str | None = None,
         api_key: str | None = None,
         style: Style = "chat",
-        constrain: Literal["grammar", "schema", "none"] = "schema",
+        constrain: Constrain = "schema",
         temperature: float | None = 0.0,
         max_output_tokens: int = 512,
         timeout: float = 120.0,
         connect_timeout: float = 10.0,
         seed: int | None = None,
+        reasoning_effort: str | None = None,
+        prompt_cache: bool = False,
+        drop_params: Sequence[str] = (),
         extra_body: Mapping[str, Any] | None = None,
         find_route: Callable[[Style], providers.Route] | None = None,
     ) -> None:
         self.name = name
         self.api_base = api_base
         self.style = style
-        self.constrain = constrain
-        self.temperature = temperature
         self.max_output_tokens = max_output_tokens
-        self.timeout = timeout
-        self.connect_timeout = connect_timeout
-        self.seed = seed
-        self.extra_body = dict(extra_body or {})
+        self.adaptation = Adaptation.without(drop_params)
+        self.thinking_tokens = 0
+        """What calls may write beside their visible text: as much as thoughts were seen to need."""
+        self._settings = Settings(temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {}))
         self._api_key = api_key
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
-        self._endpoint: Endpoint | None = None
+        self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout)
+        self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
     async def complete(
         self,
@@ -102,29 +105,22 @@ class LiteLLMModel:
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
     ) -> Completion:
-        """One call, one attempt. Raises `ModelError`, with `retry_after` where the provider gave it."""
-        style: Style = "chat" if tools else self.style
-        route = self._route(style)
-        settings = {
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "max_tokens": self.max_output_tokens if max_tokens is None else max_tokens,
-            "stop": list(stop) or None,
-        }
-        forms = self._constraint(route, style, schema, grammar)
-        if tools:
-            forms["tools"] = wire.to_functions(tools)
-        request = _Request(route, style, messages, settings, forms)
-        ask = self._ask_directly if route.provider in providers.OPENAI_FORM else self._ask_litellm
-        try:
-            with anyio.fail_after(self.timeout):
-                answer, counted = await ask(request)
-        except TimeoutError:
-            raise failures.no_answer(self.name, self.timeout) from None
-        except failures.expected() as error:
-            # Not chained: what a provider says may repeat the key.
-            raise failures.to_model_error(error, self.name, timeout=self.timeout, secrets=self._secrets()) from None
-        return self._read(answer, counted, style, messages, tools or ())
+        """The model's answer. Raises `ModelError`, with `retry_after` where the provider gave it.
+
+        The receipt covers every request that was sent: also those that the endpoint refused for a parameter, and
+        a reply that was cut while the model was thinking. A call that is cancelled leaves its receipt, with
+        estimated tokens, on the exception that cancels it.
+        """
+        visible = self.max_output_tokens if max_tokens is None else max_tokens
+        call = Call(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
+        ledger = Ledger()
+        completion = await self._complete(call, ledger)
+        larger = self._larger_budget(call)
+        if completion.finish_reason == TRUNCATED and larger > call.budget:
+            completion = await self._complete(replace(call, budget=larger), ledger)
+            if completion.finish_reason != TRUNCATED:
+                self.thinking_tokens = max(self.thinking_tokens, larger - visible)
+        return replace(completion, receipt=ledger.receipt())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -132,100 +128,86 @@ class LiteLLMModel:
         if self._api_key is None and self.api_base is None:
             providers.check_key(self.name)
 
+    def sent(self) -> dict[str, Any]:
+        """How requests differed from what was asked for, for the manifest; empty where they didn't."""
+        thinking = {"thinking_tokens": self.thinking_tokens} if self.thinking_tokens else {}
+        return {**self.adaptation.as_manifest(), **thinking}
+
     async def aclose(self) -> None:
-        """Close the connections. The model can be used again, with new ones."""
-        endpoint, self._endpoint = self._endpoint, None
-        if endpoint is not None:
-            await endpoint.aclose()
-        if id(self) in self._sharing:
-            self._sharing.discard(id(self))
-            if not self._sharing:
-                await providers.close_shared_pool()
+        """Closes the connections. The model can be used again, with new ones."""
+        await self._transport.aclose()
 
-    async def _ask_directly(self, request: _Request) -> tuple[Mapping[str, Any], Any]:
-        """The answer of an endpoint in the OpenAI form, and None: its usage is all it counted."""
-        route = request.route
-        if self._endpoint is None:
-            key = route.api_key or "none"
-            self._endpoint = Endpoint(route.api_base, key=key, connect_timeout=min(self.timeout, self.connect_timeout))
-        settings = providers.fitting(route, request.settings)
-        body = {"model": route.bare, **settings, **request.forms, **self.extra_body}
-        if request.style == "completion":
-            body["prompt"] = wire.to_transcript(request.messages)
-            return await self._endpoint.post("/completions", body), None
-        body["messages"] = wire.to_chat(request.messages)
-        return await self._endpoint.post("/chat/completions", body), None
+    async def _complete(self, call: Call, ledger: Ledger) -> Completion:
+        """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
+        changes: list[Change] = []
+        while True:
+            reading = await self._send(call, ledger, changes)
+            if reading is None:
+                continue
+            ledger.book(reading.completion.receipt)
+            self._begins_in_thought |= reading.late_close
+            stopped_early = reading.stopped_in_thought and Change("drop", "stop") not in changes
+            if not stopped_early:
+                self._remember(changes)
+                return reading.completion
+            changes.append(Change("drop", "stop"))  # the stop string was found among thoughts: we cut ourselves
 
-    async def _ask_litellm(self, request: _Request) -> tuple[Mapping[str, Any], Any]:
-        """litellm's answer in the OpenAI form, and its usage object, which it can price."""
-        self._sharing.add(id(self))
-        route, messages = request.route, request.messages
-        if request.style == "completion":
-            messages = [Message("user", wire.to_transcript(messages))]
-        known = {name: request.forms[name] for name in ("tools", "response_format") if name in request.forms}
-        body = {name: value for name, value in {**request.forms, **self.extra_body}.items() if name not in known}
-        with providers.without_callbacks():
-            response = await providers.load_litellm().acompletion(
-                model=route.model,
-                messages=wire.to_chat(messages),
-                api_base=route.api_base,
-                api_key=route.api_key,
-                timeout=self.timeout,
-                drop_params=True,
-                num_retries=0,
-                max_retries=0,
-                extra_body=body or None,
-                **request.settings,
-                **known,
-                **(providers.plain_tools() if "tools" in known else {}),
-            )
-        return response.model_dump(), getattr(response, "usage", None)
+    async def _send(self, call: Call, ledger: Ledger, changes: list[Change]) -> Reading | None:
+        """One request; None where the endpoint refused it, and `changes` has one more that may help."""
+        adaptation = self.adaptation
+        for change in changes:
+            adaptation = adaptation.with_change(change)
+        style: Style = "chat" if call.tools or adaptation.as_chat else self.style
+        route = self._route(style)
+        body = adaptation.apply(to_body(call, self._settings, route, style))
+        try:
+            answer = await self._transport.send(route, body)
+            return read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+        except TimeoutError:
+            raise self._failed(failures.no_answer(self.name, self._transport.timeout), ledger) from None
+        except BadAnswer as error:
+            receipt = unreadable(error, call, route)
+            raise self._failed(failures.bad_answer(self.name, error, self._secrets(), receipt), ledger) from None
+        except failures.expected() as error:
+            helpful = find_change(*failures.refusal(error), body)
+            if helpful is not None and helpful not in changes and len(changes) < _MOST_CHANGES:
+                ledger.book(None)
+                changes.append(helpful)
+                return None
+            # Not chained: what a provider says may repeat the key.
+            found = failures.to_model_error(error, self.name, timeout=self._transport.timeout, secrets=self._secrets())
+            raise self._failed(found, ledger) from None
+        except anyio.get_cancelled_exc_class() as cancelled:
+            ledger.book(estimated_prompt(call, route))
+            cancelled.receipt = ledger.receipt()  # type: ignore[attr-defined]  # for whoever books it above
+            raise
+
+    def _failed(self, error: ModelError, ledger: Ledger) -> ModelError:
+        """The error, with the receipt of all requests of its call."""
+        ledger.book(error.receipt)
+        error.receipt = ledger.receipt()
+        return error
+
+    def _remember(self, changes: Sequence[Change]) -> None:
+        """Makes changes that led to an answer those of all later requests, and says each once."""
+        for change in changes:
+            if change.kind == "limit" and not change.name:
+                continue  # it belongs to one prompt
+            adaptation = self.adaptation.with_change(change)
+            if adaptation != self.adaptation:
+                _log.warning("%s doesn't accept every request as it was: %s from now on", self.name, change)
+            self.adaptation = adaptation
+
+    def _larger_budget(self, call: Call) -> int:
+        """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
+        wanted = 2 * max(call.budget, self.max_output_tokens)
+        limits = (providers.max_output_tokens(self._route(self.style)), self.adaptation.most_tokens)
+        return min([wanted, *(limit for limit in limits if limit)])
 
     def _route(self, style: Style) -> providers.Route:
         if style not in self._routes:
             self._routes[style] = self._find_route(style)
         return self._routes[style]
-
-    def _constraint(
-        self, route: providers.Route, style: Style, schema: Mapping[str, Any] | None, grammar: str | None
-    ) -> dict[str, Any]:
-        """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
-        by_grammar = self.constrain == "grammar"
-        if grammar is not None and by_grammar:
-            return {"grammar": grammar}
-        if schema is not None and by_grammar and style == "completion":
-            return {"json_schema": dict(schema)}  # llama.cpp's own field: this endpoint has no response_format
-        if schema is not None and self.constrain != "none" and (route.takes_schema or by_grammar):
-            return {"response_format": wire.to_response_format(schema)}
-        return {}
-
-    def _read(
-        self, answer: Mapping[str, Any], counted: Any, style: Style, messages: Sequence[Message], tools: Sequence[Tool]
-    ) -> Completion:
-        """`counted` is litellm's usage object, where the answer came through it."""
-        if not answer.get("choices"):
-            raise ModelError(f"{self.name!r} sent an answer without choices", retryable=True)
-        try:
-            choice = answer["choices"][0]
-            text, calls = wire.read_text(choice), wire.read_tool_calls(choice)
-            usage = wire.read_usage(answer.get("usage"))
-            finish_reason = str(choice.get("finish_reason") or "stop")
-        except (AttributeError, LookupError, TypeError, ValueError):  # JSON, and not what it should be
-            raise ModelError(f"{self.name!r} sent an answer in a form of its own", retryable=True) from None
-        source: Literal["provider", "estimated"] = "provider"
-        # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
-        if not usage.input_tokens or ((text or calls) and not usage.output_tokens):
-            usage, source, counted = self._estimate(style, messages, tools, text, calls), "estimated", None
-        cost = providers.price(self._route(style), usage, counted)
-        receipt = Receipt(billed=usage, cost_usd=cost, usage_source=source)
-        return Completion(text, usage, finish_reason, calls, receipt)
-
-    def _estimate(
-        self, style: Style, messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]
-    ) -> Usage:
-        if style == "completion":
-            return wire.estimate_transcript(messages, text)
-        return wire.estimate_chat(messages, tools, text, calls)
 
     def _secrets(self) -> list[str]:
         known = (self._api_key, self._route(self.style).api_key)

@@ -24,6 +24,7 @@ from pydantic_core import to_json
 if TYPE_CHECKING:
     import aiohttp
 
+LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
 OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # What the OpenAI SDK sends of its environment, and as what.
@@ -45,7 +46,11 @@ class Unreachable(Exception):
 
 
 class BadAnswer(Exception):
-    """An endpoint said 200 and sent something that is no answer."""
+    """An endpoint said 200 and sent something that is no answer; `text` is what it sent."""
+
+    def __init__(self, message: str, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
 
 
 class Endpoint:
@@ -65,15 +70,17 @@ class Endpoint:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The endpoint's answer, which has choices.
+        """The endpoint's answer, a JSON object.
 
-        Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, `json.JSONDecodeError`, or what aiohttp raises.
+        Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, or what aiohttp raises.
         """
-        document = json.loads(await self._text(path, to_json(body)))
-        if not isinstance(document, dict) or not document.get("choices"):
-            error = document.get("error") if isinstance(document, dict) else None
-            said = error.get("message") if isinstance(error, dict) else error
-            raise BadAnswer(f"an error in place of an answer: {said}" if said else "an answer without choices")
+        text = await self._text(path, to_json(body))
+        try:
+            document = json.loads(text, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
+        if not isinstance(document, dict):
+            raise BadAnswer(f"an answer that is no JSON object, but {type(document).__name__}", text)
         return document
 
     async def _text(self, path: str, body: bytes) -> str:
@@ -83,7 +90,7 @@ class Endpoint:
             self._session = self._open()
         try:
             async with self._session.post(f"{self._base}{path}", data=body) as response:
-                text = (await response.read()).decode("utf-8", "replace")
+                text = (await _read(response)).decode("utf-8", "replace")
                 if response.status >= 400:
                     raise HTTPFailure(response.status, text, response.headers)
                 return text
@@ -119,6 +126,22 @@ class Endpoint:
         return headers | {header: os.environ[name] for name, header in _HEADERS.items() if os.environ.get(name)}
 
 
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it is longer than any answer."""
+    pieces, size = [], 0
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > LONGEST_BODY:
+            response.close()
+            raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _no_number(_: str) -> None:
+    """NaN and Infinity, which some servers send among log-probabilities, are read as null."""
+
+
 def _basic(address: SplitResult) -> str:
     pair = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
     return f"Basic {b64encode(pair.encode()).decode()}"
@@ -127,6 +150,6 @@ def _basic(address: SplitResult) -> str:
 def _error_object(text: str) -> dict[str, Any] | None:
     try:
         error = json.loads(text)["error"]
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return error if isinstance(error, dict) else {"message": str(error)}

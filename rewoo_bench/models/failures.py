@@ -19,6 +19,7 @@ from typing import Any
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.endpoint import BadAnswer, HTTPFailure, Unreachable
+from rewoo_bench.types import Receipt
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
@@ -34,9 +35,17 @@ def expected() -> tuple[type[Exception], ...]:
     """Whatever a call may raise: ours, aiohttp's, and the root of litellm's."""
     import aiohttp
 
-    ours = (HTTPFailure, Unreachable, BadAnswer, json.JSONDecodeError, aiohttp.ClientError, OSError)
+    ours = (HTTPFailure, Unreachable, BadAnswer, aiohttp.ClientError, OSError)
     openai = sys.modules.get("openai")  # where litellm wasn't loaded, it didn't raise
     return (*ours, openai.OpenAIError) if openai else ours
+
+
+def refusal(error: BaseException) -> tuple[int | None, str]:
+    """The HTTP status of a failed call, and all that the endpoint said in its error."""
+    causes = list(_causes(error))
+    bodies = (getattr(getattr(cause, "response", None), "text", None) for cause in causes)
+    body = next((text for text in bodies if isinstance(text, str) and text.lstrip().startswith("{")), None)
+    return _status(causes), body or str(causes[0])
 
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
@@ -53,14 +62,18 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     ):
         return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
     if any(isinstance(cause, httpx.ConnectTimeout | Unreachable) for cause in ours):
-        return ModelError(f"{name!r}: the server can't be reached", retryable=True)
+        return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
         if isinstance(cause, HTTPFailure | openai.APIStatusError | httpx.HTTPStatusError):
             break
-        if isinstance(cause, BadAnswer):
-            return _say(f"{name!r} sent {cause}", secrets, retryable=True)
-        if isinstance(cause, json.JSONDecodeError):
-            return _say(f"{name!r} sent an answer that isn't JSON: {cause}", secrets, retryable=True)
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            said = cause.os_error.strerror or str(cause.os_error)
+            return _say(
+                f"{name!r}: no connection to {cause.host}:{cause.port}: {said}",
+                secrets,
+                retryable=True,
+                unreachable=True,
+            )
         if isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError):
             return no_answer(name, timeout)
         if isinstance(cause, aiohttp.ClientError | openai.APIConnectionError | httpx.TransportError | OSError):
@@ -78,6 +91,13 @@ def no_answer(name: str, timeout: float) -> ModelError:
     return ModelError(f"{name!r}: no answer within {timeout:g} s", retryable=True)
 
 
+def bad_answer(name: str, error: BadAnswer, secrets: Sequence[str], receipt: Receipt | None) -> ModelError:
+    """The error for an answer that can't be read. Another attempt may get a better one."""
+    found = _say(f"{name!r} sent {error}", secrets, retryable=True)
+    found.receipt = receipt
+    return found
+
+
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
     """`text` without the given secrets and without whatever looks like an API key."""
     for secret in secrets:
@@ -93,10 +113,11 @@ def _say(
     *,
     retryable: bool = False,
     retry_after: float | None = None,
+    unreachable: bool = False,
 ) -> ModelError:
     line = redact(" ".join(message.split()), secrets)
     shown = line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
-    return ModelError(shown, status=status, retryable=retryable, retry_after=retry_after)
+    return ModelError(shown, status=status, retryable=retryable, retry_after=retry_after, unreachable=unreachable)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -126,7 +147,7 @@ def _said(causes: Sequence[BaseException]) -> str:
     text = _PREFIXES.sub("", str(causes[0])) or type(causes[0]).__name__
     try:
         return str(json.loads(text)["error"]["message"])
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return text
 
 
@@ -155,5 +176,5 @@ def _number(text: str | None) -> float | None:
 def _until(date: str) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, TypeError, OverflowError, OSError):  # no date, or one outside of all calendars
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,21 +95,6 @@ def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"
     return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
 
 
-def fitting(route: Route, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that the route's model takes, by its names for them (`max_completion_tokens` of some)."""
-    if route.is_ours:
-        return {name: value for name, value in settings.items() if value is not None}
-    items = tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in settings.items() if v is not None)
-    return _fitting(route.bare, route.provider, items)
-
-
-@lru_cache(maxsize=256)
-def _fitting(model: str, provider: str, settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    given = {name: list(value) if isinstance(value, tuple) else value for name, value in settings}
-    taken = load_litellm().get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **given)
-    return {name: value for name, value in taken.items() if value is not None and name not in ("stream", "extra_body")}
-
-
 def check_key(name: str) -> None:
     """Raise `MissingKey`, naming the variables, where the provider of `name` wants a key that isn't set."""
     # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
@@ -138,6 +123,14 @@ def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     )
     paid = litellm.cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=counted)
     return float(sum(paid))
+
+
+def max_output_tokens(route: Route) -> int | None:
+    """The most tokens that the model writes in one reply; None where that isn't known."""
+    if route.price_name is None:
+        return None
+    found = load_litellm().model_cost[route.price_name].get("max_output_tokens")
+    return int(found) if isinstance(found, int | float) else None
 
 
 def price_list(route: Route) -> dict[str, float] | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -39,7 +39,7 @@ class Prompts:
 
     def system(self, name: str, **values: object) -> Message:
         """The prompt `name`, filled in, as the system message."""
-        return Message("system", self.fill(name, **values))
+        return Message("system", self.fill(name, **values), ends_prefix=not self.exemplars.get(name))
 
     def fill(self, name: str, **values: object) -> str:
         """The prompt `name` with its placeholders filled in. Raises `SpecError`."""
@@ -53,7 +53,8 @@ class Prompts:
 
     def shots(self, name: str) -> list[Message]:
         """The exemplars of the prompt `name`, one after the other, as messages; none where it has none."""
-        return [message for exemplar in self.exemplars.get(name, ()) for message in exemplar]
+        messages = [message for exemplar in self.exemplars.get(name, ()) for message in exemplar]
+        return [*messages[:-1], *(replace(last, ends_prefix=True) for last in messages[-1:])]
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,182 @@
+"""Reads an answer in the OpenAI form: its visible text, its thoughts, its tool calls, and why it ended.
+
+    read_reply({"message": {"content": "<think>France.</think>Paris"}, "finish_reason": "stop"})
+    # Reply(text="Paris", thoughts="France.", …)
+
+Whatever a model or a server puts there, what comes out can be kept in any file: text without half surrogate
+pairs, names that are short texts, arguments that are JSON of a sensible depth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewoo_bench.models.thoughts import split
+from rewoo_bench.models.wire import RAW_ARGUMENTS
+from rewoo_bench.types import ToolCall
+
+MOST_DEPTH = 32  # of a tool call's arguments
+_LONGEST_RAW = 20_000  # characters
+_LONGEST_NAME = 200
+
+_THOUGHT_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "thought", "summary_text"})
+# Fields of a message, and of a call, that a provider wants back in the next request, in its own form.
+_ECHOED = ("thinking_blocks", "reasoning_content", "reasoning_details", "extra_content", "provider_specific_fields")
+_ECHOED_OF_CALL = ("extra_content", "provider_specific_fields")
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model wrote, in its parts. `text` is the visible text alone.
+
+    `cut_thought` says that the reply ends inside a thought, `late_close` that it began inside one.
+    `repairs` names what had to be changed before it could be kept.
+    """
+
+    text: str
+    thoughts: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    cut_thought: bool = False
+    late_close: bool = False
+    repairs: tuple[str, ...] = ()
+
+
+def read_reply(choice: Mapping[str, Any]) -> Reply:
+    """A choice of an answer in the OpenAI form: chat or completion, content as text or as a list of parts.
+
+    Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` for what has another form.
+    """
+    message = choice.get("message")
+    fields: Mapping[str, Any] = choice if message is None else message
+    written, aside = _content(fields.get("text") if message is None else fields.get("content"))
+    parts = split(repaired(written))
+    thoughts = [repaired(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
+    calls = _tool_calls(fields) or _harmony_calls(parts.calls)
+    return Reply(
+        parts.text,
+        "\n".join(dict.fromkeys(thoughts)),
+        calls,
+        _finish_reason(choice.get("finish_reason")),
+        parts.unclosed,
+        parts.late_close,
+        ("half surrogate pairs replaced",) if _has_surrogates(written) else (),
+    )
+
+
+def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
+    """The text up to the first stop string, as a provider would have cut it; and what came after."""
+    ends = [position for position in (text.find(mark) for mark in stop if mark) if position >= 0]
+    end = min(ends, default=len(text))
+    return text[:end], text[end:]
+
+
+def repaired(text: str) -> str:
+    """The text with each half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """The written text and the thoughts of a content: text, or a list of parts of several types."""
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    if not isinstance(content, list):
+        raise TypeError(f"content is {type(content).__name__}")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Mapping):
+            is_thought = part.get("type") in _THOUGHT_TYPES
+            value = next((part[name] for name in ("text", "thinking", "reasoning") if part.get(name)), "")
+            (thoughts if is_thought else texts).append(_content(value)[0])
+    return "".join(texts), "".join(thoughts)
+
+
+def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The thoughts that stand beside the content, under the names that servers have for them."""
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        if value := fields.get(name):
+            yield _content(value.get("content") if isinstance(value, Mapping) else value)[0]
+
+
+def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The tool calls of a message; arguments that are no JSON object stay text (`RAW_ARGUMENTS`)."""
+    calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
+    echo = {name: fields[name] for name in _ECHOED if fields.get(name)}
+    found = []
+    for i, call in enumerate(calls):
+        function = call.get("function") or {}
+        name, id_ = _short(function.get("name") or ""), _short(call.get("id") or f"call_{i}")
+        own = {name: call[name] for name in _ECHOED_OF_CALL if call.get(name)}
+        returned = {"message": {} if i else echo, "call": own}
+        returned = {part: json_value(fields) for part, fields in returned.items() if fields}
+        found.append(ToolCall(id_, name, _arguments(function.get("arguments")), returned))
+    return tuple(found)
+
+
+def _harmony_calls(calls: Sequence[tuple[str, str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(f"call_{i}", _short(name), _arguments(text)) for i, (name, text) in enumerate(calls))
+
+
+def json_value(value: Any, depth: int = 0) -> Any:
+    """A JSON value with its texts repaired. Raises `ValueError` where it is nested too deeply or isn't JSON."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"nested more than {MOST_DEPTH} deep")
+    if isinstance(value, str):
+        return repaired(value)
+    if isinstance(value, Mapping):
+        return {repaired(str(key)): json_value(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
+    return value
+
+
+def _short(name: Any) -> str:
+    return repaired(str(name))[:_LONGEST_NAME]
+
+
+def _finish_reason(reason: Any) -> str:
+    name = repaired(str(reason or "stop"))[:_LONGEST_NAME]
+    return _FINISH_REASONS.get(name.casefold(), name)
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    """Arguments as an object. Text that is none, or is nested too deeply, stays text under `RAW_ARGUMENTS`."""
+    try:
+        arguments = given if isinstance(given, Mapping) else json.loads(given or "{}", parse_constant=_no_constant)
+        return dict(json_value(arguments)) if isinstance(arguments, Mapping) else _raw(given)
+    except (ValueError, TypeError, RecursionError):
+        return _raw(given)
+
+
+def _raw(given: Any) -> dict[str, Any]:
+    text = given if isinstance(given, str) else repr(type(given).__name__)
+    return {RAW_ARGUMENTS: repaired(text)[:_LONGEST_RAW]}
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,125 @@
+"""Separates a model's reasoning from its visible text, whatever form the reasoning has.
+
+    split("<think>It is in France.</think>Answer: Paris")
+    # Split(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
+
+Some servers send the reasoning in a field of its own (wire.py reads that). Others leave it in the text:
+between tags, before a closing tag alone (where the prompt's template has already opened it), after an
+opening tag that is never closed (the reply was cut), or in the channels of the Harmony format
+(https://cookbook.openai.com/articles/openai-harmony). Reasoning must never be read as an answer, an
+action or a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+# Opening and closing marks, by the models that write them.
+_MARKS = (
+    ("<think>", "</think>"),  # DeepSeek R1, Qwen, and most others
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),  # Gemini behind some gateways
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reflection>", "</reflection>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("◁think▷", "◁/think▷"),  # Kimi
+)
+_CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
+_OPENINGS = frozenset(_CLOSING)
+_ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
+
+_HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
+_FINAL = "final"
+# What is left of Harmony where a server drops its special tokens.
+_BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
+_BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A reply in its parts. `unclosed` says that it ends inside a thought; `late_close` that it began inside one.
+
+    `calls` holds (tool, arguments as text) of Harmony's tool calls.
+    """
+
+    text: str
+    thoughts: str = ""
+    unclosed: bool = False
+    late_close: bool = False
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+def split(text: str) -> Split:
+    """The visible text and the reasoning of a reply. Takes time linear in its length."""
+    if _HARMONY.search(text):
+        return _split_harmony(text)
+    if match := _BARE_HARMONY.match(text):
+        return Split(text[match.end() :].strip(), match[1].strip())
+    if _BARE_CUT.match(text):
+        return Split("", text.strip().removeprefix("analysis"), unclosed=True)
+    if _ANY_MARK.search(text):
+        return _split_tags(text)
+    return Split(text)
+
+
+def _split_tags(text: str) -> Split:
+    """A closing mark without an opening one closes a thought that began before the text."""
+    visible: list[str] = []
+    thoughts: list[str] = []
+    position, closing, late_close = 0, "", False
+    for match in _ANY_MARK.finditer(text):
+        mark, piece = match[0].casefold(), text[position : match.start()]
+        if closing and mark != closing:
+            continue  # another mark inside a thought
+        if closing:
+            thoughts.append(piece)
+            closing = ""
+        elif mark in _OPENINGS:
+            visible.append(piece)
+            closing = _CLOSING[mark]
+        else:
+            thoughts += [*visible, piece]
+            visible, late_close = [], True
+        position = match.end()
+    (thoughts if closing else visible).append(text[position:])
+    return Split(_joined(visible), _joined(thoughts), bool(closing), late_close)
+
+
+def _joined(pieces: list[str]) -> str:
+    return "\n".join(piece.strip() for piece in pieces if piece.strip())
+
+
+def _split_harmony(text: str) -> Split:
+    """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
+    visible: list[str] = []
+    thoughts: list[str] = []
+    calls: list[tuple[str, str]] = []
+    marks = list(_HARMONY.finditer(text))
+    before = text[: marks[0].start()].strip()
+    if before and not before.startswith("assistant"):
+        thoughts.append(before)  # the rest of a message that began in the prompt
+    header, in_message, closed = "", False, True
+    for mark, following in pairwise([*marks, None]):
+        assert mark is not None
+        piece = text[mark.end() : following.start() if following else len(text)]
+        if mark[1] in ("channel", "start", "constrain"):
+            header = f"{header} {piece}" if mark[1] != "start" else piece
+        elif mark[1] == "message":
+            in_message = True
+            recipient = re.search(r"to=(?:functions\.)?([\w.-]+)", header)
+            closed = following is not None and following[1] in ("end", "return", "call", "start")
+            if recipient:
+                calls.append((recipient[1], piece.strip()))
+            else:
+                (visible if _FINAL in header.split() else thoughts).append(piece)
+        else:
+            header = ""
+    if not in_message:  # cut in the middle of a header
+        return Split("", _joined([*thoughts, text[marks[-1].end() :]]), unclosed=True)
+    return Split(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))

@@ -1,0 +1,162 @@
+"""Endpoints that refuse parameters: every architecture runs, and only what was left out differs."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import examples
+from asking import ASK, client, run
+from endpoints import ARCHITECTURES, Strict, answer, refusal
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.types import Message, Usage
+
+pytestmark = pytest.mark.anyio
+
+REFUSED = ("stop", "temperature", "seed", "max_tokens", "response_format", "grammar")
+NO_SYSTEM = Fault(status=400, message="Unsupported value: 'messages[0].role'", param="messages[0].role")
+CHANGING = {"run_id", "started_at", "latency_s", "working_s", "waiting_s", "retries", "attempts", "call_index"}
+
+
+def fixed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without times and attempts, in an order of their own."""
+    kept = [{name: value for name, value in row.items() if name not in CHANGING} for row in rows]
+    return sorted(kept, key=lambda row: (row["architecture"], row["example_id"], str(row.get("place")), str(row)))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+async def test_every_architecture_gives_the_rows_of_a_lenient_endpoint(architecture: str, tmp_path: Path) -> None:
+    found = []
+    for strict in (Strict(), Strict(REFUSED, no_system=NO_SYSTEM, trailing="\nObservation: x\nQuestion: y\nStep: z")):
+        fixed_usage = Strict(strict.refuses, no_system=strict.no_system, trailing=strict.trailing)
+        with ModelServer(fixed_usage) as server:
+            rows, calls = await run(tmp_path / str(len(found)), server, examples(3), [architecture])
+            refused = [entry for entry in server.books if entry.status == 400]
+            billed = server.totals()
+        assert sum(row["billed_tokens"] for row in rows) == billed.total_tokens
+        assert sum(call["attempts"] for call in calls if call["kind"] == "model") == len(server.books)
+        found.append((rows, calls, len(refused)))
+    (lenient, calls, none), (strict_rows, strict_calls, some) = found
+    assert (none, some > 0) == (0, True)
+    same = ("prediction", "exact_match", "stop_reason", "llm_calls", "tool_calls", "steps", "input_tokens")
+    assert [[row[name] for name in same] for row in fixed(strict_rows)] == [
+        [row[name] for name in same] for row in fixed(lenient)
+    ]
+    assert len(strict_calls) == len(calls)
+
+
+async def test_what_came_after_a_stop_string_is_counted_and_thrown_away(tmp_path: Path) -> None:
+    server = ModelServer(Strict(("stop",), trailing="\nObservation: invented by the model"))
+    with server:
+        rows, calls = await run(tmp_path, server, examples(1), ["react"])
+    assert rows[0]["stop_reason"] == "answered"
+    assert all(call["discarded_tokens"] > 0 for call in calls if call["kind"] == "model")
+    assert rows[0]["billed_tokens"] == server.totals().total_tokens
+
+
+async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with ModelServer(Strict(("stop", "seed"), reply=lambda _: "ok")) as server:
+        async with client(server, seed=1) as model:
+            with caplog.at_level(logging.WARNING):
+                for _ in range(3):
+                    await model.complete(ASK, role="agent", stop=["\n"])
+            assert model.sent() == {"left_out": ["seed", "stop"]} or model.sent() == {"left_out": ["stop", "seed"]}
+    assert [entry.status for entry in server.books] == [400, 400, 200, 200, 200]
+    assert len(caplog.records) == 2
+
+
+async def test_a_refused_request_is_an_attempt_and_no_call() -> None:
+    with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
+        async with client(server) as model:
+            completion = await model.complete(ASK, role="agent", stop=["\n"])
+    assert completion.receipt.attempts == 2
+    assert completion.receipt.billed == server.totals()
+
+
+async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
+    strict = Strict(no_system=NO_SYSTEM, no_developer=NO_SYSTEM, reply=lambda _: "ok")
+    with ModelServer(strict) as server:
+        async with client(server) as model:
+            await model.complete(ASK, role="agent")
+            assert model.sent() == {"system_as": "user", "merged_turns": True}
+    roles = [[message["role"] for message in entry.request["messages"]] for entry in server.books]
+    assert roles == [["system", "user"], ["developer", "user"], ["user"]]
+    assert server.books[-1].request["messages"][0]["content"].startswith("Be brief.\n\nWhich river")
+
+
+async def test_an_endpoint_without_text_completions_is_asked_as_a_chat() -> None:
+    def reply(request: dict[str, Any]) -> str | Fault:
+        return "ok" if "messages" in request else Fault(status=404, message="Not Found")
+
+    with ModelServer(reply) as server:
+        async with client(server, style="completion") as model:
+            for _ in range(2):
+                assert (await model.complete(ASK, role="agent")).text == "ok"
+            assert model.sent() == {"style": "chat"}
+    assert [entry.status for entry in server.books] == [404, 200, 200]
+
+
+async def test_a_change_that_did_not_help_is_not_kept() -> None:
+    with ModelServer(lambda _: refusal("stop")) as server:  # refuses it though it isn't there
+        async with client(server) as model:
+            with pytest.raises(ModelError, match="answered 400: Unsupported parameter: 'stop'") as caught:
+                await model.complete(ASK, role="agent", stop=["\n"])
+            assert model.sent() == {}
+    assert caught.value.receipt is not None
+    assert caught.value.receipt.attempts == len(server.books) == 2
+
+
+async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
+    with ModelServer(lambda _: "ok") as server:
+        settings = {"drop_params": ["temperature", "system"], "extra_body": {"top_k": 3}, "reasoning_effort": "low"}
+        async with client(server, **settings) as model:
+            await model.complete(ASK, role="agent")
+    (entry,) = server.books
+    assert "temperature" not in entry.request
+    assert (entry.request["top_k"], entry.request["reasoning_effort"]) == (3, "low")
+    assert [message["role"] for message in entry.request["messages"]] == ["user"]
+
+
+async def test_the_models_own_output_limit_is_learnt() -> None:
+    said = "max_tokens is too large: 512. This model supports at most 256 completion tokens."
+
+    def reply(request: dict[str, Any]) -> str | Fault:
+        return "ok" if request["max_tokens"] <= 256 else Fault(status=400, message=said, param="max_tokens")
+
+    with ModelServer(reply) as server:
+        async with client(server) as model:
+            for _ in range(2):
+                await model.complete(ASK, role="agent")
+    assert [(entry.request["max_tokens"], entry.status) for entry in server.books] == [
+        (512, 400),
+        (256, 200),
+        (256, 200),
+    ]
+
+
+async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them() -> None:
+    wanted = Fault(status=400, message="Missing `reasoning_content` field in the assistant message at message index 2.")
+
+    def reply(request: dict[str, Any]) -> Reply | Fault:
+        assistant = [message for message in request["messages"] if message["role"] == "assistant"]
+        if not all(message.get("reasoning_content") for message in assistant):
+            return wanted
+        return Reply("Answer: Paris", message={"reasoning_content": "France."}, usage=Usage(10, 0, 5, 2))
+
+    from rewoo_bench.types import ToolCall
+
+    call = ToolCall("c1", "Search", {"query": "x"}, {"message": {"reasoning_content": "France."}})
+    turns = [*ASK, Message("assistant", "", tool_calls=(call,)), Message("tool", "A city.", tool_call_id="c1")]
+    with ModelServer(reply) as server:
+        async with client(server) as model:
+            assert (await model.complete(turns, role="agent")).text == "Answer: Paris"
+            assert model.sent() == {"sends_thoughts": True}
+    assert [entry.status for entry in server.books] == [400, 200]
+
+
+def test_the_lenient_server_answers_every_architecture() -> None:
+    assert isinstance(answer({"messages": [{"content": ""}, {"content": "Question: q00"}]}), str)

@@ -1,0 +1,200 @@
+"""What an endpoint's error says that it refuses, in the words of each provider."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rewoo_bench.models.adaptation import Adaptation, Change
+from rewoo_bench.models.refusals import find_change
+
+MESSAGES = [{"role": "system", "content": "Plan."}, {"role": "user", "content": "Question: …"}]
+BODY: dict[str, Any] = {
+    "model": "m",
+    "messages": MESSAGES,
+    "temperature": 0.0,
+    "seed": 0,
+    "max_tokens": 512,
+    "stop": ["\nObservation"],
+    "response_format": {"type": "json_schema"},
+    "tools": [{"type": "function"}],
+    "grammar": "root ::= [a-z]",
+    "reasoning_effort": "low",
+}
+WITHOUT_STOP = Change("drop", "stop")
+FOLDED = Change("fold_system")
+
+
+def openai(message: str, param: str | None = None, code: str | None = None) -> str:
+    return json.dumps({"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}})
+
+
+def anthropic(message: str) -> str:
+    return json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+
+
+def pydantic(name: str) -> list[dict[str, Any]]:
+    return [
+        {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": "stop"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "change"),
+    [
+        # OpenAI and Azure
+        (400, openai("Unsupported parameter: 'stop' is not supported.", "stop", "unsupported_parameter"), WITHOUT_STOP),
+        (
+            400,
+            openai("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+            Change("drop", "temperature"),
+        ),
+        (
+            400,
+            openai("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "max_tokens"),
+            Change("max_completion_tokens"),
+        ),
+        (
+            400,
+            openai("Unsupported value: 'messages[0].role' does not support 'system'.", "messages[0].role"),
+            Change("developer"),
+        ),
+        (400, openai("Unrecognized request argument supplied: seed"), Change("drop", "seed")),
+        (
+            400,
+            openai("max_tokens is too large: 512. This model supports at most 256 completion tokens.", "max_tokens"),
+            Change("limit", "model", 256),
+        ),
+        # vLLM, Mistral, any FastAPI server
+        (
+            400,
+            openai("[{'type': 'extra_forbidden', 'loc': ('body', 'grammar'), 'msg': 'Extra inputs not permitted'}]"),
+            Change("drop", "grammar"),
+        ),
+        (422, json.dumps({"detail": pydantic("seed")}), Change("drop", "seed")),
+        (400, openai("System role not supported"), FOLDED),
+        (400, openai("Conversation roles must alternate user/assistant/user/assistant/..."), FOLDED),
+        (
+            400,
+            openai("'max_tokens' is too large: 512. This model's maximum context length is 600 tokens and your request "
+                   "has 300 input tokens (512 > 600 - 300)."),
+            Change("limit", "", 300),
+        ),
+        # Anthropic
+        (400, anthropic("temperature: Extra inputs are not permitted"), Change("drop", "temperature")),
+        (400, anthropic("`temperature` may only be set to 1 when thinking is enabled."), Change("drop", "temperature")),
+        (400, anthropic('messages: Unexpected role "system". There is a top-level `system` parameter.'), FOLDED),
+        (
+            400,
+            anthropic("max_tokens: 512 > 400, which is the maximum allowed number of output tokens for this model"),
+            Change("limit", "model", 400),
+        ),
+        # llama.cpp
+        (500, json.dumps({"error": {"code": 500, "message": "System role not supported at row 1"}}), FOLDED),
+        (500, json.dumps({"error": {"message": "tools param requires --jinja flag"}}), Change("drop", "tools")),
+        # Ollama
+        (400, json.dumps({"error": "registry.example/library/gemma does not support tools"}), Change("drop", "tools")),
+        (400, json.dumps({"error": '"qwen" does not support thinking'}), Change("drop", "reasoning_effort")),
+        # OpenRouter
+        (404, openai("No endpoints found that support tool use."), Change("drop", "tools")),
+        (
+            400,
+            json.dumps({"error": {"message": "Provider returned error", "code": 400, "metadata": {
+                "raw": openai("Unsupported parameter: 'stop' is not supported with this model.", "stop")}}}),
+            WITHOUT_STOP,
+        ),
+        (400, openai("Developer instruction is not enabled for models/gemma-3"), FOLDED),
+        # xAI, Groq
+        (400, openai("Argument not supported on this model: stop"), WITHOUT_STOP),
+        (400, openai("property 'seed' is unsupported"), Change("drop", "seed")),
+        (400, openai("This model does not support response format json_schema"), Change("drop", "response_format")),
+    ],
+)  # fmt: skip
+def test_the_refused_part_is_found(status: int, text: str, change: Change) -> None:
+    assert find_change(status, text, BODY) == change
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, openai("This model's maximum context length is 4096 tokens; your messages have 5000.", "messages")),
+        (400, openai("The response was filtered due to the content management policy.", None, "content_filter")),
+        (400, openai("Invalid 'temperature': expected a value <= 2, but got 5.", "temperature")),
+        (404, openai("The model `nobody` does not exist or you do not have access to it.")),
+        (401, openai("Unsupported parameter: 'stop'", "stop")),
+        (429, openai("Unsupported parameter: 'stop'", "stop")),
+        (400, openai("Unsupported parameter: 'top_k' is not supported.", "top_k")),
+        (400, "[" * 200_000),
+        (400, ""),
+        (None, "stop is not supported"),
+    ],
+)
+def test_an_error_of_the_request_itself_changes_nothing(status: int | None, text: str) -> None:
+    assert find_change(status, text, BODY) is None
+
+
+def test_what_was_tried_and_refused_too_leads_on() -> None:
+    renamed = {**BODY, "max_completion_tokens": 512}
+    del renamed["max_tokens"]
+    refused = openai("Unsupported parameter: 'max_completion_tokens'.", "max_completion_tokens")
+    assert find_change(400, refused, renamed) == Change("drop", "max_completion_tokens")
+    developer = {**BODY, "messages": [{"role": "developer", "content": "Plan."}, MESSAGES[1]]}
+    assert find_change(400, openai("Unsupported value: 'messages[0].role'", "messages[0].role"), developer) == FOLDED
+
+
+def test_a_completion_endpoint_that_is_not_there_leads_to_the_chat() -> None:
+    body = {"model": "m", "prompt": "Question: …", "temperature": 0.0}
+    assert find_change(404, '{"detail": "Not Found"}', body) == Change("chat")
+    assert find_change(400, openai("This is a chat model; use v1/chat/completions"), body) == Change("chat")
+    assert find_change(400, openai("Unknown parameter: 'temperature'"), body) == Change("drop", "temperature")
+
+
+def test_missing_thoughts_are_sent_back() -> None:
+    body = {"messages": [*MESSAGES, {"role": "assistant", "content": "", "tool_calls": []}]}
+    says = "Missing `reasoning_content` field in the assistant message at message index 2."
+    assert find_change(400, openai(says), body) == Change("thoughts")
+
+
+def applied(*changes: Change, **body: Any) -> dict[str, Any]:
+    adaptation = Adaptation()
+    for change in changes:
+        adaptation = adaptation.with_change(change)
+    return adaptation.apply({"messages": MESSAGES, **body})
+
+
+def test_a_dropped_parameter_is_not_sent() -> None:
+    assert "stop" not in applied(WITHOUT_STOP, stop=["\n"])
+    assert applied(Change("max_completion_tokens"), max_tokens=9)["max_completion_tokens"] == 9
+    assert applied(Change("limit", "model", 5), max_tokens=9)["max_tokens"] == 5
+
+
+def test_the_system_message_goes_where_it_is_accepted() -> None:
+    assert [m["role"] for m in applied(Change("developer"))["messages"]] == ["developer", "user"]
+    (folded,) = applied(FOLDED)["messages"]
+    assert folded == {"role": "user", "content": "Plan.\n\nQuestion: …"}
+
+
+def test_without_tools_their_calls_are_told_as_text() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "Search", "arguments": '{"query": "Oslo"}'}}
+    turns = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "A city.", "tool_call_id": "c"},
+    ]
+    sent = Adaptation(dropped=("tools",)).apply({"messages": [*MESSAGES, *turns], "tools": [1]})
+    assert "tools" not in sent
+    assert [m["role"] for m in sent["messages"]] == ["system", "user", "assistant", "user"]
+    assert "Oslo" in sent["messages"][2]["content"]
+    assert "A city." in sent["messages"][3]["content"]
+
+
+def test_the_manifest_says_only_what_differs() -> None:
+    assert Adaptation().as_manifest() == {}
+    changed = Adaptation.without(["seed", "system"]).with_change(Change("max_completion_tokens"))
+    assert changed.as_manifest() == {
+        "left_out": ["seed"],
+        "max_tokens_as": "max_completion_tokens",
+        "system_as": "user",
+        "merged_turns": True,
+    }

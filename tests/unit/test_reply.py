@@ -1,0 +1,109 @@
+"""Answers in the OpenAI form, as different servers write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rewoo_bench.models.reply import cut_at_stop, read_reply
+from rewoo_bench.models.wire import RAW_ARGUMENTS
+from rewoo_bench.types import ToolCall
+
+
+def message(content: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": content, **fields}, "finish_reason": "stop"}
+
+
+def call(arguments: Any = "{}", **fields: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": "Search", "arguments": arguments}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "thoughts"),
+    [
+        (message("Oslo"), "Oslo", ""),
+        ({"text": " Oslo"}, " Oslo", ""),
+        (message(None), "", ""),
+        ({"message": {}}, "", ""),
+        (message([{"type": "text", "text": "Os"}, {"type": "text", "text": "lo"}]), "Oslo", ""),
+        (message([{"type": "thinking", "thinking": "Norway?"}, {"type": "text", "text": "Oslo"}]), "Oslo", "Norway?"),
+        (
+            message([{"type": "thinking", "thinking": [{"type": "text", "text": "Norway?"}]}, "Oslo"]),
+            "Oslo",
+            "Norway?",
+        ),
+        (message("Oslo", reasoning_content="Norway?"), "Oslo", "Norway?"),
+        (message("Oslo", reasoning="Norway?", reasoning_content="Norway?"), "Oslo", "Norway?"),
+        (message("<think>Norway?</think>Oslo"), "Oslo", "Norway?"),
+        ({"text": "Norway?</think> Oslo"}, "Oslo", "Norway?"),
+    ],
+)
+def test_the_visible_text_and_the_thoughts(choice: dict[str, Any], text: str, thoughts: str) -> None:
+    reply = read_reply(choice)
+    assert (reply.text, reply.thoughts) == (text, thoughts)
+
+
+def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
+    reply = read_reply(json.loads(r'{"message": {"content": "half \ud83d \ud83d\ude00"}}'))
+    assert reply.text == "half \ufffd \U0001f600"
+    assert reply.repairs == ("half surrogate pairs replaced",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ('{"query": "Oslo"}', {"query": "Oslo"}),
+        ({"query": "Oslo"}, {"query": "Oslo"}),
+        ("", {}),
+        (None, {}),
+        ("[1]", {RAW_ARGUMENTS: "[1]"}),
+        ('{"query', {RAW_ARGUMENTS: '{"query'}),
+        ('{"query": NaN}', {RAW_ARGUMENTS: '{"query": NaN}'}),
+        ('{"n": 1e999}', {RAW_ARGUMENTS: '{"n": 1e999}'}),
+        (r'{"query": "\ud800"}', {"query": "\ufffd"}),
+        ('{"a": ' * 600 + "1" + "}" * 600, {RAW_ARGUMENTS: '{"a": ' * 600 + "1" + "}" * 600}),
+        ("[" * 100_000, {RAW_ARGUMENTS: "[" * 20_000}),
+        (7, {RAW_ARGUMENTS: "'int'"}),
+    ],
+)
+def test_arguments_of_tool_calls(arguments: Any, read: dict[str, Any]) -> None:
+    assert read_reply(message(tool_calls=[call(arguments)])).tool_calls == (ToolCall("c1", "Search", read),)
+
+
+def test_names_of_tool_calls_are_texts_whatever_was_sent() -> None:
+    odd = {"id": 7, "function": {"name": 12, "arguments": "{}"}}
+    (found, *_) = read_reply(message(tool_calls=[odd, "no call", None])).tool_calls
+    assert (found.id, found.name) == ("7", "12")
+
+
+def test_what_a_provider_wants_back_stays_with_the_call() -> None:
+    signature = {"google": {"thought_signature": "abc"}}
+    blocks = [{"type": "thinking", "thinking": "Norway?", "signature": "xyz"}]
+    choice = message(None, thinking_blocks=blocks, tool_calls=[call(extra_content=signature), call()])
+    first, second = read_reply(choice).tool_calls
+    assert first.echo == {"message": {"thinking_blocks": blocks}, "call": {"extra_content": signature}}
+    assert second.echo == {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"), [("length", "length"), ("max_tokens", "length"), ("end_turn", "stop"), (3, "3")]
+)
+def test_finish_reasons_have_one_name(sent: Any, read: str) -> None:
+    assert read_reply({**message("x"), "finish_reason": sent}).finish_reason == read
+
+
+@pytest.mark.parametrize(
+    "choice", [{"message": {"content": 7}}, {"message": "text"}, {"message": {"content": {"a": 1}}}]
+)
+def test_what_is_no_message_is_refused(choice: Any) -> None:
+    with pytest.raises((AttributeError, TypeError, ValueError)):
+        read_reply(choice)
+
+
+def test_a_text_is_cut_at_the_first_stop_string() -> None:
+    text = "Action: Search[x]\nObservation: invented\nQuestion: more"
+    assert cut_at_stop(text, ("\nQuestion:", "\nObservation")) == (text[:17], text[17:])
+    assert cut_at_stop(text, ()) == (text, "")
+    assert cut_at_stop(text, ("\nnowhere", "")) == (text, "")
