@@ -26,7 +26,6 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models import failures, providers
 from rewoo_bench.models.adaptation import Adaptation, Change
 from rewoo_bench.models.answers import Reading, estimated_prompt, read_answer, unreadable
-from rewoo_bench.models.endpoint import BadAnswer
 from rewoo_bench.models.ledger import Ledger
 from rewoo_bench.models.refusals import find_change
 from rewoo_bench.models.request import Call, Constrain, Settings, Style, to_body
@@ -165,10 +164,10 @@ class LiteLLMModel:
             return read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
         except TimeoutError:
             raise self._failed(failures.no_answer(self.name, self._transport.timeout), ledger) from None
-        except BadAnswer as error:
-            receipt = unreadable(error, call, route)
-            raise self._failed(failures.bad_answer(self.name, error, self._secrets(), receipt), ledger) from None
         except failures.expected() as error:
+            if (bad := failures.unreadable_answer(error)) is not None:
+                found = failures.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
+                raise self._failed(found, ledger) from None
             helpful = find_change(*failures.refusal(error), body)
             if helpful is not None and helpful not in changes and len(changes) < _MOST_CHANGES:
                 ledger.book(None)

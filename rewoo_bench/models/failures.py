@@ -69,7 +69,7 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
         if isinstance(cause, aiohttp.ClientConnectorError):
             said = cause.os_error.strerror or str(cause.os_error)
             return _say(
-                f"{name!r}: no connection to {cause.host}:{cause.port}: {said}",
+                f"{name!r}: the connection to {cause.host}:{cause.port} failed: {said}",
                 secrets,
                 retryable=True,
                 unreachable=True,
@@ -89,6 +89,16 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
 def no_answer(name: str, timeout: float) -> ModelError:
     """The error for a call that took longer than `timeout` seconds."""
     return ModelError(f"{name!r}: no answer within {timeout:g} s", retryable=True)
+
+
+def unreadable_answer(error: BaseException) -> BadAnswer | None:
+    """The answer that a call failed for, where it was one that can't be read: ours, or litellm's."""
+    for cause in _causes(error):
+        if isinstance(cause, BadAnswer):
+            return cause
+        if isinstance(cause, json.JSONDecodeError):
+            return BadAnswer(f"an answer that isn't JSON: {cause}", cause.doc)
+    return None
 
 
 def bad_answer(name: str, error: BadAnswer, secrets: Sequence[str], receipt: Receipt | None) -> ModelError:

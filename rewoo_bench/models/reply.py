@@ -62,14 +62,15 @@ def read_reply(choice: Mapping[str, Any]) -> Reply:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
     written, aside = _content(fields.get("text") if message is None else fields.get("content"))
-    parts = split(repaired(written))
+    finish_reason = _finish_reason(choice.get("finish_reason"))
+    parts = split(repaired(written), cut=finish_reason == "length")
     thoughts = [repaired(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
     calls = _tool_calls(fields) or _harmony_calls(parts.calls)
     return Reply(
         parts.text,
         "\n".join(dict.fromkeys(thoughts)),
         calls,
-        _finish_reason(choice.get("finish_reason")),
+        finish_reason,
         parts.unclosed,
         parts.late_close,
         ("half surrogate pairs replaced",) if _has_surrogates(written) else (),

@@ -55,8 +55,12 @@ class Split:
     calls: tuple[tuple[str, str], ...] = ()
 
 
-def split(text: str) -> Split:
-    """The visible text and the reasoning of a reply. Takes time linear in its length."""
+def split(text: str, *, cut: bool = False) -> Split:
+    """The visible text and the reasoning of a reply. Takes time linear in its length.
+
+    `cut` says that the reply was cut for its length. Else an opening mark in the middle of a line that is never
+    closed is plain text.
+    """
     if _HARMONY.search(text):
         return _split_harmony(text)
     if match := _BARE_HARMONY.match(text):
@@ -64,15 +68,15 @@ def split(text: str) -> Split:
     if _BARE_CUT.match(text):
         return Split("", text.strip().removeprefix("analysis"), unclosed=True)
     if _ANY_MARK.search(text):
-        return _split_tags(text)
+        return _split_tags(text, cut)
     return Split(text)
 
 
-def _split_tags(text: str) -> Split:
+def _split_tags(text: str, cut: bool) -> Split:
     """A closing mark without an opening one closes a thought that began before the text."""
     visible: list[str] = []
     thoughts: list[str] = []
-    position, closing, late_close = 0, "", False
+    position, visible_from, opened, closing, late_close = 0, 0, 0, "", False
     for match in _ANY_MARK.finditer(text):
         mark, piece = match[0].casefold(), text[position : match.start()]
         if closing and mark != closing:
@@ -82,12 +86,15 @@ def _split_tags(text: str) -> Split:
             closing = ""
         elif mark in _OPENINGS:
             visible.append(piece)
-            closing = _CLOSING[mark]
+            closing, opened, visible_from = _CLOSING[mark], match.start(), position
         else:
             thoughts += [*visible, piece]
             visible, late_close = [], True
         position = match.end()
-    (thoughts if closing else visible).append(text[position:])
+    if closing and not cut and text[:opened].rpartition("\n")[2].strip(" \t*>") and _joined(visible):
+        visible[-1], closing = text[visible_from:], ""
+    else:
+        (thoughts if closing else visible).append(text[position:])
     return Split(_joined(visible), _joined(thoughts), bool(closing), late_close)
 
 

@@ -71,8 +71,9 @@ class Transport:
     async def _send_through_litellm(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
         self._sharing.add(id(self))
         arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
-        if "prompt" in body:
-            arguments["messages"] = [{"role": "user", "content": body["prompt"]}]
+        turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
+        # In the place of an empty text beside tool calls litellm would put words of its own.
+        arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
         others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
         with providers.without_callbacks():
             response = await providers.load_litellm().acompletion(

@@ -79,11 +79,11 @@ async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name:
     }
 
 
-async def test_a_model_is_sent_what_it_takes_by_its_own_names(server: ModelServer) -> None:
+async def test_a_model_is_sent_what_was_asked_for_whatever_its_name(server: ModelServer) -> None:
     async with client(server, "openai/gpt-5", seed=7) as model:
         await model.complete(ASK, role="solver", max_tokens=33)
     sent = {name: value for name, value in server.books[0].request.items() if name != "messages"}
-    assert sent == {"model": "gpt-5", "max_completion_tokens": 33, "seed": 7}
+    assert sent == {"model": "gpt-5", "max_tokens": 33, "seed": 7, "temperature": 0.0}
 
 
 async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
         (Fault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
         (Fault("broken_json"), None, True, "sent an answer that isn't JSON"),
         (Fault("no_choices"), None, True, "sent an answer without choices"),
-        (Fault("other_form"), None, True, "sent an answer in a form of its own"),
+        (Fault("other_form"), None, True, "sent a response that doesn't match the OpenAI schema"),
         (Fault("error_object", message="overloaded"), None, True, "sent an error in place of an answer: overloaded"),
     ],
     ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, Fault) else "",
@@ -46,6 +46,8 @@ pytestmark = pytest.mark.anyio
 async def test_a_fault_is_one_request_and_one_error(
     server: ModelServer, script: Script, style: Any, fault: Fault, status: int | None, retryable: bool, says: str
 ) -> None:
+    if style == "completion" and fault.status == 404 and fault.kind == "status":
+        pytest.skip("it may have no text completions: the chat is asked then")
     script.answers = [fault]
     async with client(server, style=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
         with pytest.raises(ModelError, match=says) as caught:
@@ -88,9 +90,10 @@ async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
 async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) -> None:
     server.stop()
     async with client(server) as model:
-        with pytest.raises(ModelError, match="connection failed") as caught:
+        with pytest.raises(ModelError, match=r"the connection to 127\.0\.0\.1.* failed") as caught:
             await model.complete(ASK, role="solver")
     assert caught.value.retryable
+    assert caught.value.unreachable
 
 
 @pytest.mark.parametrize(("sent", "read"), [(7, 7.0), (0.5, 0.5), ("soon", None)])

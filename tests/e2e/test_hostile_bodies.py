@@ -1,0 +1,120 @@
+"""Bodies that no client expects: each is one error of one call, or is read as far as it can be; none is a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+
+import pytest
+from answering import Script
+from asking import ASK, client
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.endpoint import LONGEST_BODY
+from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.types import Usage
+
+pytestmark = pytest.mark.anyio
+
+CHOICES = b'"choices": [{"message": {"content": "Paris"}}]'
+
+
+def body(content: bytes, status: int = 200, headers: str = "") -> Fault:
+    return Fault("body", status=status, body=content, headers=headers)
+
+
+async def failed(server: ModelServer) -> ModelError:
+    async with client(server) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ASK, role="agent")
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[" * 200_000,
+        b'{"choices": ' * 100_000,
+        b"[]",
+        b"null",
+        b"7",
+        b'"text"',
+        b'{"choices": {}}',
+        b'{"choices": "text"}',
+        b'{"choices": [[]]}',
+        b'{"choices": [{"message": 7}]}',
+        b'{"choices": [{"message": {"content": 7}}]}',
+        b'{"n": ' + b"9" * 5000 + b", " + CHOICES + b"}",
+        b'{"error": {"message": ["odd"]}}',
+        b'data: {"choices": []}\n\ndata: [DONE]\n\n',
+        b"<html>Bad gateway</html>",
+        b"\xff\xfe\x00",
+    ],
+    ids=lambda content: repr(content[:24]),
+)
+async def test_a_body_that_is_no_answer_is_one_error(server: ModelServer, script: Script, content: bytes) -> None:
+    script.answers = [body(content)]
+    error = await failed(server)
+    assert (error.retryable, error.status) == (True, None)
+    assert error.receipt is not None
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b"9" * 5000, b"\xff", b'{"error": ' * 5000, b""])
+@pytest.mark.parametrize("status", [400, 500])
+async def test_an_errors_body_can_be_anything(server: ModelServer, script: Script, status: int, content: bytes) -> None:
+    script.answers = [body(content, status)]
+    assert (await failed(server)).status == status
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["Fri, 99 Foo 9999999999 99:99:99 GMT", "Wed, 21 Oct 999999 07:28:00 GMT", "-5", "1e309", "9" * 400, "soon", "\t"],
+)
+async def test_a_mad_retry_after_is_no_traceback(server: ModelServer, script: Script, wait: str) -> None:
+    script.answers = [Fault(status=429, retry_after=wait)]
+    assert (await failed(server)).status == 429
+
+
+async def test_infinity_among_log_probabilities_is_no_matter(server: ModelServer, script: Script) -> None:
+    script.answers = [body(b'{"logprobs": [-Infinity, NaN], ' + CHOICES + b"}")]
+    async with client(server) as model:
+        assert (await model.complete(ASK, role="agent")).text == "Paris"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_body_without_an_end_is_cut_off_while_it_arrives(
+    server: ModelServer, script: Script, packed: bool
+) -> None:
+    content, headers = b"x" * (LONGEST_BODY + 1), ""
+    if packed:
+        content, headers = gzip.compress(b"x" * (20 * LONGEST_BODY)), "Content-Encoding: gzip\r\n"
+    script.answers = [body(content, headers=headers)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    error = await failed(server)
+    assert "more than 32 MB" in str(error)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 12 * LONGEST_BODY / 1024
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}',
+        b'{"choices": ["odd"], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}',
+        b'{"choices": [{"message": {"content": "Par"}}], "usage": {"prompt_tokens": 40, "completion_tokens": 2}',
+    ],
+)
+async def test_what_an_unreadable_answer_cost_is_booked(server: ModelServer, script: Script, content: bytes) -> None:
+    script.answers = [body(content)]
+    error = await failed(server)
+    assert error.receipt is not None
+    assert (error.receipt.billed, error.receipt.usage_source) == (Usage(40, 0, 2), "provider")
+
+
+async def test_an_unreadable_answer_without_counts_is_estimated(server: ModelServer, script: Script) -> None:
+    script.answers = [body(b'{"choices": [{"message": {"content": "Par')]
+    error = await failed(server)
+    assert error.receipt is not None
+    assert error.receipt.usage_source == "estimated"
+    assert error.receipt.billed.input_tokens > 0

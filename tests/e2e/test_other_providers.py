@@ -1,0 +1,159 @@
+"""Anthropic's and Gemini's own forms, through litellm: tokens, thoughts, tool calls, cached prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from answering import KEY
+from json_server import JSONServer, serving
+from pydantic import BaseModel
+
+from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.types import Message, Usage
+
+pytestmark = pytest.mark.anyio
+
+TURNS = [
+    Message("system", "Be brief."),
+    Message("user", "Question: an exemplar"),
+    Message("assistant", "Answer: its answer", ends_prefix=True),
+    Message("user", "Question: where is Oslo?"),
+]
+MARK = {"type": "ephemeral"}
+
+
+class Query(BaseModel):
+    query: str
+
+
+class Search:
+    name = "Search"
+    description = "finds a page"
+    arguments = Query
+
+    async def __call__(self, arguments: Query) -> str:
+        return "A city."
+
+
+def anthropic(*content: dict[str, Any], stop_reason: str = "end_turn", **usage: int) -> tuple[int, dict[str, Any]]:
+    """A message as Anthropic's API sends it."""
+    document = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": list(content),
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 50, "output_tokens": 12, **usage},
+    }
+    return 200, document
+
+
+def gemini(*parts: dict[str, Any], reason: str = "STOP", **usage: int) -> tuple[int, dict[str, Any]]:
+    """A response as Gemini's API sends it."""
+    counts = {"promptTokenCount": 400, "candidatesTokenCount": 30, "totalTokenCount": 430, **usage}
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "finishReason": reason, "index": 0}
+    return 200, {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "gemini-2.5-flash"}
+
+
+@asynccontextmanager
+async def asked(server: JSONServer, name: str, **settings: Any) -> AsyncIterator[LiteLLMModel]:
+    model = LiteLLMModel(name, api_base=server.address, api_key=KEY, **settings)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+CLAUDE, GEMINI = "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"
+THOUGHT = {"type": "thinking", "thinking": "Norway?", "signature": "sig=="}
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "Search", "input": {"query": "Oslo"}}
+
+
+async def test_anthropics_cached_and_written_tokens_are_parts_of_the_input() -> None:
+    usage = {"cache_creation_input_tokens": 2000, "cache_read_input_tokens": 300}
+    with serving(anthropic({"type": "text", "text": "Norway"}, **usage)) as server:
+        async with asked(server, CLAUDE) as model:
+            completion = await model.complete(TURNS, role="agent")
+    assert completion.usage == Usage(2350, 300, 12, 0, 2000)
+    assert completion.receipt.usage_source == "provider"
+
+
+async def test_anthropics_thoughts_and_calls_go_back_as_they_came() -> None:
+    answers = [anthropic(THOUGHT, CALL, stop_reason="tool_use"), anthropic({"type": "text", "text": "Answer: Norway"})]
+    with serving(*answers) as server:
+        async with asked(server, CLAUDE) as model:
+            first = await model.complete(TURNS, role="agent", tools=[Search()])
+            (call,) = first.tool_calls
+            more = [
+                Message("assistant", first.text, tool_calls=(call,)),
+                Message("tool", "A city.", tool_call_id=call.id),
+            ]
+            last = await model.complete([*TURNS, *more], role="agent", tools=[Search()])
+    assert (first.thoughts, first.text, call.name, call.arguments) == ("Norway?", "", "Search", {"query": "Oslo"})
+    assert server.requests[1][1]["messages"][3]["content"] == [THOUGHT, CALL]
+    assert last.text == "Answer: Norway"
+
+
+async def test_a_prompts_prefix_is_marked_for_anthropics_cache() -> None:
+    with serving(anthropic({"type": "text", "text": "x"}), anthropic({"type": "text", "text": "x"})) as server:
+        async with asked(server, CLAUDE, prompt_cache=True) as model:
+            await model.complete(TURNS, role="agent")
+            grown = [*TURNS, Message("assistant", "Action: Search[Oslo]"), Message("user", "Observation: a city")]
+            await model.complete(grown, role="agent")
+    marked = [
+        [part.get("cache_control") for message in request["messages"] for part in message["content"]]
+        for _, request in server.requests
+    ]
+    assert marked == [[None, MARK, None], [None, MARK, None, None, MARK]]
+
+
+async def test_what_anthropic_refuses_is_learnt_from_its_error() -> None:
+    said = "`temperature` may only be set to 1 when thinking is enabled."
+    error = 400, {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
+    with serving(error, anthropic({"type": "text", "text": "Norway"})) as server:
+        async with asked(server, CLAUDE) as model:
+            completion = await model.complete(TURNS, role="agent")
+            assert model.sent() == {"left_out": ["temperature"]}
+    assert ["temperature" in request for _, request in server.requests] == [True, False]
+    assert completion.receipt.attempts == 2
+
+
+async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -> None:
+    cut = anthropic(THOUGHT, stop_reason="max_tokens", output_tokens=512)
+    with serving(cut, anthropic(THOUGHT, {"type": "text", "text": "Norway"})) as server:
+        async with asked(server, CLAUDE) as model:
+            completion = await model.complete(TURNS, role="agent")
+    assert [request["max_tokens"] for _, request in server.requests] == [512, 1024]
+    assert completion.text == "Norway"
+    assert completion.receipt.billed.total_tokens == 50 + 512 + 50 + 12
+
+
+async def test_geminis_thoughts_are_output_and_no_text() -> None:
+    parts = [{"text": "Norway?", "thought": True}, {"text": "Norway"}]
+    usage = {"thoughtsTokenCount": 100, "cachedContentTokenCount": 256, "totalTokenCount": 530}
+    with serving(gemini(*parts, **usage)) as server:
+        async with asked(server, GEMINI, reasoning_effort="low") as model:
+            completion = await model.complete(TURNS, role="agent")
+    assert (completion.text, completion.thoughts) == ("Norway", "Norway?")
+    assert completion.usage == Usage(400, 256, 130, 100)
+    assert "thinkingConfig" in server.requests[0][1]["generationConfig"]
+
+
+async def test_geminis_signatures_go_back_with_their_calls() -> None:
+    call = {"functionCall": {"name": "Search", "args": {"query": "Oslo"}}, "thoughtSignature": "c2ln"}
+    with serving(gemini(call), gemini({"text": "Answer: Norway"})) as server:
+        async with asked(server, GEMINI) as model:
+            first = await model.complete(TURNS, role="agent", tools=[Search()])
+            more = [
+                Message("assistant", first.text, tool_calls=first.tool_calls),
+                Message("tool", "A city.", tool_call_id=first.tool_calls[0].id),
+            ]
+            await model.complete([*TURNS, *more], role="agent", tools=[Search()])
+    sent = [part for turn in server.requests[1][1]["contents"] for part in turn["parts"]]
+    assert "c2ln" in [part.get("thoughtSignature") for part in sent]
+    assert (first.tool_calls[0].name, first.tool_calls[0].arguments) == ("Search", {"query": "Oslo"})
