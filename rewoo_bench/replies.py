@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.types import ToolCall, Usage
 
-# What a cut-off response ends with; whoever sends it closes the connection.
-CUT = b'{"id": "cut off he'
+_CUT = b'{"id": "cut off he'
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _numbers = itertools.count()
@@ -49,11 +48,15 @@ class Fault:
     disconnect: the connection is closed without an answer
     broken_json: 200, and a body that isn't JSON: cut after its usage, which the books have
     body: `status`, and exactly the bytes of `body`, with `headers` (whole lines) before them
+    raw: the bytes of `body` as the whole response, head included; then the connection is closed
     truncated: 200, and a body shorter than its Content-Length
     no_choices: 200, and an empty list of choices
     error_object: 200, and `{"error": …}` with `message`
     other_form: 200, and JSON whose choices are no objects
     no_usage: an answer (`message`) without usage
+
+    `usage` is what the server's books have of a `body` or `raw` response; `code` and `param` stand in the error
+    object of a `status`.
     """
 
     kind: Literal[
@@ -62,6 +65,7 @@ class Fault:
         "disconnect",
         "broken_json",
         "body",
+        "raw",
         "truncated",
         "no_choices",
         "error_object",
@@ -73,16 +77,18 @@ class Fault:
     retry_after: float | str | None = None
     body: bytes = b""
     headers: str = ""
+    usage: Usage | None = None
     code: str | None = None
     param: str | None = None
 
 
 class Sent(NamedTuple):
-    """What goes back: HTTP status (0: none), usage, and the response (None: nothing, b"": close)."""
+    """What goes back: HTTP status (0: none), usage, and the response (None: nothing). `close` ends the connection."""
 
     status: int
     usage: Usage | None
     response: bytes | None
+    close: bool = False
 
 
 def render(answer: str | Reply | Fault, request: Mapping[str, Any], *, chat: bool, cached_share: float = 0.0) -> Sent:
@@ -113,10 +119,11 @@ def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
     cut = json.dumps({**document, "usage": _usage(usage)}).encode()[:-1]
     sent: dict[str, Sent] = {
         "hang": Sent(0, None, None),
-        "disconnect": Sent(0, None, b""),
+        "disconnect": Sent(0, None, b"", close=True),
         "broken_json": Sent(200, usage, _head(200, len(cut)) + cut),
-        "body": Sent(fault.status, None, _head(fault.status, len(fault.body), fault.headers) + fault.body),
-        "truncated": Sent(200, None, _head(200, 4096) + CUT),
+        "body": Sent(fault.status, fault.usage, _head(fault.status, len(fault.body), fault.headers) + fault.body),
+        "truncated": Sent(200, None, _head(200, 4096) + _CUT, close=True),
+        "raw": Sent(fault.status, fault.usage, fault.body, close=True),
         "error_object": Sent(200, None, respond(200, error)),
         "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
         "other_form": Sent(200, None, respond(200, {**document, "choices": [fault.message]})),

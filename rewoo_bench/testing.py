@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from rewoo_bench.replies import CUT, Fault, Reply, render, respond
+from rewoo_bench.replies import Fault, Reply, Sent, render, respond
 from rewoo_bench.types import Usage
 
 __all__ = ["Entry", "Fault", "ModelServer", "Reply"]
@@ -138,17 +138,17 @@ class ModelServer:
         self._transports.discard(transport)
         self.open_connections = len(self._transports)
 
-    def _answer(self, path: str, headers: dict[str, str], body: bytes) -> bytes | None:
-        """The response to one request, booked; None where none is sent, b"" where the connection is closed."""
+    def _answer(self, path: str, headers: dict[str, str], body: bytes) -> Sent:
+        """What is sent back to one request, booked."""
         if path == "/v1/models":
-            return respond(200, {"object": "list", "data": [{"id": "test", "object": "model"}]})
+            return Sent(200, None, respond(200, {"object": "list", "data": [{"id": "test", "object": "model"}]}))
         request = json.loads(body) if body else {}
         known = path in ("/v1/chat/completions", "/v1/completions")
         answer = self.reply(request) if known else Fault(status=404, message=f"no such path: {path!r}")
         chat = path == "/v1/chat/completions"
-        status, usage, response = render(answer, request, chat=chat, cached_share=self.cached_share)
-        self.books.append(Entry(path, request, headers, status, usage, time.monotonic()))
-        return response
+        sent = render(answer, request, chat=chat, cached_share=self.cached_share)
+        self.books.append(Entry(path, request, headers, sent.status, sent.usage, time.monotonic()))
+        return sent
 
 
 class _Connection(asyncio.Protocol):
@@ -181,17 +181,17 @@ class _Connection(asyncio.Protocol):
         if len(rest) < size:
             return
         self.received, self.busy = rest[size:], True
-        response = self.server._answer(first.split(" ")[1], headers, rest[:size])
-        if response is None:
+        sent = self.server._answer(first.split(" ")[1], headers, rest[:size])
+        if sent.response is None:
             return
         if self.server.latency_s:
-            asyncio.get_running_loop().call_later(self.server.latency_s, self._send, response)
+            asyncio.get_running_loop().call_later(self.server.latency_s, self._send, sent.response, sent.close)
         else:
-            self._send(response)
+            self._send(sent.response, sent.close)
 
-    def _send(self, response: bytes) -> None:
+    def _send(self, response: bytes, close: bool) -> None:
         self.transport.write(response)
-        if not response or response.endswith(CUT):
+        if close:
             self.transport.close()
             return
         self.busy = False

@@ -94,6 +94,9 @@ class Adaptation:
 
     def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The request as the endpoint accepts it."""
+        messages = body.get("messages", ())
+        if self == _UNCHANGED and not any("reasoning_content" in message for message in messages):
+            return dict(body)
         changed = dict(body)
         if self.most_tokens is not None and "max_tokens" in changed:
             changed["max_tokens"] = min(changed["max_tokens"], self.most_tokens)
@@ -137,6 +140,9 @@ class Adaptation:
             yield from sent
             return
         yield from _merged(sent)
+
+
+_UNCHANGED = Adaptation()
 
 
 def _merged(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
