@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Unpack
 
 import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.limiter import AdaptiveLimiter
+from rewoo_bench.receipts import attach, receipt_of
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Usage
 
 # Getting a free place takes microseconds too; below this it isn't worth a line in the books.
@@ -40,7 +42,8 @@ class _Ledger:
     estimated: bool = False
 
     def book(self, receipt: Receipt | None) -> None:
-        """Add what an attempt reported. A failed one nearly always reports nothing."""
+        """Add what a call of the model reported: its attempts, and what they cost. A failure often reports nothing."""
+        self.attempts += receipt.attempts if receipt is not None else 1
         if receipt is None or receipt.billed == Usage():
             return
         known = self.billed == Usage() or self.cost_usd is not None
@@ -67,7 +70,8 @@ class RetryingModel:
     shares it, and learns from 429s; its place is given back during a back-off. A provider's
     Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
     (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
-    cache knows it by, its settings included.
+    cache knows it by, its settings included. `prices` are dollars per million tokens by kind, where
+    they are known.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class RetryingModel:
         *,
         name: str | None = None,
         identity: str | None = None,
+        prices: Mapping[str, float] | None = None,
         max_retries: int = 5,
         limiter: AdaptiveLimiter | None = None,
         base_delay: float = 0.5,
@@ -88,6 +93,8 @@ class RetryingModel:
         self.model = model
         self.name = name or str(getattr(model, "name", type(model).__name__))
         self.identity = identity or self.name
+        self.prices = prices
+        self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries
         self._limiter = limiter
         self._base_delay = base_delay
@@ -98,22 +105,34 @@ class RetryingModel:
     async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The first completion that comes, with a receipt over all attempts.
 
-        Raises the last `ModelError`, with such a receipt, where none came.
+        Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
+        receipt along too, where anything was paid.
         """
         ledger = _Ledger()
-        while True:
+        try:
+            return await self._first_answer(ledger, messages, asked)
+        except ModelError as error:
+            error.receipt = ledger.receipt()
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if (receipt := receipt_of(cancelled)) is not None:
+                ledger.book(receipt)
+            if ledger.billed != Usage():
+                attach(cancelled, ledger.receipt())
+            raise
+
+    async def _first_answer(self, ledger: _Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+        for failures in count():
             try:
                 async with self._place(ledger):
-                    ledger.attempts += 1
                     completion = await self.model.complete(messages, **asked)
             except ModelError as error:
                 ledger.book(error.receipt)
                 if self._limiter is not None:
-                    self._limiter.failed(error.status)
-                if not error.retryable or ledger.attempts > self.max_retries:
-                    error.receipt = ledger.receipt()
+                    self._limiter.failed(error.status, unreachable=error.unreachable)
+                if not error.retryable or failures >= self.max_retries or self._is_alone(error):
                     raise
-                delay = self._delay(ledger.attempts - 1, error.retry_after)
+                delay = self._delay(failures, error.retry_after)
             else:
                 ledger.book(completion.receipt)
                 if self._limiter is not None:
@@ -122,6 +141,11 @@ class RetryingModel:
             started = time.monotonic()
             await self._sleep(delay)
             ledger.waiting.append((started, time.monotonic()))
+        raise AssertionError("there is always another attempt, or an error")
+
+    def _is_alone(self, error: ModelError) -> bool:
+        """Whether nothing has ever answered, so that another attempt is in vain."""
+        return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
     @asynccontextmanager
     async def _place(self, ledger: _Ledger) -> AsyncIterator[None]:
