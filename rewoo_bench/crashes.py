@@ -75,14 +75,15 @@ class CrashCounter:
         return f"{where}: {crash.message}" if crash.message else where
 
 
-def crash_of(error: BaseException, where: str) -> Crash:
-    """An exception as a question's error; `where` is the class whose work it was."""
+def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
+    """An exception as a question's error; `where` is the class whose work it was, `group` what it came in."""
     kind, message = type(error).__name__, _one_line(str(error))
     said = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
-    text = redact("".join(traceback.format_exception(error)))
+    raised = group or error
+    text = redact("".join(traceback.format_exception(raised)))
     if len(text) > _LONGEST_TRACEBACK:
         text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
-    return Crash(kind, message, _place(error.__traceback__), said, text)
+    return Crash(kind, message, _place(error.__traceback__ or raised.__traceback__), said, text)
 
 
 def deciding(error: BaseException) -> BaseException:

@@ -219,7 +219,7 @@ class Evaluator:
         if isinstance(cause, ModelError):
             refused = cause if isinstance(cause, RequestRefused) else None
             return _Ended(_stopped("error"), None, str(cause), refused)
-        crash = crash_of(cause, where)
+        crash = crash_of(cause, where, error)
         return _Ended(_stopped("error"), None, crash.error, crash=crash)
 
     @cached_property
@@ -249,10 +249,10 @@ class Evaluator:
             return _Verdict(await self.judge.judge(example, trajectory.answer, meter))
         except Exception as error:  # a judge's failure is no verdict
             cause = _cause(error, where)
-        if isinstance(cause, LimitReached | ModelError):
-            return _Verdict(None, str(cause), cause if isinstance(cause, RequestRefused) else None)
-        crash = crash_of(cause, where)
-        return _Verdict(None, crash.error, crash=crash)
+            if isinstance(cause, LimitReached | ModelError):
+                return _Verdict(None, str(cause), cause if isinstance(cause, RequestRefused) else None)
+            crash = crash_of(cause, where, error)
+            return _Verdict(None, crash.error, crash=crash)
 
 
 def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
