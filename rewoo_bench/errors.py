@@ -12,6 +12,9 @@
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
     ├── ModelError          a provider failed for good; holds what the attempts cost
     ├── JournalError        the journal can't be written: the run ends, what is in it is kept
+    ├── HarnessFault        this machine is out of something, or code is missing: the run ends, all is kept
+    ├── RunStopped          the run ended before its last question
+    ├── ProviderRefused     the provider refuses every request: the run ends
     └── LimitReached        a limit of the question was reached; holds which
 
 `UsageError` ends a run before it starts. The others are data: they become a row's
@@ -107,6 +110,22 @@ class ModelGone(ModelError):
 
 class JournalError(RewooBenchError):
     """The journal can't be written, for want of space or of the right to."""
+
+
+class HarnessFault(RewooBenchError):
+    """The harness can't work: no open files, memory, threads or disk left, or a module that can't be imported.
+
+    Says nothing about an architecture or a tool, so it is no evidence and no question's error. The
+    run ends, what was finished is kept.
+    """
+
+
+class RunStopped(RewooBenchError):
+    """The run ended before its last question; what was finished is kept."""
+
+
+class ProviderRefused(RewooBenchError):
+    """The provider refuses every request (a wrong key, no such model), or can't be reached at all."""
 
 
 class LimitReached(RewooBenchError):

@@ -20,33 +20,25 @@ import anyio
 
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
-from rewoo_bench.errors import JournalError, LimitReached, ModelError, ModelGone, RewooBenchError, UsageError
+from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
+from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
 from rewoo_bench.events import Event, listening
 from rewoo_bench.garbage import frozen_heap
+from rewoo_bench.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.records import TaskKey
 from rewoo_bench.run_limits import RunLimits, Totals
 from rewoo_bench.scoring import Score, Scoring, score
+from rewoo_bench.session import Session
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Example, Informed, Model, StopReason, Trajectory
-
-# An answer that says the request itself is refused: the next question would hear the same.
-_REFUSED = frozenset({401, 403, 404})
 
 
 class Judge(Protocol):
     """Decides whether a prediction means the same as a gold answer."""
 
     async def judge(self, example: Example, prediction: str, model: Model) -> bool | None: ...
-
-
-class RunStopped(RewooBenchError):
-    """The run ended before its last question; what was finished is kept."""
-
-
-class ProviderRefused(RewooBenchError):
-    """The provider refuses every request: a wrong key, or no such model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +69,33 @@ class Result:
     working_s: float
     started_at: datetime
     cost_usd: float | None
+    refused: RequestRefused | None = None
+    """Why the provider didn't take a request, where it may take no other either."""
+    crashes: tuple[Crash, ...] = ()
+    """Exceptions that nobody raised on purpose, of the architecture and of the judge."""
+    traceback: str | None = None
+    judge_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How an architecture ended with a question."""
+
+    trajectory: Trajectory
+    score: Score | None
+    error: str | None = None
+    refused: RequestRefused | None = None
+    crash: Crash | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A judge's; `is_correct` is None where there is none."""
+
+    is_correct: bool | None
+    error: str | None = None
+    refused: RequestRefused | None = None
+    crash: Crash | None = None
 
 
 @dataclass(frozen=True)
@@ -111,10 +130,10 @@ class Evaluator:
         """Puts every question to every architecture; `on_result` gets each result as it ends.
 
         `keep` gets each result first and is waited for. `on_event` gets what happens inside each
-        question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the
-        run was reached, after the questions in flight ended, or the brake was pulled; and
-        `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up) or
-        `JournalError` at once.
+        question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run
+        was reached, the same exception came again and again, or the brake was pulled; and
+        `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up),
+        `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
         """
         for architecture in architectures:
             self.toolbox.check(architecture)
@@ -125,133 +144,115 @@ class Evaluator:
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
-        session = _Session(self, tasks, totals, on_result, keep, on_event)
+        session = Session(self, tasks, totals, on_result=on_result, keep=keep, on_event=on_event)
         with frozen_heap():
-            await self._run_session(session)
-        through = totals.done == totals.tasks and not self.run_limits.exceeded(totals)
-        if session.stopped and not through:
-            raise session.stopped[0]
+            await session.run()
         return totals
 
-    async def _run_session(self, session: _Session) -> None:
-        async with anyio.create_task_group() as group:
-            if self.recorder:
-                group.start_soon(session.heed, self.recorder.brake, group.cancel_scope)
-            await session.work_all()
-            group.cancel_scope.cancel()
+    async def run_task(
+        self,
+        task: Task,
+        on_event: Callable[[Task, Event], None] | None = None,
+        live: LiveCalls | None = None,
+    ) -> Result:
+        """One question, one architecture: never raises for what a question, a model, a runner or a tool did.
 
-    async def run_task(self, task: Task, on_event: Callable[[Task, Event], None] | None = None) -> Result:
-        """One question, one architecture: never raises for what a question, a model or a tool did."""
-        heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
+        Raises only what ends a run (crashes.RUN_STOPPING).
+        """
+        live = live or (self.recorder.live if self.recorder else LiveCalls())
         recorder = await self.recorder.question(task.key) if self.recorder else None
-        models = self._models(task.example, recorder)
+        models = self._models(task.example, recorder, live)
         meter = Meter(models, self.limits, question=task.example.question)
         started_at, start = datetime.now(UTC), time.monotonic()
-        error = None
-        try:
-            tools = self.toolbox.tools(task.architecture, task.example, meter, recorder)
-            with heard, anyio.fail_after(self.limits.time_s):
-                trajectory = await task.architecture.runner.run(task.example.question, model=meter, tools=tools)
-        except LimitReached as reached:
-            trajectory, error = _stopped(reached.stop_reason), str(reached)
-        except TimeoutError:
-            trajectory, error = _stopped("time_limit"), f"took longer than {self.limits.time_s} s"
-        except ModelError as failed:
-            _raise_hopeless(failed)
-            trajectory, error = _stopped("error"), str(failed)
+        ended = await self._put(task, meter, recorder, on_event, live.brake)
         latency_s = time.monotonic() - start
         judging = Meter(models)  # a judge's calls are kept apart
-        judged_correct = await self._judge(task.example, trajectory, judging)
+        verdict = await self._judge(task.example, ended.trajectory, judging)
         return Result(
             task=task,
-            trajectory=trajectory,
+            trajectory=ended.trajectory,
             calls=[*meter.calls, *judging.calls],
-            score=self._score(task.example, trajectory),
-            error=error,
-            judged_correct=judged_correct,
+            score=ended.score,
+            error=ended.error,
+            judged_correct=verdict.is_correct,
             latency_s=latency_s,
             working_s=max(0.0, latency_s - idle_seconds(meter.calls)),
             started_at=started_at,
             cost_usd=meter.cost_usd,
+            refused=ended.refused or verdict.refused,
+            crashes=tuple(crash for crash in (ended.crash, verdict.crash) if crash),
+            traceback=ended.crash.traceback if ended.crash else None,
+            judge_error=verdict.error,
         )
+
+    async def _put(
+        self,
+        task: Task,
+        meter: Meter,
+        recorder: QuestionRecorder | None,
+        on_event: Callable[[Task, Event], None] | None,
+        brake: Brake,
+    ) -> _Ended:
+        """Puts the question to the architecture, and scores its answer."""
+        example, runner = task.example, task.architecture.runner
+        heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
+        try:
+            with anyio.move_on_after(self.limits.time_s), heard:
+                tools = self.toolbox.tools(task.architecture, example, meter, recorder)
+                trajectory: object = await runner.run(example.question, model=meter, tools=tools)
+                if not isinstance(trajectory, Trajectory):
+                    raise TypeError(f"answered with {type(trajectory).__name__}, expected a Trajectory")
+                return _Ended(trajectory, self._score(example, trajectory))
+        except Exception as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
+            return self._ended_by(error, example, type(runner).__name__)
+        if brake.pulled.is_set():
+            await anyio.sleep_forever()  # it was stopped, and didn't take that long: a later session goes on with it
+        late = _stopped("time_limit")
+        return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
+
+    def _ended_by(self, error: Exception, example: Example, where: str) -> _Ended:
+        """What an exception makes of a question. Raises what ends the run."""
+        cause = _cause(error, where)
+        if isinstance(cause, LimitReached):
+            limited = _stopped(cause.stop_reason)
+            return _Ended(limited, self._score(example, limited), str(cause))
+        if isinstance(cause, ModelError):
+            refused = cause if isinstance(cause, RequestRefused) else None
+            return _Ended(_stopped("error"), None, str(cause), refused)
+        crash = crash_of(cause, where, error)
+        return _Ended(_stopped("error"), None, crash.error, crash=crash)
 
     @cached_property
     def _informed(self) -> dict[str, Informed]:
         return {role: model for role, model in self.models.items() if isinstance(model, Informed)}
 
-    def _models(self, example: Example, recorder: QuestionRecorder | None) -> dict[str, Model]:
+    def _models(self, example: Example, recorder: QuestionRecorder | None, live: LiveCalls) -> dict[str, Model]:
         """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
         told = {**self.models, **{role: model.knowing(example) for role, model in self._informed.items()}}
-        return {role: recorder.model(model) for role, model in told.items()} if recorder else told
+        if recorder:
+            return {role: recorder.model(model) for role, model in told.items()}
+        return {role: LiveModel(live, model) for role, model in told.items()}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason in ("error", "cancelled"):
             return None
         return score(trajectory.answer, example.answers, self.scoring)
 
-    async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> bool | None:
-        """The judge's verdict; its calls go through a meter of their own."""
+    async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> _Verdict:
+        """The judge's verdict; its calls go through a meter of their own. A missing one is never a wrong answer."""
         if self.judge is None or trajectory.stop_reason == "error":
-            return None
+            return _Verdict(None)
         if trajectory.answer is None:
-            return False
+            return _Verdict(False)
+        where = type(self.judge).__name__
         try:
-            return await self.judge.judge(example, trajectory.answer, meter)
-        except LimitReached:  # it thought longer than it may write
-            return None
-        except ModelError as failed:
-            _raise_hopeless(failed)
-            return None  # a missing verdict is null, never a wrong answer
-
-
-@dataclass
-class _Session:
-    """One run of an evaluator: what is still to be done, and why it stopped. The first reason counts."""
-
-    evaluator: Evaluator
-    tasks: Iterator[Task]
-    totals: Totals
-    on_result: Callable[[Result], None]
-    keep: Callable[[Result], Awaitable[None]] | None
-    on_event: Callable[[Task, Event], None] | None
-    stopped: list[RewooBenchError] = field(default_factory=list)
-
-    async def work_all(self) -> None:
-        """Works on so many questions at once until none is left or the run is stopped."""
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self.evaluator.concurrency, self.totals.tasks)):
-                group.start_soon(self._work, group.cancel_scope)
-
-    async def heed(self, brake: Brake, scope: anyio.CancelScope) -> None:
-        """Once the brake is pulled, gives calls in flight their time and ends the run."""
-        await brake.pulled.wait()
-        self.stopped.append(RunStopped("interrupted"))
-        await brake.stopped(self.evaluator.grace_s)
-        scope.cancel()
-
-    async def _work(self, scope: anyio.CancelScope) -> None:
-        for task in self.tasks:
-            if self.stopped:
-                return
-            try:
-                result = await self.evaluator.run_task(task, self.on_event)
-                if self.keep:
-                    await self.keep(result)
-            except (ProviderRefused, ModelGone, UsageError, JournalError) as error:
-                self.stopped.append(error)
-                scope.cancel()
-                return
-            self._add(result)
-
-    def _add(self, result: Result) -> None:
-        self.totals.add(None if result.score is not None else result.error or "failed")
-        if self.evaluator.recorder is None:
-            for call in result.calls:
-                self.totals.spent.add(call.receipt.billed.total_tokens, call.receipt.cost_usd)
-        self.on_result(result)
-        reason = self.evaluator.run_limits.exceeded(self.totals)
-        if reason and not self.stopped:
-            self.stopped.append(RunStopped(reason))
+            return _Verdict(await self.judge.judge(example, trajectory.answer, meter))
+        except Exception as error:  # a judge's failure is no verdict
+            cause = _cause(error, where)
+            if isinstance(cause, LimitReached | ModelError):
+                return _Verdict(None, str(cause), cause if isinstance(cause, RequestRefused) else None)
+            crash = crash_of(cause, where, error)
+            return _Verdict(None, crash.error, crash=crash)
 
 
 def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
@@ -264,12 +265,16 @@ def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture],
                 index += 1
 
 
-def _raise_hopeless(failed: ModelError) -> None:
-    """Raises where the next question would fare no better."""
-    if failed.status in _REFUSED:
-        raise ProviderRefused(str(failed)) from failed
-    if isinstance(failed, ModelGone):
-        raise failed
+def _cause(error: Exception, where: str) -> BaseException:
+    """The exception that ended a question. Raises what ends the run."""
+    cause = deciding(error)
+    if isinstance(cause, RUN_STOPPING):
+        raise cause
+    if fault := harness_fault(cause, where):
+        raise fault from error
+    if isinstance(cause, ModelError) and cause.status == UNAUTHORISED:
+        raise ProviderRefused(str(cause)) from error
+    return cause
 
 
 def _stopped(stop_reason: StopReason) -> Trajectory:

@@ -28,12 +28,11 @@ from typing import Any
 
 from anyio import CancelScope, to_thread
 from filelock import FileLock, Timeout
-from pydantic_core import from_json
 
 from rewoo_bench.errors import DataError, JournalError, UsageError
 from rewoo_bench.journal_child import pieces
 from rewoo_bench.journal_log import JournalLog, absorb_all
-from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of
+from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
 
 JOURNAL = "journal.sqlite"
 _VERSION = 2
@@ -77,8 +76,12 @@ class _Database:
         self._lock = threading.Lock()
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Raises `JournalError` where the file can't be read."""
         with self._lock:
-            return self._connection.execute(query, values).fetchall()
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise JournalError(f"can't read {str(self.path)!r}: {error}") from None
 
     def close(self) -> None:
         self._connection.close()
@@ -96,9 +99,13 @@ class JournalReader:
         columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
         found = self._database.read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[:5]), row[5], (), from_json(row[7]), row[8], row[9], text_ids=row[6])
+            CallRecord(task, CallKey(*row[:5]), row[5], (), read_answer(row[7]), row[8], row[9], text_ids=row[6])
             for row in found
         ]
+
+    def has_answers(self) -> bool:
+        """Whether any model has answered."""
+        return bool(self._database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""

@@ -19,10 +19,11 @@ from typing import Any, Unpack
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
+from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.parts import Parts, parts_of
 from rewoo_bench.place import Place, current_place
-from rewoo_bench.recording import Recalled
+from rewoo_bench.receipts import receipt_of
+from rewoo_bench.recorded_calls import Recalled
 from rewoo_bench.tokens import count_messages
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
 from rewoo_bench.wrapped import WrappedTool
@@ -120,6 +121,9 @@ class Meter:
         except ModelError as error:
             outcome = {"status": "error", "receipt": error.receipt or Receipt()}
             raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            outcome = {"status": "cancelled", "receipt": receipt_of(cancelled) or Receipt()}
+            raise
         finally:
             self._end(begun, **outcome)
             self._release(reserved)
@@ -140,8 +144,8 @@ class Meter:
             text = await tool(arguments)
             receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else Receipt()
             outcome = {"status": "ok" if text.strip() else "empty", "receipt": receipt}
-        except (ToolError, ModelError):  # the latter from a tool that asks a model
-            outcome = {"status": "error"}
+        except anyio.get_cancelled_exc_class():
+            outcome = {"status": "cancelled"}
             raise
         finally:
             self._end(begun, **outcome)
@@ -210,8 +214,8 @@ class Meter:
         self._begun += 1
         return partial(Call, index, kind, name, role, current_place(), start=self.clock(), started_at=now, parts=parts)
 
-    def _end(self, begun: Callable[..., Call], status: str = "cancelled", **outcome: Any) -> None:
-        """Puts a call into the books; as cancelled where nothing more was heard of it."""
+    def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
+        """Puts a call into the books; as failed where nothing more was heard of it."""
         self.calls.append(begun(status=status, end=self.clock(), **outcome))
 
 

@@ -9,41 +9,22 @@ nothing of it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import Any, Unpack
+from dataclasses import dataclass, field
+from typing import Any
 
 from anyio import to_thread
-from pydantic import BaseModel
 
 from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
-from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.crashes import is_recorded_harness_fault
+from rewoo_bench.errors import ModelError
 from rewoo_bench.journal import Journal, JournalReader
+from rewoo_bench.live_calls import LiveCalls
 from rewoo_bench.place import current_place
-from rewoo_bench.records import (
-    CallKey,
-    CallRecord,
-    TaskKey,
-    as_bytes,
-    as_completion,
-    call_fields,
-    numbers,
-    request_hash,
-    texts_of,
-    with_failed,
-)
-from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool
-from rewoo_bench.wrapped import WrappedTool
-
-
-class Recalled(str):
-    """What a tool said in an earlier session of the run; `measured_s` is how long it took then."""
-
-    measured_s: float = 0.0
+from rewoo_bench.recorded_calls import RecordedModel, RecordedTool
+from rewoo_bench.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.types import Model, Tool
 
 
 class NotRecorded(ModelError):
@@ -62,7 +43,12 @@ class Recorder:
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
     cache: AnswerCache | None = None
-    brake: Brake = field(default_factory=Brake)
+    live: LiveCalls = field(default_factory=LiveCalls)
+
+    @property
+    def brake(self) -> Brake:
+        """Ends the run."""
+        return self.live.brake
 
     async def question(self, task: TaskKey) -> QuestionRecorder:
         """The recorder of one question. Reads what is known of it, where anything can be."""
@@ -84,12 +70,13 @@ class QuestionRecorder:
         replayed: Sequence[CallRecord] = (),
     ) -> None:
         self.task = task
+        self.live = recorder.live
         self.brake = recorder.brake
         self.keep = recorder.journal.add_call
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
         self._asked: dict[CallKey, int] = {}
-        self._done = {record.key: record for record in records if record.status == "ok"}
+        self._done = {record.key: record for record in records if record.status == "ok" and not _is_no_evidence(record)}
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
             if record.status == "error":
@@ -98,12 +85,12 @@ class QuestionRecorder:
 
     def model(self, model: Model) -> Model:
         """The model, recorded."""
-        return _RecordedModel(self, model)
+        return RecordedModel(self, model)
 
     def tools(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
         return {
-            name: tool if getattr(tool, "asks_model", False) else _RecordedTool(self, tool)
+            name: tool if getattr(tool, "asks_model", False) else RecordedTool(self, tool)
             for name, tool in tools.items()
         }
 
@@ -165,110 +152,6 @@ class QuestionRecorder:
         return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
 
 
-class _RecordedModel:
-    """A model whose calls are recorded."""
-
-    def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
-        self.name = getattr(model, "name", type(model).__name__)
-        self._identity = getattr(model, "identity", self.name)
-        self._recorder = recorder
-        self._model = model
-
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
-        """The recorded completion, else the model's, which is on disk before it is given back."""
-        prompt = texts_of(messages, asked)
-        key = self._recorder.key("model", asked["role"], request_hash(prompt, asked))
-        if found := self._recorder.recall(key):
-            record, replayed = found
-            recalled = as_completion(record.answer, replayed or "replayed" in record.answer)
-            return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
-        self._recorder.check_live(key, prompt)
-        if self._recorder.has_cache and (cached := await self._recorder.cached(key, self._identity)):
-            answer = {**cached, "replayed": True}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
-            return as_completion(answer, replayed=True)
-        await self._recorder.brake.go()
-        start = time.monotonic()
-        with self._recorder.brake:
-            try:
-                completion = await self._model.complete(messages, **asked)
-            except ModelError as error:
-                receipt = error.receipt or Receipt()
-                await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, receipt, start))
-                error.receipt = self._with_failures(key, receipt)
-                raise
-            answer = {
-                "text": completion.text,
-                "usage": numbers(completion.usage),
-                "finish_reason": completion.finish_reason,
-                "tool_calls": [call_fields(call) for call in completion.tool_calls],
-            }
-            for name in ("thoughts", "discarded_tokens", "repairs"):
-                if value := getattr(completion, name):
-                    answer[name] = value
-            record = self._record(key, prompt, "ok", answer, completion.receipt, start)
-            await self._recorder.keep(record)
-            if self._recorder.has_cache:
-                await self._recorder.cache(key, self._identity, record)
-        if self._recorder.earlier_failures(key):
-            return replace(completion, receipt=self._with_failures(key, completion.receipt))
-        return completion
-
-    def _record(
-        self, key: CallKey, prompt: tuple[str, ...], status: Any, answer: dict[str, Any], receipt: Receipt, start: float
-    ) -> CallRecord:
-        taken = {
-            "attempts": receipt.attempts,
-            "billed": numbers(receipt.billed),
-            "cost_usd": receipt.cost_usd,
-            "usage_source": receipt.usage_source,
-            "latency_s": time.monotonic() - start,
-        }
-        answer["receipt"] = taken
-        billed = receipt.billed.total_tokens
-        return CallRecord(self._recorder.task, key, status, prompt, answer, billed, receipt.cost_usd)
-
-    def _with_failures(self, key: CallKey, receipt: Receipt) -> Receipt:
-        """The receipt, with what the same call took in earlier sessions, where it failed."""
-        for record in self._recorder.earlier_failures(key):
-            receipt = with_failed(receipt, record.answer["receipt"])
-        return receipt
-
-
-class _RecordedTool(WrappedTool):
-    """A tool whose calls are recorded. One with state (`stateful`) is called again, and its first answer counts."""
-
-    def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
-        super().__init__(tool)
-        self._recorder = recorder
-
-    async def __call__(self, arguments: BaseModel) -> str:
-        asked = as_bytes(arguments)
-        key = self._recorder.key("tool", self.name, sha256(asked).digest())
-        found = self._recorder.recall(key)
-        if found is None:
-            return await self._call(key, asked.decode(), arguments)
-        record, replayed = found
-        if self.stateful and not replayed:
-            with suppress(ToolError):  # what was said the first time counts, below
-                await self._tool(arguments)
-        if "error" in record.answer:
-            raise ToolError(record.answer["error"])
-        text = Recalled(record.answer["text"])
-        text.measured_s = record.answer["latency_s"]
-        return text
-
-    async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
-        self._recorder.check_live(key, (asked,))
-        await self._recorder.brake.go()
-        start = time.monotonic()
-        with self._recorder.brake:
-            try:
-                said = {"text": await self._tool(arguments)}
-            except ToolError as error:
-                said = {"error": str(error)}
-            answer = {**said, "latency_s": time.monotonic() - start}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (asked,), answer))
-        if "error" in said:
-            raise ToolError(said["error"])
-        return said["text"]
+def _is_no_evidence(record: CallRecord) -> bool:
+    """Whether a tool "failed" for want of files or memory, as earlier versions recorded it: it is called again."""
+    return record.key.kind == "tool" and is_recorded_harness_fault(str(record.answer.get("error", "")))

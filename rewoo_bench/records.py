@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Literal, NamedTuple
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
@@ -92,7 +93,8 @@ def _form(roles: tuple[str, ...], grammar: str | None) -> str:
 def as_bytes(value: Any) -> bytes:
     """A value as JSON in one line of UTF-8, some five times as fast as `json.dumps`.
 
-    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`.
+    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`. Raises
+    TypeError, ValueError or RecursionError for what JSON can't hold, such as a value inside itself.
     """
     try:
         return to_json(value, fallback=_plain)
@@ -103,6 +105,18 @@ def as_bytes(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     """A number of numpy's or torch's as Python's, and anything else as text."""
     return value.item() if getattr(value, "ndim", None) == 0 else str(value)
+
+
+def read_answer(text: str) -> dict[str, Any]:
+    """A recorded answer; empty where it can't be read. pydantic's reader doesn't go as deep as a model may nest."""
+    with suppress(ValueError, RecursionError):
+        try:
+            answer = from_json(text)
+        except ValueError:
+            answer = json.loads(text)
+        if isinstance(answer, dict):
+            return answer
+    return {}
 
 
 def numbers(usage: Usage) -> dict[str, int]:
@@ -156,4 +170,11 @@ def with_failed(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:
     cost = receipt.cost_usd
     if lost != Usage():
         cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
-    return replace(receipt, attempts=receipt.attempts + failed["attempts"], billed=receipt.billed + lost, cost_usd=cost)
+    estimated = "estimated" in (receipt.usage_source, failed.get("usage_source") if lost != Usage() else None)
+    return replace(
+        receipt,
+        attempts=receipt.attempts + failed["attempts"],
+        billed=receipt.billed + lost,
+        cost_usd=cost,
+        usage_source="estimated" if estimated else "provider",
+    )

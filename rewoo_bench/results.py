@@ -28,8 +28,8 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluator import Result
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
-from rewoo_bench.records import TaskKey, as_bytes
-from rewoo_bench.rows import CALLS, QUESTIONS, rows_of, tables_of, trace
+from rewoo_bench.records import TaskKey
+from rewoo_bench.rows import CALLS, QUESTIONS, lines_of, tables_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,8 @@ class RunFolder:
 
     async def keep(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
-        lines = rows_of(result, self.columns), as_bytes(trace(result, self.columns["run_id"]))
-        await self.journal.add_question(result.task.key, *lines, failed=result.score is None)
+        result, rows, traced = lines_of(result, self.columns)
+        await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)
 
     async def export(self, tasks: Iterable[TaskKey]) -> int:
         """Makes the files of what is finished; returns how many questions that is."""

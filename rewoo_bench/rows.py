@@ -16,16 +16,18 @@ earlier session of its run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.json
 
+from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.evaluator import Result
 from rewoo_bench.meter import Call
 from rewoo_bench.records import as_bytes, numbers
 from rewoo_bench.tokens import count_tokens
-from rewoo_bench.types import Usage
+from rewoo_bench.types import Trajectory, Usage
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 
@@ -116,6 +118,34 @@ _BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
 def rows_of(result: Result, run: Mapping[str, str]) -> bytes:
     """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
     return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
+
+
+def lines_of(result: Result, run: Mapping[str, str]) -> tuple[Result, bytes, bytes]:
+    """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
+
+    Where the rows can't be written, the result is an error instead; where the trace can't, an error stands
+    in its place.
+    """
+    try:
+        rows = rows_of(result, run)
+    except Exception as error:  # a runner's answer may hold anything; the calls are ours
+        said = f"the result can't be kept: {_said(error)}"
+        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=said)
+        rows = rows_of(result, run)
+    traced = trace(result, run["run_id"])
+    try:
+        return result, rows, as_bytes(traced)
+    except Exception as error:  # the same
+        said = f"the trace can't be kept: {_said(error)}"
+        whole = {name: traced[name] for name in ("run_id", "architecture", "example_id", "trial", "question")}
+        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": said})
+
+
+def _said(error: Exception) -> str:
+    """What an exception says, in one line. Raises `HarnessFault` where this machine is out of something."""
+    if fault := harness_fault(error, "keeping a result"):
+        raise fault from error
+    return crash_of(error, "its rows").error
 
 
 def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -210,6 +240,8 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
         ],
         "notes": trajectory.notes,
         "replies": [_of_reply(call) for call in result.calls if call.thoughts or call.repairs],
+        **({"traceback": result.traceback} if result.traceback else {}),
+        **({"judge_error": result.judge_error} if result.judge_error else {}),
     }
 
 
@@ -236,7 +268,7 @@ def _call_row(call: Call) -> dict[str, Any]:
         "question_tokens": call.parts.question,
         "written_tokens": call.parts.written,
         "found_tokens": call.parts.found,
-        "usage_source": call.receipt.usage_source if is_model and call.status == "ok" else None,
+        "usage_source": call.receipt.usage_source if is_model and _was_counted(call) else None,
         "finish_reason": call.finish_reason,
         "latency_s": _latency_s(call),
         "waiting_s": call.waiting_s,
@@ -256,6 +288,11 @@ def _role_tokens(calls: Sequence[Call], role: str) -> int:
 
 
 def _usage_source(calls: Sequence[Call]) -> str | None:
-    """`provider`, `estimated`, or `mixed`; None where no call was answered."""
-    sources = {call.receipt.usage_source for call in calls if call.status == "ok"}
+    """`provider`, `estimated`, or `mixed`; None where no call was answered or paid for."""
+    sources = {call.receipt.usage_source for call in calls if _was_counted(call)}
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
+
+
+def _was_counted(call: Call) -> bool:
+    """Whether a model call was answered, or paid for all the same."""
+    return call.status == "ok" or call.receipt.billed != Usage()

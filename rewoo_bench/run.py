@@ -17,9 +17,9 @@ from typing import Any, Literal
 from rewoo_bench.answers import AnswerCache
 from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
-from rewoo_bench.errors import JournalError, ModelGone, UsageError
+from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
 from rewoo_bench.estimate import Estimate, estimate
-from rewoo_bench.evaluator import Evaluator, ProviderRefused, RunStopped, tasks_of
+from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.inputs import Inputs, read_inputs
 from rewoo_bench.journal import JOURNAL, JournalReader, read_journal
 from rewoo_bench.judge import ModelJudge
@@ -28,8 +28,10 @@ from rewoo_bench.meter import Limits
 from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.names import REPLAY
+from rewoo_bench.names import LOCAL, REPLAY
+from rewoo_bench.open_files import allow_open_files
 from rewoo_bench.options import RoleModel, RunOptions
+from rewoo_bench.prices import check_price, costs_nothing
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
@@ -67,6 +69,7 @@ async def run(options: RunOptions) -> Outcome:
     """
     async with AsyncExitStack() as stack:
         prepared = await stack.enter_async_context(_prepared(options))
+        allow_open_files(sum(_connections(options, prepared).values()))
         folder, manifest = _open_folder(options, prepared)
         columns = _run_columns(options, prepared, manifest["run_id"])
         opened = await stack.enter_async_context(open_run(folder, columns))
@@ -111,7 +114,7 @@ async def _evaluated(
         ended = {"status": "done", "reason": None}
         if totals.errors == totals.tasks:
             ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
-    except (RunStopped, ModelGone, JournalError) as stop:
+    except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
         ended["reason"] = str(stop)
     except ProviderRefused as stop:
         ended["reason"] = str(stop)
@@ -124,8 +127,8 @@ async def _evaluated(
         except OSError as error:
             said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
             raise JournalError(f"{said}; the journal has what was finished, --resume goes on from it") from None
-    if refused and not rows:
-        remove_run(folder)  # nothing was asked yet: the same --out can be used again
+    if refused and not rows and not opened.journal.spent.tokens:
+        remove_run(folder)  # nothing was paid yet: the same --out can be used again
         raise refused
     return Outcome(folder, **ended)
 
@@ -147,39 +150,53 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
         opened: dict[RoleModel, OpenModel] = {}
         for role in dict.fromkeys(options.role_models.values()):
             settings = replace(options.model_settings, temperature=role.temperature)
+            if role.name.startswith(LOCAL):
+                check_price(options, role.name, None)  # before anything is fetched
             opened[role] = await stack.enter_async_context(open_model(role.name, settings))
+            check_price(options, role.name, opened[role].prices)
         await stack.enter_async_context(inputs.toolbox)
         yield _Prepared(**vars(inputs), models=opened, replay=replay, cache=cache)
 
 
 def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> Evaluator:
-    limiters: dict[str, AdaptiveLimiter] = {}
+    limiters = {name: AdaptiveLimiter(places) for name, places in _connections(options, prepared).items()}
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = prepared.models[wanted]
         if isinstance(opened.model, Informed):
             models[role] = opened.model  # it has no provider to be patient with
             continue
-        places = options.max_connections or opened.concurrency
-        limiter = limiters.setdefault(wanted.name, AdaptiveLimiter(places))
         models[role] = RetryingModel(
             opened.model,
             name=wanted.name,
             identity=json.dumps(dict(opened.manifest), sort_keys=True, default=str),
+            prices=opened.prices,
             max_retries=options.max_retries,
-            limiter=limiter,
+            limiter=limiters.get(wanted.name),
         )
+    is_free = all(costs_nothing(model.name) for model in options.role_models.values())
     return Evaluator(
         models=models,
         scoring=prepared.dataset.scoring,
         toolbox=prepared.toolbox,
-        limits=Limits(options.token_limit, options.time_limit, options.cost_limit),
-        run_limits=RunLimits(options.max_total_tokens, options.max_total_cost, options.fail_on_error),
+        limits=Limits(options.token_limit, options.time_limit, None if is_free else options.cost_limit),
+        run_limits=RunLimits(
+            options.max_total_tokens, None if is_free else options.max_total_cost, options.fail_on_error
+        ),
         judge=ModelJudge() if options.judge_model else None,
         recorder=recorder,
         grace_s=options.grace,
         concurrency=_concurrency(options, prepared),
     )
+
+
+def _connections(options: RunOptions, prepared: _Prepared) -> dict[str, int]:
+    """The most calls at once to each model that has a provider."""
+    return {
+        wanted.name: options.max_connections or opened.concurrency
+        for wanted, opened in prepared.models.items()
+        if not costs_nothing(wanted.name)
+    }
 
 
 def _concurrency(options: RunOptions, prepared: _Prepared) -> int:

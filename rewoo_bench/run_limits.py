@@ -47,7 +47,7 @@ class RunLimits:
         if totals.done == totals.tasks:
             return None
         if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
-            return f"used {totals.spent.tokens} of {self.max_total_tokens} tokens (--max-total-tokens)"
+            return f"used {totals.spent.tokens:,} of {self.max_total_tokens:,} tokens (--max-total-tokens)"
         if self.max_total_cost is not None and totals.spent.unpriced:
             return "the price of a call isn't known, so --max-total-cost can't be kept"
         if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from rewoo_bench.architecture import Architecture
+from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.errors import RewooBenchError, SpecError, ToolError, unknown
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.failures import redact
@@ -126,6 +127,7 @@ class Deadline(WrappedTool):
     """A tool whose calls fail as `ToolError`, in time, whatever the tool raises: no question ends by a tool's fault.
 
     What is no `RewooBenchError` is a fault in the tool's own code: it is warned of, once for each type.
+    Raises `HarnessFault` where this machine is out of something: that says nothing of the tool.
     """
 
     def __init__(self, tool: Tool, settings: ToolSettings) -> None:
@@ -139,9 +141,13 @@ class Deadline(WrappedTool):
         except TimeoutError:
             after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
             raise ToolError(f"timeout{after}") from None
-        except RewooBenchError:
-            raise
         except Exception as error:
+            if isinstance(error, RUN_STOPPING):
+                raise
+            if fault := harness_fault(deciding(error), self.name):
+                raise fault from error
+            if isinstance(error, RewooBenchError):
+                raise
             kind = type(error).__name__
             warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
             said = " ".join(redact(str(error)).split())

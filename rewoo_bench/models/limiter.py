@@ -3,6 +3,9 @@
 Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is
 half of what it was, at most once in `hold_s` seconds, since calls in flight fail together; after as
 many good answers as the limit is, one more is allowed, up to where it began.
+
+It also knows whether anybody is there at all: where every connection was refused from the first, no
+call needs all its attempts to find that out.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from types import TracebackType
 import anyio
 
 TOO_MANY_REQUESTS = 429
+_FEWEST_REFUSALS = 3  # connections that are refused, before a server is taken to be absent
 
 
 class AdaptiveLimiter:
@@ -26,6 +30,14 @@ class AdaptiveLimiter:
         self._clock = clock
         self._held_until = 0.0
         self._good = 0
+        self._answered = False
+        self._first_calls = 0  # begun before anything was known
+        self._unreachable = 0  # attempts
+
+    @property
+    def nobody_there(self) -> bool:
+        """Whether no connection was ever made: not by the first calls, all of which have tried, nor by a later one."""
+        return not self._answered and self._unreachable >= max(_FEWEST_REFUSALS, self._first_calls)
 
     @property
     def places(self) -> int:
@@ -37,13 +49,16 @@ class AdaptiveLimiter:
 
     def succeeded(self) -> None:
         """A call was answered."""
+        self._answered = True
         self._good += 1
         if self.places < self.most and self._good >= self.places:
             self._good = 0
             self._limiter.total_tokens = self.places + 1
 
-    def failed(self, status: int | None) -> None:
-        """A call failed, with an HTTP status where there was one."""
+    def failed(self, status: int | None, *, unreachable: bool = False) -> None:
+        """A call failed, with an HTTP status where there was one; `unreachable` where no connection was made."""
+        self._unreachable += unreachable
+        self._answered |= not unreachable
         if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:
             self._good = 0
             self._held_until = self._clock() + self._hold_s
@@ -51,6 +66,7 @@ class AdaptiveLimiter:
 
     async def __aenter__(self) -> None:
         await take(self._limiter)
+        self._first_calls += not (self._answered or self._unreachable)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

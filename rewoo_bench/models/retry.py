@@ -14,50 +14,22 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import count
 from typing import Unpack
 
 import anyio
 
 from rewoo_bench.errors import ModelError
+from rewoo_bench.models.ledger import Ledger
 from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Usage
+from rewoo_bench.receipts import attach, receipt_of
+from rewoo_bench.types import Asked, Completion, Message, Model, Usage
 
 # Getting a free place takes microseconds too; below this it isn't worth a line in the books.
 _SHORTEST_WAIT_S = 0.001
-
-
-@dataclass(slots=True)
-class _Ledger:
-    """What the attempts of one call have taken so far."""
-
-    attempts: int = 0
-    waiting: list[tuple[float, float]] = field(default_factory=list)
-    billed: Usage = field(default_factory=Usage)
-    cost_usd: float | None = None
-    estimated: bool = False
-
-    def book(self, receipt: Receipt | None) -> None:
-        """Add what an attempt reported. A failed one nearly always reports nothing."""
-        if receipt is None or receipt.billed == Usage():
-            return
-        known = self.billed == Usage() or self.cost_usd is not None
-        cost = receipt.cost_usd
-        # One unknown part makes the sum unknown.
-        self.cost_usd = (self.cost_usd or 0.0) + cost if known and cost is not None else None
-        self.billed += receipt.billed
-        self.estimated |= receipt.usage_source == "estimated"
-
-    def receipt(self) -> Receipt:
-        return Receipt(
-            attempts=self.attempts,
-            waiting=tuple(self.waiting),
-            billed=self.billed,
-            cost_usd=self.cost_usd,
-            usage_source="estimated" if self.estimated else "provider",
-        )
 
 
 class RetryingModel:
@@ -67,7 +39,8 @@ class RetryingModel:
     shares it, and learns from 429s; its place is given back during a back-off. A provider's
     Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
     (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
-    cache knows it by, its settings included.
+    cache knows it by, its settings included. `prices` are dollars per million tokens by kind, where
+    they are known.
     """
 
     def __init__(
@@ -76,6 +49,7 @@ class RetryingModel:
         *,
         name: str | None = None,
         identity: str | None = None,
+        prices: Mapping[str, float] | None = None,
         max_retries: int = 5,
         limiter: AdaptiveLimiter | None = None,
         base_delay: float = 0.5,
@@ -88,6 +62,8 @@ class RetryingModel:
         self.model = model
         self.name = name or str(getattr(model, "name", type(model).__name__))
         self.identity = identity or self.name
+        self.prices = prices
+        self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries
         self._limiter = limiter
         self._base_delay = base_delay
@@ -98,22 +74,34 @@ class RetryingModel:
     async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The first completion that comes, with a receipt over all attempts.
 
-        Raises the last `ModelError`, with such a receipt, where none came.
+        Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
+        receipt along too, where anything was paid.
         """
-        ledger = _Ledger()
-        while True:
+        ledger = Ledger()
+        try:
+            return await self._first_answer(ledger, messages, asked)
+        except ModelError as error:
+            error.receipt = ledger.receipt()
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if (receipt := receipt_of(cancelled)) is not None:
+                ledger.book(receipt)
+            if ledger.billed != Usage():
+                attach(cancelled, ledger.receipt())
+            raise
+
+    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+        for failures in count():
             try:
                 async with self._place(ledger):
-                    ledger.attempts += 1
                     completion = await self.model.complete(messages, **asked)
             except ModelError as error:
                 ledger.book(error.receipt)
                 if self._limiter is not None:
-                    self._limiter.failed(error.status)
-                if not error.retryable or ledger.attempts > self.max_retries:
-                    error.receipt = ledger.receipt()
+                    self._limiter.failed(error.status, unreachable=error.unreachable)
+                if not error.retryable or failures >= self.max_retries or self._is_alone(error):
                     raise
-                delay = self._delay(ledger.attempts - 1, error.retry_after)
+                delay = self._delay(failures, error.retry_after)
             else:
                 ledger.book(completion.receipt)
                 if self._limiter is not None:
@@ -122,9 +110,14 @@ class RetryingModel:
             started = time.monotonic()
             await self._sleep(delay)
             ledger.waiting.append((started, time.monotonic()))
+        raise AssertionError("there is always another attempt, or an error")
+
+    def _is_alone(self, error: ModelError) -> bool:
+        """Whether nothing has ever answered, so that another attempt is in vain."""
+        return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
     @asynccontextmanager
-    async def _place(self, ledger: _Ledger) -> AsyncIterator[None]:
+    async def _place(self, ledger: Ledger) -> AsyncIterator[None]:
         """A place among the calls in flight; waiting for it is booked."""
         if self._limiter is None:
             yield

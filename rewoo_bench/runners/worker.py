@@ -13,7 +13,6 @@ from typing import Literal
 
 import anyio
 
-from rewoo_bench.errors import RewooBenchError
 from rewoo_bench.events import emit
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import NO_RESULTS, Observation, call_tool
@@ -84,18 +83,17 @@ async def in_order(
 ) -> None:
     """Does the work of every node once, after that of all its dependencies.
 
-    A provider's failure, a limit or a journal that can't be written ends the others and is raised as
-    it is, not in a group.
+    The first exception of any ends the others and is raised as it is, not in a group.
     """
     sorter = TopologicalSorter(dependencies)
     sorter.prepare()
     send, receive = anyio.create_memory_object_stream[str](len(dependencies))
-    failures: list[RewooBenchError] = []
+    failures: list[Exception] = []
 
     async def run(node: str) -> None:
         try:
             await work(node)
-        except RewooBenchError as error:
+        except Exception as error:  # nothing is swallowed: it is raised below
             failures.append(error)
             group.cancel_scope.cancel()
         else:

@@ -49,11 +49,12 @@ async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, ro
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_provider_that_refuses_ends_the_run_at_once(tmp_path: Path, status: int) -> None:
+async def test_a_provider_that_refuses_everything_ends_the_run(tmp_path: Path, status: int) -> None:
+    at_once = {401: 2, 403: 4, 404: 4}  # a key is wrong for all; a prompt may be refused by itself
     with ModelServer(lambda _: Fault(status=status, message="not you")) as server:
         with pytest.raises(ProviderRefused, match=f"answered {status}: not you"):
             await run(tmp_path, server, examples(9), ["rewoo"], concurrency=2)
-        assert len(server.books) <= 2
+        assert len(server.books) <= at_once[status]
     assert read(tmp_path) == ([], [])
 
 

@@ -1,0 +1,110 @@
+"""What a call cost, checked where it enters: a count from somebody else's model may be anything.
+
+    sensible(Completion("Neva", Usage(10**30, 0, -1)), messages, asked)
+        ->  the same text, with a usage that is estimated
+
+A count that isn't a whole number between 0 and a billion would break the books: SQLite can't hold it,
+and a negative one would keep a cap from ever being reached.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+
+from rewoo_bench.parts import count_prompt
+from rewoo_bench.tokens import count_call, count_tokens
+from rewoo_bench.types import Asked, Completion, Message, Receipt, Usage
+
+_TOO_MANY = 10**9  # tokens of one call
+_NOTHING = Usage()
+
+
+def sensible(completion: Completion, messages: Sequence[Message], asked: Asked) -> Completion:
+    """The completion; with an estimate where a usage isn't made of sensible counts, without a price that is none."""
+    usage, receipt, discarded = completion.usage, completion.receipt, completion.discarded_tokens
+    if _is_plain(usage) and _is_plain(receipt.billed) and receipt.cost_usd is None and _is_count(discarded):
+        return completion
+    counted, billed = _counted(usage), _counted(receipt.billed)
+    source = receipt.usage_source
+    if counted is None or billed is None:
+        estimate = _estimate(completion, messages, asked)
+        counted, billed, source = counted or estimate, billed or estimate, "estimated"
+    checked = replace(receipt, billed=billed, cost_usd=_price(receipt.cost_usd), usage_source=source)
+    return replace(
+        completion, usage=counted, receipt=checked, discarded_tokens=discarded if _is_count(discarded) else 0
+    )
+
+
+def sensible_receipt(receipt: Receipt | None, messages: Sequence[Message], asked: Asked) -> Receipt | None:
+    """The same for the receipt of a call that failed or was cancelled."""
+    if receipt is None or (_is_plain(receipt.billed) and receipt.cost_usd is None):
+        return receipt
+    billed = _counted(receipt.billed)
+    if billed is None:
+        estimate = Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()))
+        receipt = replace(receipt, billed=estimate, usage_source="estimated")
+    else:
+        receipt = replace(receipt, billed=billed)
+    return replace(receipt, cost_usd=_price(receipt.cost_usd))
+
+
+def is_sensible(completion: Completion) -> bool:
+    """Whether a completion that was written down is one: a text, and counts."""
+    return (
+        isinstance(completion.text, str)
+        and isinstance(completion.thoughts, str)
+        and _is_plain(completion.usage)
+        and _is_plain(completion.receipt.billed)
+        and _is_count(completion.discarded_tokens)
+    )
+
+
+def receipt_of(cancelled: BaseException) -> Receipt | None:
+    """What a cancelled call took: the client says it on the cancellation, where the request had been sent."""
+    receipt = getattr(cancelled, "receipt", None)
+    return receipt if isinstance(receipt, Receipt) else None
+
+
+def attach(cancelled: BaseException, receipt: Receipt) -> None:
+    """Says on a cancellation what the call took."""
+    vars(cancelled)["receipt"] = receipt
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < _TOO_MANY
+
+
+def _is_plain(usage: Usage) -> bool:
+    """Quick, since it is asked at every call: numbers of numpy's aren't plain, and are counts all the same."""
+    return usage is _NOTHING or (
+        _is_count(usage.input_tokens)
+        and _is_count(usage.output_tokens)
+        and _is_count(usage.cached_input_tokens)
+        and _is_count(usage.reasoning_tokens)
+        and _is_count(usage.cache_write_tokens)
+    )
+
+
+def _counted(usage: Usage) -> Usage | None:
+    """The usage in Python's own numbers; None where it isn't made of counts."""
+    try:
+        counted = Usage(*map(operator.index, astuple(usage)))
+    except TypeError:
+        return None
+    return counted if _is_plain(counted) else None
+
+
+def _price(cost_usd: float | None) -> float | None:
+    try:
+        price = None if cost_usd is None else float(cost_usd)
+    except (TypeError, ValueError):
+        return None
+    return price if price is not None and math.isfinite(price) and price >= 0 else None
+
+
+def _estimate(completion: Completion, messages: Sequence[Message], asked: Asked) -> Usage:
+    written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
+    return Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()), output_tokens=written)

@@ -1,0 +1,160 @@
+"""A provider that refuses a request, or isn't there: one question's error, or the end of the run; and the time that
+calls in flight get, whatever ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+import anyio
+import anyio.lowlevel
+import pytest
+from answering import Trouble, answer, asked_about, examples
+from asking import architectures, read, run
+
+from rewoo_bench.architecture import Architecture
+from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
+from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.journal import open_journal
+from rewoo_bench.judge import ModelJudge
+from rewoo_bench.models.limiter import AdaptiveLimiter
+from rewoo_bench.models.retry import RetryingModel
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.recording import Recorder
+from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.types import Asked, Completion, Message, Model, Tool, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("status", [400, 403, 404])
+async def test_a_prompt_that_is_refused_is_its_questions_error(tmp_path: Path, status: int, concurrency: int) -> None:
+    for name in ("q00", "q03"):
+        (tmp_path / name).mkdir()
+        with ModelServer(Trouble(always={name: Fault(status=status, message="blocked")})) as server:
+            rows, _ = await run(tmp_path / name, server, examples(6), ["direct"], concurrency=concurrency)
+        assert [row["example_id"] for row in rows if row["error"]] == [name]
+        assert [row["stop_reason"] for row in rows].count("answered") == 5
+        assert len(server.books) == 6
+
+
+async def test_a_refusal_in_a_later_session_is_its_questions_error(tmp_path: Path) -> None:
+    with ModelServer(Trouble(always={"q03": Fault(status=403)})) as server:
+        await run(tmp_path, server, examples(4), ["direct"])
+        rows, _ = await run(tmp_path, server, examples(4), ["direct"])  # all that is asked now is refused
+    assert [row["stop_reason"] for row in rows] == ["answered"] * 3 + ["error"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+async def test_where_all_first_calls_are_refused_the_run_stops_and_keeps_nothing(
+    tmp_path: Path, concurrency: int
+) -> None:
+    with (
+        ModelServer(lambda _: Fault(status=404, message="no such model"), latency_s=0.02) as server,
+        pytest.raises(ProviderRefused, match="answered 404: no such model"),
+    ):
+        await run(tmp_path, server, examples(40), ["direct"], concurrency=concurrency)
+    assert len(server.books) <= max(3, concurrency) + concurrency
+    assert read(tmp_path) == ([], [])
+
+
+async def test_a_key_that_is_refused_later_stops_the_run_and_calls_in_flight_are_kept(tmp_path: Path) -> None:
+    def reply(request: dict[str, Any]) -> str | Fault:
+        return Fault(status=401, message="revoked") if asked_about(request) == "q04" else answer(request)
+
+    with ModelServer(reply, latency_s=0.1) as server, pytest.raises(ProviderRefused, match="revoked"):
+        await run(tmp_path, server, examples(20), ["direct"], concurrency=6)
+    rows, _ = read(tmp_path)
+    assert len(rows) == sum(entry.status == 200 for entry in server.books) >= 5
+
+
+class Endings:
+    """A runner whose first question ends the run, while the others' calls are in flight."""
+
+    def __init__(self, error: RewooBenchError) -> None:
+        self._error = error
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        if question.startswith("q00"):
+            await anyio.sleep(0.05)
+            raise self._error
+        text = (await model.complete([Message("user", question)], role="agent")).text
+        return Trajectory(text, "answered")
+
+
+class Slow(ScriptedModel):
+    """Answers after a while."""
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        await anyio.sleep(0.2)
+        return await super().complete(messages, **asked)
+
+
+@pytest.mark.parametrize("error", [UsageError("no"), HarnessFault("no"), ModelGone("no"), ProviderRefused("no")])
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_calls_in_flight_end_whatever_ends_the_run(
+    tmp_path: Path, error: RewooBenchError, recorded: bool
+) -> None:
+    (direct,) = architectures("direct")
+    ending = Architecture(direct.spec, direct.prompts, {}, None, Endings(error))
+    results: list[Result] = []
+    model = Slow(lambda *_: "Neva")
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        recorder = Recorder(journal) if recorded else None
+        evaluator = Evaluator({"": model}, "hotpotqa", recorder=recorder, concurrency=4)
+        started = time.monotonic()
+        with pytest.raises(type(error), match="no"):
+            await evaluator.run(examples(20), [ending], on_result=results.append)
+        assert time.monotonic() - started < 2
+        await journal.settle()
+        assert journal.has_answers() is recorded
+    assert len(results) == len(model.requests) == 3
+
+
+def unreachable(*_: object) -> ModelError:
+    return ModelError("'openai/x': the server can't be reached", retryable=True, unreachable=True)
+
+
+async def asked_of(model: RetryingModel, concurrency: int, on_result: Callable[[Result], None]) -> None:
+    evaluator = Evaluator({"": model}, "hotpotqa", concurrency=concurrency)
+    await evaluator.run(examples(30), architectures("direct"), on_result=on_result)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+async def test_where_nobody_is_there_the_run_stops_without_all_its_retries(concurrency: int) -> None:
+    inner, slept = ScriptedModel(unreachable), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await anyio.lowlevel.checkpoint()
+
+    model = RetryingModel(inner, max_retries=50, limiter=AdaptiveLimiter(concurrency), sleep=sleep)
+    with pytest.raises(ProviderRefused, match="can't be reached"):
+        await asked_of(model, concurrency, _never)
+    assert len(inner.requests) <= 5 * concurrency
+    assert sum(slept) < 2 * concurrency
+
+
+async def test_a_server_that_disappears_later_is_waited_for() -> None:
+    lines: list[Any] = ["Neva", *[unreachable() for _ in range(6)]]
+    inner = ScriptedModel(lambda *_: lines.pop(0) if lines else "Neva")
+    model = RetryingModel(inner, max_retries=9, limiter=AdaptiveLimiter(1), base_delay=0.0)
+    results: list[Result] = []
+    await asked_of(model, 1, results.append)
+    assert [result.error for result in results] == [None] * 30
+    assert results[1].calls[0].receipt.attempts == 7
+
+
+async def test_a_judge_that_is_refused_from_the_first_stops_the_run() -> None:
+    refused = ScriptedModel(lambda *_: ModelError("no such model", status=404))
+    evaluator = Evaluator({"": ScriptedModel(lambda *_: "Neva"), "judge": refused}, "hotpotqa", judge=ModelJudge())
+    refused.name = "judge"  # type: ignore[attr-defined]
+    with pytest.raises(ProviderRefused, match="no such model"):
+        await evaluator.run(examples(20), architectures("direct"), on_result=_never)
+
+
+def _never(result: Result) -> None:
+    raise AssertionError(result)
