@@ -27,7 +27,6 @@ from struct import unpack
 from typing import Any
 
 from anyio import CancelScope, to_thread
-from filelock import FileLock, Timeout
 from pydantic_core import from_json
 
 from rewoo_bench.errors import DataError, JournalError, UsageError
@@ -211,6 +210,8 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
     lock = FileLock(f"{path}-lock")
     try:
         lock.acquire(timeout=0)
