@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -238,10 +239,10 @@ def _show_estimates(estimates: Any, as_json: bool) -> None:
 
 def _report(outcome: Any, as_json: bool) -> None:
     from rewoo_bench.comparability import wait
-    from rewoo_bench.results import load, read_manifest
+    from rewoo_bench.results import load_table, read_manifest
     from rewoo_bench.summary import summarise, table
 
-    rows = load(outcome.folder)
+    rows = load_table(outcome.folder)
     summaries = summarise(rows)
     if as_json:
         shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
@@ -252,9 +253,11 @@ def _report(outcome: Any, as_json: bool) -> None:
     if said := wait(read_manifest(outcome.folder)):
         click.echo(said, err=True)
     click.echo(str(outcome.folder))
-    errors = rows["error"][rows["exact_match"].isna()]
-    if len(errors) and not outcome.reason:
-        click.echo(f"{len(errors)} of {len(rows)} failed, most of them so: {errors.mode().iloc[0]}", err=True)
+    scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
+    failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
+    if failures and not outcome.reason:
+        often = failures.most_common(1)[0][0]
+        click.echo(f"{failures.total()} of {len(scores)} failed, most of them so: {often}", err=True)
     if outcome.reason:
         click.echo(f"incomplete: {outcome.reason}", err=True)
 

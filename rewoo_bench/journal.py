@@ -27,7 +27,6 @@ from struct import unpack
 from typing import Any
 
 from anyio import CancelScope, to_thread
-from filelock import FileLock, Timeout
 
 from rewoo_bench.errors import DataError, JournalError, UsageError
 from rewoo_bench.journal_child import pieces
@@ -218,6 +217,8 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
     lock = FileLock(f"{path}-lock")
     try:
         lock.acquire(timeout=0)

@@ -26,13 +26,14 @@ import pyarrow.parquet as pq
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.evaluator import Result
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
 from rewoo_bench.records import TaskKey
 from rewoo_bench.rows import CALLS, QUESTIONS, lines_of, tables_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rewoo_bench.evaluator import Result
 
 MANIFEST = "run.json"
 QUESTIONS_FILE = "questions.parquet"
@@ -156,22 +157,27 @@ def load(*runs: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    rows: pd.DataFrame = load_table(*runs).to_pandas(
+        types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
+    )
+    return rows
+
+
+def load_table(*runs: str | Path) -> pa.Table:
+    """The same as a table of pyarrow, which is there sooner. Raises `DataError`."""
     if not runs:
         raise DataError("no run given")
     tables = []
     for run in runs:
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
         try:
-            tables.append(pq.read_table(path, read_dictionary=CATEGORIES))
+            with pq.ParquetFile(path, read_dictionary=CATEGORIES) as file:  # `read_table` would import far more
+                tables.append(file.read())
         except FileNotFoundError:
             raise DataError(f"{str(run)!r} is no run: there is no {path.name}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
-    table = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
-    rows: pd.DataFrame = table.to_pandas(
-        types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
-    )
-    return rows
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 
 def manifests(*runs: str | Path) -> dict[str, dict[str, Any]]:

@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.json
 
 from rewoo_bench.crashes import crash_of, harness_fault
-from rewoo_bench.evaluator import Result
-from rewoo_bench.meter import Call
 from rewoo_bench.records import as_bytes, numbers
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
+
+if TYPE_CHECKING:
+    from rewoo_bench.evaluator import Result
+    from rewoo_bench.meter import Call
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 

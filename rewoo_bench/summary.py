@@ -6,18 +6,28 @@ exact match and are left out of that mean only; their tokens and seconds count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.names import is_oracle
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 KEYS = ("architecture", "dataset", "model")
+_MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
+_NAMES = (
+    *("example_id", "stop_reason", "exact_match", "f1", "judged_correct"),
+    *("latency_s", "cost_usd", "usage_source"),
+)
+
+Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,62 +73,110 @@ class Summary:
         return {**asdict(self), "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
 
 
-def summarise(rows: pd.DataFrame) -> list[Summary]:
+def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    groups = rows.groupby(list(KEYS), sort=False, observed=True)
-    return [_summary(dict(zip(KEYS, map(str, key), strict=True)), group) for key, group in groups]
+    columns = _columns(rows, [*KEYS, *_NAMES, *_MEANS])
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, key in enumerate(zip(*(columns[name] for name in KEYS), strict=True)):
+        places.setdefault(key, []).append(place)
+    return [
+        _summary({name: [values[place] for place in those] for name, values in columns.items()})
+        for those in places.values()
+    ]
 
 
-def _summary(key: dict[str, str], rows: pd.DataFrame) -> Summary:
+def _summary(rows: Columns) -> Summary:
     def mean(column: str) -> float:
-        return float(rows[column].mean())
+        return _mean(rows[column])
 
-    latency = rows["latency_s"].dropna().astype("float64")
-    sources = rows["usage_source"].dropna().unique().tolist()
+    latency = _known(rows["latency_s"])
+    p50, p95 = _quantiles(latency, 0.5, 0.95) if latency else (None, None)
+    sources = list(dict.fromkeys(_known(rows["usage_source"])))
+    priced = bool(sources) and None not in rows["cost_usd"]
     return Summary(
-        **key,
-        total=len(rows),
-        answered=int((rows["stop_reason"] == "answered").sum()),
-        failed=int(rows["exact_match"].isna().sum()),
-        exact_match=estimate(rows, "exact_match", binary=True),
-        f1=estimate(rows, "f1"),
-        judged_correct=estimate(rows, "judged_correct", binary=True),
+        architecture=str(rows["architecture"][0]),
+        dataset=str(rows["dataset"][0]),
+        model=str(rows["model"][0]),
+        total=len(rows["stop_reason"]),
+        answered=rows["stop_reason"].count("answered"),
+        failed=rows["exact_match"].count(None),
+        exact_match=_estimate(rows, "exact_match", binary=True),
+        f1=_estimate(rows, "f1"),
+        judged_correct=_estimate(rows, "judged_correct", binary=True),
         llm_calls=mean("llm_calls"),
         tool_calls=mean("tool_calls"),
         input_tokens=mean("input_tokens"),
         cached_input_tokens=mean("cached_input_tokens"),
         output_tokens=mean("output_tokens"),
         total_tokens=mean("total_tokens"),
-        latency_p50_s=float(latency.quantile(0.5)) if len(latency) else None,
-        latency_p95_s=float(latency.quantile(0.95)) if len(latency) else None,
-        cost_usd=None if rows["cost_usd"].isna().any() or not sources else mean("cost_usd"),
+        latency_p50_s=p50,
+        latency_p95_s=p95,
+        cost_usd=mean("cost_usd") if priced else None,
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
     )
 
 
-def estimate(rows: pd.DataFrame, column: str, *, binary: bool = False) -> Estimate:
+def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
     """Mean over questions with its 95% interval; the trials of a question are one cluster.
 
     Wilson's interval for yes-or-no columns with one trial, else Student's over the questions' means.
     """
-    values = rows[["example_id", column]].dropna()
-    by_question = values.groupby("example_id", sort=False)[column].agg(["mean", "size"]).astype("float64")
-    n = len(by_question)
+    return _estimate(_columns(rows, ["example_id", column]), column, binary=binary)
+
+
+def _estimate(rows: Columns, column: str, *, binary: bool = False) -> Estimate:
+    trials: dict[str, list[float]] = {}
+    for question, value in zip(rows["example_id"], rows[column], strict=True):
+        if value is not None:
+            trials.setdefault(question, []).append(value)
+    means = [fmean(values) for values in trials.values()]
+    n = len(means)
     if not n:
         return Estimate(None, None, None, 0)
-    mean = float(by_question["mean"].mean())
-    if binary and (by_question["size"] == 1).all():
-        from scipy.stats import binomtest
+    mean = fmean(means)
+    if binary and all(len(values) == 1 for values in trials.values()):
+        from rewoo_bench.stats import wilson
 
-        interval = binomtest(round(mean * n), n).proportion_ci(CONFIDENCE, method="wilson")
-        return Estimate(mean, float(interval.low), float(interval.high), n)
+        interval = wilson(round(mean * n), n, CONFIDENCE)
+        return Estimate(mean, interval.low, interval.high, n)
     if n == 1:
         return Estimate(mean, None, None, 1)
-    from scipy.stats import sem, t
-
-    means = by_question["mean"].to_numpy(dtype=float)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, n - 1)) * float(sem(means))
+    half = _student_half(means)
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), n)
+
+
+def _student_half(means: list[float]) -> float:
+    """Half of the width of Student's interval of a mean."""
+    import numpy as np
+
+    from rewoo_bench.bootstrap import student
+
+    return student(len(means), CONFIDENCE) * float(np.std(means, ddof=1)) / math.sqrt(len(means))
+
+
+def _columns(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> Columns:
+    """Columns of a table of pyarrow or pandas as lists, None where a value is missing."""
+    import pyarrow as pa
+
+    if not isinstance(rows, pa.Table):
+        rows = pa.Table.from_pandas(rows[list(names)], preserve_index=False)
+    columns: Columns = rows.select(names).to_pydict()
+    return columns
+
+
+def _known(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: list[Any]) -> float:
+    known = _known(values)
+    return fmean(known) if known else math.nan
+
+
+def _quantiles(values: list[float], *shares: float) -> list[float]:
+    import numpy as np
+
+    return [float(value) for value in np.quantile(values, shares)]
 
 
 def _interval(value: Estimate) -> str:

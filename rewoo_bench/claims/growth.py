@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.bootstrap import LARGE, resampled_means
+from rewoo_bench.bootstrap import LARGE, resampled_means, student
 from rewoo_bench.stats import Interval
 
 Floats = NDArray[np.float64]
@@ -63,9 +63,9 @@ def _fitted(
 
 def _tail(n: int, level: float) -> float:
     """The percentile to read, widened for small samples (Hesterberg 2015, The American Statistician 69)."""
-    from scipy.stats import norm, t
+    from scipy.special import ndtr
 
-    return float(norm.cdf(-math.sqrt(n / (n - 1)) * t.ppf((1 + level) / 2, n - 1))) if n > 1 else 0.0
+    return float(ndtr(-math.sqrt(n / (n - 1)) * student(n, level))) if n > 1 else 0.0
 
 
 def _solved(moments: Floats, degree: int) -> Floats:

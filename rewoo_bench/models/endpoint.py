@@ -22,6 +22,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     import aiohttp
 
 LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
@@ -105,11 +107,9 @@ class Endpoint:
 
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp
-        import httpx
 
         remote = urlsplit(self._base).hostname not in _LOOPBACK
-        # httpx's context has certifi's certificates and heeds SSL_CERT_FILE and SSL_CERT_DIR.
-        ssl = httpx.create_ssl_context() if self._base.startswith("https:") else True
+        ssl = _certificates() if self._base.startswith("https:") else True
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=ssl),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
@@ -140,6 +140,13 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 def _no_number(_: str) -> None:
     """NaN and Infinity, which some servers send among log-probabilities, are read as null."""
+
+
+def _certificates() -> SSLContext:
+    """certifi's certificates, or those that SSL_CERT_FILE and SSL_CERT_DIR name."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 def _basic(address: SplitResult) -> str:

@@ -33,11 +33,8 @@ _KEYS = re.compile(r"\b(?:Bearer\s+\S+|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIz
 
 def expected() -> tuple[type[Exception], ...]:
     """Whatever a call may raise: ours, aiohttp's, and the root of litellm's."""
-    import aiohttp
-
-    ours = (HTTPFailure, Unreachable, BadAnswer, aiohttp.ClientError, OSError)
-    openai = sys.modules.get("openai")  # where litellm wasn't loaded, it didn't raise
-    return (*ours, openai.OpenAIError) if openai else ours
+    ours = (HTTPFailure, Unreachable, BadAnswer, OSError)
+    return (*ours, *_loaded("aiohttp", "ClientError"), *_loaded("openai", "OpenAIError"))
 
 
 def refusal(error: BaseException) -> tuple[int | None, str]:
@@ -50,10 +47,6 @@ def refusal(error: BaseException) -> tuple[int | None, str]:
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
     """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
-    import aiohttp
-    import httpx
-    import openai
-
     causes = list(_causes(error))
     ours = [cause for cause in causes if not type(cause).__module__.startswith("litellm")]
     status = _status(causes)
@@ -61,22 +54,18 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
         status in (400, 413) and _CONTEXT.search(_said(causes))
     ):
         return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
-    if any(isinstance(cause, httpx.ConnectTimeout | Unreachable) for cause in ours):
+    if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
-        if isinstance(cause, HTTPFailure | openai.APIStatusError | httpx.HTTPStatusError):
+        if isinstance(cause, (HTTPFailure, *_loaded("openai", "APIStatusError"), *_loaded("httpx", "HTTPStatusError"))):
             break
-        if isinstance(cause, aiohttp.ClientConnectorError):
-            said = cause.os_error.strerror or str(cause.os_error)
-            return _say(
-                f"{name!r}: the connection to {cause.host}:{cause.port} failed: {said}",
-                secrets,
-                retryable=True,
-                unreachable=True,
-            )
-        if isinstance(cause, openai.APITimeoutError | httpx.TimeoutException | TimeoutError):
+        if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
+            return _say(f"{name!r}: the connection failed: {cause}", secrets, retryable=True, unreachable=True)
+        if isinstance(
+            cause, (TimeoutError, *_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
+        ):
             return no_answer(name, timeout)
-        if isinstance(cause, aiohttp.ClientError | openai.APIConnectionError | httpx.TransportError | OSError):
+        if isinstance(cause, (OSError, *_broken_connections())):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
             return _say(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
     # An error without a status came inside a 200, or from litellm: another attempt may do.
@@ -84,6 +73,20 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     answered = f"answered {status}" if status else "failed"
     retry_after = _retry_after(causes)
     return _say(f"{name!r} {answered}: {_said(causes)}", secrets, status, retryable=retryable, retry_after=retry_after)
+
+
+def _broken_connections() -> tuple[type[Exception], ...]:
+    return (
+        *_loaded("aiohttp", "ClientError"),
+        *_loaded("openai", "APIConnectionError"),
+        *_loaded("httpx", "TransportError"),
+    )
+
+
+def _loaded(package: str, error: str) -> tuple[type[Exception], ...]:
+    """An exception of a package; none where the package wasn't imported, since then it raised nothing."""
+    module = sys.modules.get(package)
+    return (getattr(module, error),) if module else ()
 
 
 def no_answer(name: str, timeout: float) -> ModelError:

@@ -1,14 +1,18 @@
-"""litellm itself: loaded once, quiet and offline, and asked who serves a name and at what price.
+"""Who serves a model's name, with what key, and at what price.
 
 find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
 find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
                                                                  # "text-completion-openai/mine"
+
+Names in the OpenAI form are answered from litellm's table of models alone (price_file.py). litellm
+itself, whose import takes some seconds, is loaded for every other provider: quiet and offline.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,21 +22,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
+from rewoo_bench.models.price_file import Entry, find_entry
 from rewoo_bench.types import Usage
 
 # Providers whose endpoints we ask directly: to them litellm would send what we do.
-OPENAI_FORM = ("openai", "text-completion-openai")
+TEXT_COMPLETION = "text-completion-openai"
+OPENAI_FORM = ("openai", TEXT_COMPLETION)
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where litellm takes a name.
+    """Where a name is served.
 
-    `model` is what to call it by, `bare` the same without the provider. `price_name` is the entry
-    of litellm's price map, None where there is none or where the address is somebody else's: a
-    server of one's own may well call its model gpt-4o. `is_ours` is a server that we started, of
-    which litellm knows nothing.
+    `model` is what litellm calls it, `bare` the same without the provider. `entry` is what the price
+    file says of it, None where it isn't there or where the address is somebody else's: a server of
+    one's own may well call its model gpt-4o. `is_ours` is a server that we started.
     """
 
     model: str
@@ -41,7 +47,7 @@ class Route:
     api_key: str | None
     api_base: str | None
     takes_schema: bool
-    price_name: str | None
+    entry: Entry | None
     is_ours: bool = False
 
 
@@ -66,7 +72,29 @@ def find_route(
     api_key: str | None = None,
     style: Literal["chat", "completion"] = "chat",
 ) -> Route:
-    """The route of a litellm name. Raises `ModelNotFound` where litellm can't place it."""
+    """The route of a model's name. Raises `ModelNotFound` where nobody is known to serve it."""
+    named = _in_openai_form(name)
+    if named is None:
+        return _find_with_litellm(name, api_base, api_key, style)
+    return _openai_route(*named, api_base, api_key, style)
+
+
+def _openai_route(
+    provider: str, bare: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
+) -> Route:
+    base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
+    key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    if style == "completion":
+        provider = TEXT_COMPLETION
+    entry = _openai_entry(bare)
+    like = entry or _openai_entry(_DATE.sub("", bare))  # a new edition takes what the others do; its price may differ
+    takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
+    return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
+
+
+def _find_with_litellm(
+    name: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
+) -> Route:
     litellm = load_litellm()
     try:
         bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
@@ -75,22 +103,20 @@ def find_route(
             f"unknown model {name!r}: litellm knows no provider of that name; "
             "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with an api_base of your own"
         ) from None
-    base = api_base or base
     if provider in OPENAI_FORM:
-        base = base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
-        key = api_key or key or os.environ.get("OPENAI_API_KEY") or None
-    model = f"{provider}/{bare}"
+        return _openai_route(provider, bare, api_base or base, api_key or key, style)
+    model, base = f"{provider}/{bare}", api_base or base
+    takes_schema = style == "chat" and bool(litellm.supports_response_schema(bare, provider))
+    entry = None if api_base else find_entry(name, model, bare)
     if style == "completion":
-        if provider not in (*OPENAI_FORM, *litellm.openai_compatible_providers):
+        if provider not in litellm.openai_compatible_providers:
             raise ModelNotFound(f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'")
-        model, provider = f"text-completion-openai/{bare}", "text-completion-openai"
-    price_name = None if api_base or (base and provider in OPENAI_FORM) else _price_name(name, provider, bare)
-    takes_schema = bool(litellm.supports_response_schema(bare, provider))
-    return Route(model, bare, provider, api_key or key, base, takes_schema, price_name)
+        model, provider, entry = f"{TEXT_COMPLETION}/{bare}", TEXT_COMPLETION, None if base else entry
+    return Route(model, bare, provider, api_key or key, base, takes_schema, entry)
 
 
 def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"]) -> Route:
-    """The route to a server that we started: litellm, two seconds of import, isn't asked."""
+    """The route to a server that we started."""
     provider = OPENAI_FORM[style == "completion"]
     return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
 
@@ -100,49 +126,43 @@ def check_key(name: str) -> None:
     # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
     for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
         del os.environ[variable]
-    found = load_litellm().validate_environment(model=name)
-    # An address that isn't set has a default; a key has none.
-    missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
-    if missing and not found["keys_in_environment"]:
+    if _in_openai_form(name):
+        missing = [] if "OPENAI_API_KEY" in os.environ else ["OPENAI_API_KEY"]
+    else:
+        found = load_litellm().validate_environment(model=name)
+        # An address that isn't set has a default; a key has none.
+        missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
+        missing = [] if found["keys_in_environment"] else missing
+    if missing:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
 
 
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     """US dollars of a call, None where the price isn't known.
 
-    `details` is litellm's own usage object, which also has what only some providers count
-    (tokens written to a cache, audio); without it, `usage` is priced.
+    `details` is litellm's own usage object, where litellm carried the call: it also has what only some
+    providers count (audio, searches), and litellm prices it. Without it, `usage` is priced.
     """
-    if route.price_name is None:
+    if route.entry is None or not route.entry.is_priced:
         return None
-    litellm = load_litellm()
-    counted = details or litellm.Usage(
-        prompt_tokens=usage.input_tokens,
-        completion_tokens=usage.output_tokens,
-        prompt_tokens_details={"cached_tokens": usage.cached_input_tokens},
-    )
-    paid = litellm.cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=counted)
+    if details is None:
+        return route.entry.price(usage)
+    paid = load_litellm().cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=details)
     return float(sum(paid))
-
-
-def max_output_tokens(route: Route) -> int | None:
-    """The most tokens that the model writes in one reply; None where that isn't known."""
-    if route.price_name is None:
-        return None
-    found = load_litellm().model_cost[route.price_name].get("max_output_tokens")
-    return int(found) if isinstance(found, int | float) else None
 
 
 def price_list(route: Route) -> dict[str, float] | None:
     """Dollars per million tokens, for the record; None where the price isn't known."""
-    if route.price_name is None:
+    rates = route.entry.rates(1) if route.entry else None
+    if rates is None:
         return None
-    million = {
-        "input": Usage(input_tokens=10**6),
-        "cached_input": Usage(input_tokens=10**6, cached_input_tokens=10**6),
-        "output": Usage(output_tokens=10**6),
-    }
-    return {kind: round(price(route, usage) or 0.0, 6) for kind, usage in million.items()}
+    kinds = {"input": rates.input, "cached_input": rates.cache_read, "output": rates.output}
+    return {kind: round(10**6 * rate, 6) for kind, rate in kinds.items()}
+
+
+def max_output_tokens(route: Route) -> int | None:
+    """How many tokens the model can write in one answer; None where that isn't known."""
+    return route.entry.max_output_tokens if route.entry else None
 
 
 @contextmanager
@@ -177,10 +197,23 @@ async def close_shared_pool() -> None:
     litellm.in_memory_llm_clients_cache.flush_cache()
 
 
-def _price_name(name: str, provider: str, bare: str) -> str | None:
-    prices = load_litellm().model_cost
-    names = (name, f"{provider}/{bare}", bare)
-    return next((n for n in names if prices.get(n, {}).get("input_cost_per_token") is not None), None)
+def _in_openai_form(name: str) -> tuple[str, str] | None:
+    """The provider and the bare name of a model that is served in the OpenAI form; None for any other."""
+    provider, slash, bare = name.partition("/")
+    if slash:
+        return (provider, bare) if bare and provider in OPENAI_FORM else None
+    entry = _openai_entry(name)
+    return (entry.provider, name) if entry else None
+
+
+def _openai_entry(bare: str) -> Entry | None:
+    """OpenAI's model of that name; a fine-tuned one ("ft:gpt-4o-…:me::1") has its base's entry ("ft:gpt-4o-…").
+
+    Gateways to many providers call it "openai/gpt-4o".
+    """
+    plain = bare.removeprefix("openai/")
+    entry = find_entry(plain, ":".join(plain.split(":")[:2]))
+    return entry if entry and entry.provider in OPENAI_FORM else None
 
 
 @cache

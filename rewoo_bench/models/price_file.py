@@ -1,0 +1,158 @@
+"""litellm's table of models, read from its package: providers, prices and limits, without importing litellm.
+
+    entry = find_entry("gpt-4o-mini")
+    entry.provider                                  # "openai"
+    entry.max_output_tokens                         # 16384
+    entry.price(Usage(input_tokens=1000))           # 0.00015, US dollars
+
+To import litellm takes some seconds; to read the file takes some milliseconds. Prices are those of
+the standard service: the file's prices for batches and for other service tiers are not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.types import Usage
+
+FILE = "model_prices_and_context_window_backup.json"
+# "input_cost_per_token_above_200k_tokens" has the price of a request with a longer prompt than that.
+_ABOVE = re.compile(r"(?P<price>\w+)_above_(?P<count>\d+)(?P<thousand>k?)_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """US dollars per token of one request."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+    reasoning: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the file says of a model. `fields` is its JSON object."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+    @property
+    def provider(self) -> str:
+        return str(self.fields.get("litellm_provider") or "")
+
+    @property
+    def mode(self) -> str:
+        """`chat`, `responses`, `completion`, `embedding`, …"""
+        return str(self.fields.get("mode") or "")
+
+    @property
+    def max_input_tokens(self) -> int | None:
+        return _count(self.fields.get("max_input_tokens"))
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        return _count(self.fields.get("max_output_tokens"))
+
+    @property
+    def supports_response_schema(self) -> bool:
+        return bool(self.fields.get("supports_response_schema"))
+
+    @property
+    def supports_prompt_caching(self) -> bool:
+        return bool(self.fields.get("supports_prompt_caching"))
+
+    @property
+    def is_priced(self) -> bool:
+        return self.rates(1) is not None
+
+    def price(self, usage: Usage) -> float | None:
+        """US dollars of one request; None where the file has no price."""
+        rates = self.rates(usage.input_tokens)
+        if rates is None:
+            return None
+        uncached = max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens)
+        visible = max(0, usage.output_tokens - usage.reasoning_tokens)
+        return (
+            uncached * rates.input
+            + usage.cached_input_tokens * rates.cache_read
+            + usage.cache_write_tokens * rates.cache_write
+            + visible * rates.output
+            + usage.reasoning_tokens * rates.reasoning
+        )
+
+    def rates(self, input_tokens: int) -> Rates | None:
+        """The prices of a request with a prompt of that length; None where the file has none.
+
+        Tokens read from a cache or written to one cost what other input does where they have no
+        price of their own, and reasoning costs what other output does.
+        """
+        fields = self._fields_of(input_tokens)
+        if fields.get("input_cost_per_token") is None:
+            return None
+        paid = float(fields["input_cost_per_token"])
+        output = _first(fields, "output_cost_per_token", default=0.0)
+        return Rates(
+            input=paid,
+            cache_read=_first(fields, "cache_read_input_token_cost", default=paid),
+            cache_write=_first(fields, "cache_creation_input_token_cost", default=paid),
+            output=output,
+            reasoning=_first(fields, "output_cost_per_reasoning_token", default=output),
+        )
+
+    def _fields_of(self, input_tokens: int) -> Mapping[str, Any]:
+        """The fields, with the prices of a long prompt in the place of the usual ones."""
+        if tiers := self.fields.get("tiered_pricing"):
+            return {"output_cost_per_token": self.fields.get("output_cost_per_token"), **_tier(tiers, input_tokens)}
+        above = sorted(_thresholds(self.fields))
+        return {**self.fields, **{price: rate for count, price, rate in above if input_tokens > count}}
+
+
+def find_entry(*names: str) -> Entry | None:
+    """The first of these names that has a price in the file, else the first that is there at all."""
+    found = [Entry(name, _table()[name]) for name in names if name in _table()]
+    return next((entry for entry in found if entry.is_priced), found[0] if found else None)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """The whole file by model name. Raises `DataError` where litellm's package hasn't it."""
+    spec = find_spec("litellm")
+    folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    path = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+    if path is None:
+        raise DataError(f"litellm's package has no {FILE}; expected the prices of models there, as in litellm 1.97")
+    table = from_json(path.read_bytes())
+    return {name: fields for name, fields in table.items() if isinstance(fields, dict) and name != "sample_spec"}
+
+
+def _thresholds(fields: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
+    """Prices of long prompts: tokens above which they hold, the field that they replace, dollars."""
+    for name, rate in fields.items():
+        if rate is not None and (found := _ABOVE.fullmatch(name)):
+            yield int(found["count"]) * (1000 if found["thousand"] else 1), found["price"], float(rate)
+
+
+def _tier(tiers: list[dict[str, Any]], input_tokens: int) -> Mapping[str, Any]:
+    """The tier whose range the prompt's length is in; the last one for a longer prompt."""
+    ordered = sorted(tiers, key=lambda tier: tier["range"][0])
+    return next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
+
+
+def _first(fields: Mapping[str, Any], name: str, *, default: float) -> float:
+    value = fields.get(name)
+    return default if value is None else float(value)
+
+
+def _count(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
