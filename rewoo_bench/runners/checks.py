@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
+from rewoo_bench.model_output import shown
 from rewoo_bench.runners.arguments import show_call, to_fields, to_model
 from rewoo_bench.runners.notations import Notation, read_plan
 from rewoo_bench.runners.plan import Plan, PlanStep, as_text, references
@@ -45,12 +47,12 @@ def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None 
 
     A step that waits for a later one without a circle is only a matter of order, and no fault.
     """
-    ids = [step.id for step in plan.steps]
-    faults = [f"#{id_} is defined more than once" for id_ in dict.fromkeys(ids) if ids.count(id_) > 1]
-    if max_steps is not None and len(ids) > max_steps:
-        faults.append(f"the plan has {len(ids)} steps, at most {max_steps} are allowed")
+    ids = Counter(step.id for step in plan.steps)
+    faults = [f"#{id_} is defined more than once" for id_, count in ids.items() if count > 1]
+    if max_steps is not None and len(plan.steps) > max_steps:
+        faults.append(f"the plan has {len(plan.steps)} steps, at most {max_steps} are allowed")
     for step in plan.steps:
-        faults += _step_faults(step, set(ids), tools)
+        faults += _step_faults(step, ids, tools)
     cycle = _cycle(plan)
     if cycle:
         faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
@@ -60,12 +62,12 @@ def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None 
 def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
     if step.tool not in tools:
-        return [*faults, f"#{step.id} uses the unknown tool {step.tool!r}; the tools are: {', '.join(tools)}"]
-    shown = as_text(show_call(step.args))
-    if not shown.strip():
+        return [*faults, f"#{step.id} uses the unknown tool {shown(step.tool)!r}; the tools are: {', '.join(tools)}"]
+    argument = as_text(show_call(step.args))
+    if not argument.strip():
         return [*faults, f"#{step.id} has an empty argument"]
     misfit = argument_fault(tools[step.tool], step)
-    return [*faults, f"#{step.id}: {shown[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
+    return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
 
 
 def argument_fault(tool: Tool, step: PlanStep) -> str | None:
@@ -79,7 +81,7 @@ def argument_fault(tool: Tool, step: PlanStep) -> str | None:
             if fault["type"] == "missing":
                 return f"the field {field!r} is missing"
             if fault["type"] == "extra_forbidden":
-                return f"there is no field {field!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
+                return f"there is no field {shown(field)!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
             if not references(fields.get(str(field))):
                 return f"{fault['msg']}"
     return None

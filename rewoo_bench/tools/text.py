@@ -17,7 +17,7 @@ STOPWORDS = frozenset(_SMALL_WORDS.split())
 _MARKS = re.compile("[\u0300-\u036f]")
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
-_DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
+_DISAMBIGUATION = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")
 
 
 def fold(text: str) -> str:
