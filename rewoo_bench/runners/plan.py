@@ -93,6 +93,11 @@ def references(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"E{number}" for text in _strings(value) for number in _REFERENCE.findall(text)))
 
 
+def count_references(value: Any) -> int:
+    """How often a canonical JSON value names a step."""
+    return sum(len(_REFERENCE.findall(text)) for text in _strings(value))
+
+
 def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
     """`args` with every reference replaced by its evidence, once, nested values included.
 

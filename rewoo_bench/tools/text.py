@@ -15,6 +15,7 @@ from functools import lru_cache
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
 STOPWORDS = frozenset(_SMALL_WORDS.split())
 _MARKS = re.compile("[\u0300-\u036f]")
+_PIECE = 256  # characters
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
 _DISAMBIGUATION = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")
@@ -24,7 +25,10 @@ def fold(text: str) -> str:
     """Lower case, without accents, with straight apostrophes: two spellings of a name become one."""
     if text.isascii():
         return text.lower()
-    return _MARKS.sub("", unicodedata.normalize("NFKD", text).replace("’", "'")).casefold()
+    # In pieces, since runs of accents are sorted, in a time that grows with the square of their length.
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    decomposed = "".join(unicodedata.normalize("NFKD", piece) for piece in pieces)
+    return _MARKS.sub("", decomposed.replace("’", "'")).casefold()
 
 
 def terms(text: str) -> list[str]:
