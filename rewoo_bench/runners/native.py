@@ -60,7 +60,7 @@ class NativeReAct:
                 completion = await model.complete(messages, role="agent", tools=list(tools.values()))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
-                    answer = _answer(completion.text)
+                    answer = read_final(completion.text)
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
@@ -81,7 +81,7 @@ class NativeReAct:
         last = Message("user", _LAST)
         with at("partial answer"):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
-        return _answer(completion.text) or None
+        return read_final(completion.text) or None
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
@@ -113,12 +113,13 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _answer(text: str) -> str:
+def read_final(text: str) -> str:
     """The answer in a reply; a call that can't be read is none."""
-    return "" if _is_like_a_call(text) and not names_answer(text) else read_answer(text)
+    return "" if is_like_a_call(text) and not names_answer(text) else read_answer(text)
 
 
-def _is_like_a_call(text: str) -> bool:
+def is_like_a_call(text: str) -> bool:
+    """Whether a text looks as if a call was meant."""
     name = _NAME.search(text)
     return name is not None and _ARGUMENTS.search(text, name.end()) is not None
 

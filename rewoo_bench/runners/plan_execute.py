@@ -80,6 +80,11 @@ class PlanExecute:
         ]
 
 
+def read_items(text: str) -> list[str]:
+    """The steps of a plan in words: its numbered lines, each on one line."""
+    return [" ".join(item.split()) for item in _ITEM.findall(text)]
+
+
 class _Talk:
     """The one growing trace of a question, and the calls made on it."""
 
@@ -96,7 +101,7 @@ class _Talk:
         """Steps in words, or an answer; None where neither was written, told once or not."""
         while True:
             text = await self._ask("planner", grammar)
-            if items := [" ".join(item.split()) for item in _ITEM.findall(text)]:
+            if items := read_items(text):
                 return items
             if names_answer(text):
                 return read_answer(text)
