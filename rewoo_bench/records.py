@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from rewoo_bench.model_output import check_call, replace_surrogates
 from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
 
@@ -80,8 +81,11 @@ def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
 
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
-    """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did."""
-    fields = asdict(call)
+    """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did.
+
+    Checked, so that what a model sent can be read back: arguments nested 200 deep couldn't.
+    """
+    fields = asdict(check_call(call))
     return fields if call.echo else {name: value for name, value in fields.items() if name != "echo"}
 
 
@@ -93,13 +97,13 @@ def _form(roles: tuple[str, ...], grammar: str | None) -> str:
 def as_bytes(value: Any) -> bytes:
     """A value as JSON in one line of UTF-8, some five times as fast as `json.dumps`.
 
-    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes `?`. Raises
+    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes U+FFFD. Raises
     TypeError, ValueError or RecursionError for what JSON can't hold, such as a value inside itself.
     """
     try:
         return to_json(value, fallback=_plain)
     except PydanticSerializationError:
-        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+        return replace_surrogates(json.dumps(value, ensure_ascii=False, default=_plain)).encode()
 
 
 def _plain(value: Any) -> Any:

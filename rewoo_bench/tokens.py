@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rewoo_bench.model_output import shown
 from rewoo_bench.types import Message
 
 if TYPE_CHECKING:
@@ -61,8 +62,12 @@ def count_messages(messages: Sequence[Message]) -> int:
 
 
 def count_call(name: str, arguments: Mapping[str, object]) -> int:
-    """Tokens of a tool call: its name and its arguments as JSON."""
-    return count_tokens(name) + count_tokens(json.dumps(arguments, ensure_ascii=False))
+    """Tokens of a tool call: its name and its arguments as JSON, or what can be shown of them where they are none."""
+    try:
+        written = json.dumps(arguments, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
+        written = shown(arguments)
+    return count_tokens(str(name)) + count_tokens(written)
 
 
 def truncate(text: str, max_tokens: int) -> tuple[str, bool]:

@@ -10,17 +10,24 @@ pairs, names that are short texts, arguments that are JSON of a sensible depth.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rewoo_bench.model_output import (
+    RAW_ARGUMENTS,
+    check_argument,
+    check_fields,
+    check_text,
+    check_value,
+    note,
+    noting,
+    replace_surrogates,
+    shown,
+)
 from rewoo_bench.models.thoughts import split
-from rewoo_bench.models.wire import RAW_ARGUMENTS
 from rewoo_bench.types import ToolCall
 
-MOST_DEPTH = 32  # of a tool call's arguments
-_LONGEST_RAW = 20_000  # characters
 _LONGEST_NAME = 200
 
 _THOUGHT_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "thought", "summary_text"})
@@ -59,12 +66,18 @@ def read_reply(choice: Mapping[str, Any]) -> Reply:
 
     Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` for what has another form.
     """
+    with noting() as notes:
+        reply = _read(choice)
+    return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
+
+
+def _read(choice: Mapping[str, Any]) -> Reply:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
     written, aside = _content(fields.get("text") if message is None else fields.get("content"))
     finish_reason = _finish_reason(choice.get("finish_reason"))
-    parts = split(repaired(written), cut=finish_reason == "length")
-    thoughts = [repaired(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
+    parts = split(check_text(written), cut=finish_reason == "length")
+    thoughts = [check_text(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
     calls = _tool_calls(fields) or _harmony_calls(parts.calls)
     return Reply(
         parts.text,
@@ -73,7 +86,6 @@ def read_reply(choice: Mapping[str, Any]) -> Reply:
         finish_reason,
         parts.unclosed,
         parts.late_close,
-        ("half surrogate pairs replaced",) if _has_surrogates(written) else (),
     )
 
 
@@ -82,19 +94,6 @@ def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
     ends = [position for position in (text.find(mark) for mark in stop if mark) if position >= 0]
     end = min(ends, default=len(text))
     return text[:end], text[end:]
-
-
-def repaired(text: str) -> str:
-    """The text with each half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
-
-
-def _has_surrogates(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _content(content: Any) -> tuple[str, str]:
@@ -132,52 +131,44 @@ def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
         name, id_ = _short(function.get("name") or ""), _short(call.get("id") or f"call_{i}")
         own = {name: call[name] for name in _ECHOED_OF_CALL if call.get(name)}
         returned = {"message": {} if i else echo, "call": own}
-        returned = {part: json_value(fields) for part, fields in returned.items() if fields}
+        returned = {part: kept for part, echoed in returned.items() if (kept := _kept(echoed))}
         found.append(ToolCall(id_, name, _arguments(function.get("arguments")), returned))
     return tuple(found)
+
+
+def _kept(echoed: Mapping[str, Any]) -> dict[str, Any]:
+    """What a provider wants back, in full length since it may be signed; nothing where it is no sensible JSON."""
+    try:
+        with noting():  # what is cut here is only looked at
+            check_value(echoed)
+    except ValueError:
+        return {}
+    found: dict[str, Any] = json.loads(replace_surrogates(json.dumps(echoed, ensure_ascii=False)))
+    return found
 
 
 def _harmony_calls(calls: Sequence[tuple[str, str]]) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(f"call_{i}", _short(name), _arguments(text)) for i, (name, text) in enumerate(calls))
 
 
-def json_value(value: Any, depth: int = 0) -> Any:
-    """A JSON value with its texts repaired. Raises `ValueError` where it is nested too deeply or isn't JSON."""
-    if depth > MOST_DEPTH:
-        raise ValueError(f"nested more than {MOST_DEPTH} deep")
-    if isinstance(value, str):
-        return repaired(value)
-    if isinstance(value, Mapping):
-        return {repaired(str(key)): json_value(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(item, depth + 1) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no number of JSON")
-    return value
-
-
 def _short(name: Any) -> str:
-    return repaired(str(name))[:_LONGEST_NAME]
+    return check_text(str(name))[:_LONGEST_NAME]
 
 
 def _finish_reason(reason: Any) -> str:
-    name = repaired(str(reason or "stop"))[:_LONGEST_NAME]
+    name = check_text(str(reason or "stop"))[:_LONGEST_NAME]
     return _FINISH_REASONS.get(name.casefold(), name)
 
 
 def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as an object. Text that is none, or is nested too deeply, stays text under `RAW_ARGUMENTS`."""
     try:
-        arguments = given if isinstance(given, Mapping) else json.loads(given or "{}", parse_constant=_no_constant)
-        return dict(json_value(arguments)) if isinstance(arguments, Mapping) else _raw(given)
-    except (ValueError, TypeError, RecursionError):
+        arguments = given if isinstance(given, Mapping) else json.loads(given or "{}")
+        return check_fields(arguments) if isinstance(arguments, Mapping) else _raw(given)
+    except (ValueError, TypeError, RecursionError) as error:
+        note(f"the arguments of a tool call were read as text: {shown(str(error))}")
         return _raw(given)
 
 
 def _raw(given: Any) -> dict[str, Any]:
-    text = given if isinstance(given, str) else repr(type(given).__name__)
-    return {RAW_ARGUMENTS: repaired(text)[:_LONGEST_RAW]}
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else shown(given))}

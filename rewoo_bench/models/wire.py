@@ -11,12 +11,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rewoo_bench.model_output import RAW_ARGUMENTS
 from rewoo_bench.tokens import count_call, count_messages, count_tokens
 from rewoo_bench.types import Message, Tool, ToolCall, Usage
-
-# The one argument of a tool call whose arguments aren't a JSON object: their text as it came. No tool
-# has an argument of that name, so its schema refuses the call and the model is shown what it wrote.
-RAW_ARGUMENTS = "__raw__"
 
 _EPHEMERAL = {"type": "ephemeral"}  # Anthropic's mark at the end of a prefix that should be cached
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rewoo_bench.errors import ActionError, ToolError
+from rewoo_bench.model_output import check_text, shown
 from rewoo_bench.runners.arguments import Arguments, read_call, show_call, to_model, write_call
 from rewoo_bench.types import Completion, StopReason, Tool
 
@@ -19,7 +20,7 @@ _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
 _UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
-_CITATION = re.compile(r"\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
+_CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
 _CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
 
 
@@ -37,14 +38,14 @@ async def call_tool(tool: Tool, arguments: Arguments) -> Observation:
         fitting = to_model(tool, arguments)
     except ValidationError as error:
         fault = error.errors()[0]
-        field = f"{fault['loc'][0]}: " if isinstance(arguments, dict) and fault["loc"] else ""
-        shown = show_call(arguments)[:80]
-        return Observation(f"ERROR: {shown!r} doesn't fit {tool.name}: {field}{fault['msg']}", failed=True)
+        field = f"{shown(fault['loc'][0])}: " if isinstance(arguments, dict) and fault["loc"] else ""
+        call = show_call(arguments)[:80]
+        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {field}{fault['msg']}", failed=True)
     try:
         text = await tool(fitting)
     except ToolError as error:
-        return Observation(f"ERROR: {error}", failed=True)
-    return Observation(text.strip() or NO_RESULTS)
+        return Observation(check_text(f"ERROR: {error}"), failed=True)
+    return Observation(check_text(text).strip() or NO_RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     if not match:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
     if match[1].casefold() not in names:
-        raise ActionError(f"There is no action {match[1]!r}. The actions are: {', '.join(actions)}.")
+        raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
     arguments, _ = read_call(text, match.end(), len(text))
     if not arguments:
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")

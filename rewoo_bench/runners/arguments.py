@@ -16,24 +16,27 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rewoo_bench.model_output import LARGEST_CALL, check_argument, check_fields, decode, note
 from rewoo_bench.types import Tool
 
 Arguments = str | dict[str, Any]
 
-_JSON = json.JSONDecoder()
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_BRACKET = re.compile(r"[\[\]]")
 
 
 def read_call(text: str, start: int, limit: int) -> tuple[Arguments, int]:
     """The arguments that begin at `start`, after an opening bracket, and where their closing one is.
 
-    Brackets inside them are balanced; where they aren't, the line's last `]` closes, or its end.
+    Brackets inside them are balanced; where they aren't, the line's last `]` closes, or its end. JSON
+    that is too deep or too long to be arguments (model_output.py) is read as text.
     """
     quoted = _read_json(text, start, limit)
     if quoted is not None:
         return quoted
     end = _closing_bracket(text, start, limit)
-    return " ".join(text[start:end].split()), end
+    return check_argument(" ".join(text[start:end].split())), end
 
 
 def write_call(arguments: Arguments) -> str:
@@ -80,23 +83,35 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | None:
     """A JSON object or string that fills the brackets; None where there is none."""
-    begin = start + len(text[start:limit]) - len(text[start:limit].lstrip())
+    begin = _skip_space(text, start, limit)
     if text[begin : begin + 1] not in ("{", '"'):
         return None
     try:
-        value, end = _JSON.raw_decode(text, begin)
-    except (ValueError, RecursionError):
+        # Not the whole text: many calls in a row would each be read to its end.
+        value, size = decode(text[begin : begin + 2 * LARGEST_CALL])
+    except ValueError:
         return None
-    end += len(text[end:]) - len(text[end:].lstrip())
-    return (value, end) if text[end : end + 1] == "]" else None
+    end = _skip_space(text, begin + size, len(text))
+    if text[end : end + 1] != "]":
+        return None
+    try:
+        return (check_argument(value) if isinstance(value, str) else check_fields(value)), end
+    except ValueError as error:
+        note(f"the arguments of a call were read as text: {error}")
+        return None
+
+
+def _skip_space(text: str, start: int, limit: int) -> int:
+    match = _SPACE.match(text, start, limit)
+    return match.end() if match else start
 
 
 def _closing_bracket(text: str, start: int, limit: int) -> int:
     depth = 1
-    for position in range(start, limit):
-        depth += {"[": 1, "]": -1}.get(text[position], 0)
+    for bracket in _BRACKET.finditer(text, start, limit):
+        depth += 1 if bracket[0] == "[" else -1
         if depth == 0:
-            return position
+            return bracket.start()
     line_end = text.find("\n", start, limit)
     line_end = limit if line_end < 0 else line_end
     last = text.rfind("]", start, line_end)

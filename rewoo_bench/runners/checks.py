@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
+from rewoo_bench.model_output import shown
 from rewoo_bench.runners.arguments import show_call, to_fields, to_model
 from rewoo_bench.runners.notations import Notation, read_plan
-from rewoo_bench.runners.plan import Plan, PlanStep, as_text, references
+from rewoo_bench.runners.plan import Plan, PlanStep, as_text, count_references, references
 from rewoo_bench.types import Tool
 
 TooLong = Literal["reject", "truncate"]
+
+_MOST_FAULTS = 20  # said of one plan
+_MOST_REFERENCES = 100  # in one step's arguments; each is replaced by a whole piece of evidence
 
 
 def read_checked(
@@ -27,10 +32,10 @@ def read_checked(
     try:
         plan = with_tool_names(read_plan(text, notation), tools)
     except PlanError as error:
-        return None, list(error.faults), 0
+        return None, _first_faults(error.faults), 0
     dropped = max(0, len(plan.steps) - max_steps) if too_long == "truncate" else 0
     plan = Plan(steps=plan.steps[: len(plan.steps) - dropped])
-    return plan, plan_faults(plan, tools, max_steps=max_steps), dropped
+    return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps)), dropped
 
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
@@ -45,27 +50,34 @@ def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None 
 
     A step that waits for a later one without a circle is only a matter of order, and no fault.
     """
-    ids = [step.id for step in plan.steps]
-    faults = [f"#{id_} is defined more than once" for id_ in dict.fromkeys(ids) if ids.count(id_) > 1]
-    if max_steps is not None and len(ids) > max_steps:
-        faults.append(f"the plan has {len(ids)} steps, at most {max_steps} are allowed")
+    ids = Counter(step.id for step in plan.steps)
+    faults = [f"#{id_} is defined more than once" for id_, count in ids.items() if count > 1]
+    if max_steps is not None and len(plan.steps) > max_steps:
+        faults.append(f"the plan has {len(plan.steps)} steps, at most {max_steps} are allowed")
     for step in plan.steps:
-        faults += _step_faults(step, set(ids), tools)
+        faults += _step_faults(step, ids, tools)
     cycle = _cycle(plan)
     if cycle:
         faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
     return faults
 
 
+def _first_faults(faults: Sequence[str]) -> list[str]:
+    more = len(faults) - _MOST_FAULTS
+    return [*faults[:_MOST_FAULTS], f"and {more} more faults"] if more > 0 else list(faults)
+
+
 def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
+    if (named := count_references(step.args)) > _MOST_REFERENCES:
+        faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")
     if step.tool not in tools:
-        return [*faults, f"#{step.id} uses the unknown tool {step.tool!r}; the tools are: {', '.join(tools)}"]
-    shown = as_text(show_call(step.args))
-    if not shown.strip():
+        return [*faults, f"#{step.id} uses the unknown tool {shown(step.tool)!r}; the tools are: {', '.join(tools)}"]
+    argument = as_text(show_call(step.args))
+    if not argument.strip():
         return [*faults, f"#{step.id} has an empty argument"]
     misfit = argument_fault(tools[step.tool], step)
-    return [*faults, f"#{step.id}: {shown[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
+    return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
 
 
 def argument_fault(tool: Tool, step: PlanStep) -> str | None:
@@ -79,7 +91,7 @@ def argument_fault(tool: Tool, step: PlanStep) -> str | None:
             if fault["type"] == "missing":
                 return f"the field {field!r} is missing"
             if fault["type"] == "extra_forbidden":
-                return f"there is no field {field!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
+                return f"there is no field {shown(field)!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
             if not references(fields.get(str(field))):
                 return f"{fault['msg']}"
     return None

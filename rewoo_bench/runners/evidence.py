@@ -23,6 +23,8 @@ from rewoo_bench.types import Message, Model
 
 Shorten = Literal["truncate", "sentences", "llm"]
 
+_LONGEST_QUERY = 2000  # characters; a model that doesn't stop writes a thought of a megabyte
+
 
 class Border:
     """Shortens the evidence of one question. `cuts` says what was cut, where, and how many tokens are left."""
@@ -53,6 +55,7 @@ class Border:
         }
 
     async def _shortened(self, text: str, query: str, max_tokens: int) -> str:
+        query = query[:_LONGEST_QUERY]
         if self.shorten == "truncate":
             return truncate(text, max_tokens)[0]
         if self.shorten == "sentences":

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
+from rewoo_bench.model_output import checks_replies
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import gives_up
 from rewoo_bench.runners.prompts import Prompts
@@ -55,6 +56,7 @@ class ReWOOReAct:
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=steps))
         self.react = ReAct(prompts, self.settings.react)
 
+    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
         with at("rewoo"):

@@ -12,13 +12,13 @@ written thoughts.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from rewoo_bench.model_output import check_fields, checks_replies, decode
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence import check_shorten
@@ -27,9 +27,9 @@ from rewoo_bench.runners.turns import ReActSettings, Turns
 from rewoo_bench.runners.worker import in_order
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 
-_DECODER = json.JSONDecoder()
 _MOST_BRACES = 100  # looked at in a reply
-_LIKE_A_CALL = re.compile(r'"name"\s*:.*"(?:arguments|parameters)"\s*:', re.DOTALL)
+_NAME = re.compile(r'"name"\s*:')
+_ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:')
 _NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply with one line 'Answer: …'."
 _LAST = "No turn is left. Reply with one line 'Answer: …' and the best answer there is."
 
@@ -45,6 +45,7 @@ class NativeReAct:
         prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
+    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
         turns = Turns(self.settings, tools, model, self.prompts)
@@ -59,7 +60,7 @@ class NativeReAct:
                 completion = await model.complete(messages, role="agent", tools=list(tools.values()))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
-                    answer = _answer(completion.text)
+                    answer = read_final(completion.text)
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
@@ -80,7 +81,7 @@ class NativeReAct:
         last = Message("user", _LAST)
         with at("partial answer"):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
-        return _answer(completion.text) or None
+        return read_final(completion.text) or None
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
@@ -88,15 +89,15 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
 
     Small models trained on tool calls often leave out the marks that a server looks for, or write one
     brace too many: `{"name": "Search", "arguments": {"query": "Oslo"}}`, one or several, alone or in a
-    list. Only tools that there are count.
+    list. Only tools that there are count, and only arguments that can be some (model_output.py).
     """
-    found = [item for item in _objects(text) if item.get("name") in tools]
-    arguments = [call.get("arguments", call.get("parameters")) for call in found]
-    return tuple(
-        ToolCall(f"written_{i}", call["name"], given)
-        for i, (call, given) in enumerate(zip(found, arguments, strict=True))
-        if isinstance(given, dict)
-    )
+    found: list[ToolCall] = []
+    for item in _objects(text):
+        name, given = item.get("name"), item.get("arguments", item.get("parameters"))
+        if isinstance(name, str) and name in tools and isinstance(given, dict):
+            with suppress(ValueError):
+                found.append(ToolCall(f"written_{len(found)}", name, check_fields(given)))
+    return tuple(found)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -105,14 +106,22 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     for brace in islice(re.finditer("{", text), _MOST_BRACES):
         if brace.start() < end:
             continue  # inside the last one
-        with suppress(ValueError, RecursionError):
-            found, end = _DECODER.raw_decode(text, brace.start())
-            yield found
+        try:
+            found, end = decode(text, brace.start())
+        except ValueError:
+            continue
+        yield found
 
 
-def _answer(text: str) -> str:
+def read_final(text: str) -> str:
     """The answer in a reply; a call that can't be read is none."""
-    return "" if _LIKE_A_CALL.search(text) and not names_answer(text) else read_answer(text)
+    return "" if is_like_a_call(text) and not names_answer(text) else read_answer(text)
+
+
+def is_like_a_call(text: str) -> bool:
+    """Whether a text looks as if a call was meant."""
+    name = _NAME.search(text)
+    return name is not None and _ARGUMENTS.search(text, name.end()) is not None
 
 
 async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:

@@ -15,13 +15,13 @@ signs, several steps on a line, numbering that starts anywhere, a bare JSON list
 from __future__ import annotations
 
 import json
-import math
 import re
 from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.runners.arguments import map_strings, read_call, write_call
+from rewoo_bench.model_output import check_argument, check_fields, check_text, decode, shown
+from rewoo_bench.runners.arguments import Arguments, map_strings, read_call, write_call
 from rewoo_bench.runners.plan import Plan, PlanStep, as_text, references
 
 Notation = Literal["text", "json"]
@@ -34,20 +34,11 @@ _ID = re.compile(r"\s*#?[Ee]?(\d{1,9})\s*", re.ASCII)
 
 _OPENING = re.compile(r'\[\s{0,9}[\[{]|\{\s{0,9}"')
 _MOST_OPENINGS = 1000  # looked at; behind so many there is no plan
+_MOST_STEPS = 10_000  # read; no architecture runs nearly as many
 _PLAN = re.compile(r'\[\s{0,9}\{|\{\s{0,9}"(?:steps|plan)"|\[\s{0,9}\[')
 _THOUGHT_KEYS = ("thought", "plan", "reason", "description")
 _TOOL_KEYS = ("tool", "name", "action")
 _ARGS_KEYS = ("args", "arguments", "input", "argument")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is no number of JSON")
-    return value
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def read_plan(text: str, notation: Notation = "text") -> Plan:
@@ -63,7 +54,8 @@ def write_plan(plan: Plan, notation: Notation = "text") -> str:
 def read_text(text: str) -> Plan:
     """A plan in the text notation. Raises `PlanError`."""
     steps: list[PlanStep] = []
-    starts = list(_STEP.finditer(text))
+    starts = list(islice(_STEP.finditer(text), _MOST_STEPS + 1))
+    _check_size(len(starts))
     position = 0
     for index, match in enumerate(starts):
         if match.start() < position:
@@ -99,6 +91,7 @@ def write_text(plan: Plan) -> str:
 def read_json(text: str) -> Plan:
     """A plan in the JSON notation. Raises `PlanError` with every fault of form."""
     items = _find_steps(text)
+    _check_size(len(items))
     steps: list[PlanStep] = []
     faults: list[str] = []
     for position, item in enumerate(items, start=1):
@@ -121,6 +114,11 @@ def write_json(plan: Plan) -> str:
     return '{"steps": [\n' + ",\n".join(lines) + "\n]}"
 
 
+def _check_size(steps: int) -> None:
+    if steps > _MOST_STEPS:
+        raise PlanError([f"the plan has more than {_MOST_STEPS} steps"])
+
+
 def _call(step: PlanStep) -> str:
     args = map_strings(step.args, as_text)
     used = references(step.args)
@@ -132,9 +130,7 @@ def _find_steps(text: str) -> list[dict[str, Any]]:
     """The first plan in a text: a list of objects, bare or in an object, or one object that names a tool."""
     for match in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
-            found, _ = _DECODER.raw_decode(text, match.start())
-        except RecursionError:
-            raise PlanError(["the JSON can't be read: it is nested too deeply"]) from None
+            found, _ = decode(text, match.start())
         except ValueError as error:
             if _PLAN.match(text, match.start()):  # and not the first whole piece of it
                 raise PlanError([f"the JSON can't be read: {error}"]) from None
@@ -159,22 +155,31 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
     """One step. Raises `ValueError` for what can't be meant as one."""
     known = {"id", "depends_on", *_THOUGHT_KEYS, *_TOOL_KEYS, *_ARGS_KEYS}
     if unknown := [key for key in item if key not in known]:
-        raise ValueError(f"unknown key {unknown[0]!r}")
+        raise ValueError(f"unknown key {shown(unknown[0])!r}")
     tool = _first(item, _TOOL_KEYS)
     if not isinstance(tool, str) or not tool.strip():
         raise ValueError("it names no tool")
     args = _first(item, _ARGS_KEYS)
-    if args is not None and not isinstance(args, str | dict):
-        raise ValueError(f"its args are {json.dumps(args)[:40]}, not an object")
     needs = item.get("depends_on") or []
     thought = _first(item, _THOUGHT_KEYS)
     return PlanStep(
         id=_read_id(item.get("id", position)),
-        tool=tool.strip(),
-        args="" if args is None else args,
+        tool=check_text(tool.strip()),
+        args=_read_args(args),
         depends_on=tuple(_read_id(need) for need in (needs if isinstance(needs, list) else [needs])),
         thought=thought if isinstance(thought, str) else "",
     )
+
+
+def _read_args(args: Any) -> Arguments:
+    if args is None or isinstance(args, str):
+        return check_argument(args or "")
+    if not isinstance(args, dict):
+        raise ValueError(f"its args are {shown(args)}, not an object")
+    try:
+        return check_fields(args)
+    except ValueError as error:
+        raise ValueError(f"its args can't be read: {error}") from None
 
 
 def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
@@ -182,7 +187,7 @@ def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _read_id(value: Any) -> str:
-    match = _ID.fullmatch(str(value))
+    match = _ID.fullmatch(str(value)) if isinstance(value, str | int) else None
     if not match:
-        raise ValueError(f"{str(value)[:40]!r} is no step; steps are named E1, E2, …")
+        raise ValueError(f"{shown(value)!r} is no step; steps are named E1, E2, …")
     return f"E{int(match[1])}"

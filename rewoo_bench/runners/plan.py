@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from rewoo_bench.model_output import check_text
 from rewoo_bench.runners.arguments import Arguments, map_strings, show_call
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
@@ -44,7 +45,7 @@ class PlanStep(BaseModel):
         args = map_strings(values.get("args", ""), canonical)
         needs = {*values.get("depends_on", ()), *references(args)}
         thought = " ".join(str(values.get("thought", "")).split())
-        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": _encodable(thought)}
+        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": check_text(thought)}
 
     @property
     def call(self) -> str:
@@ -79,7 +80,7 @@ class Plan(BaseModel):
 
 def canonical(text: str) -> str:
     """A text with its references (`#E1`, `{E1}`, `{{ E1 }}`) as `{{E1}}`; again, it stays as it is."""
-    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", _encodable(text))
+    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", check_text(text))
 
 
 def as_text(text: str) -> str:
@@ -90,6 +91,11 @@ def as_text(text: str) -> str:
 def references(value: Any) -> tuple[str, ...]:
     """Ids of the steps that a canonical JSON value names, each once, in order."""
     return tuple(dict.fromkeys(f"E{number}" for text in _strings(value) for number in _REFERENCE.findall(text)))
+
+
+def count_references(value: Any) -> int:
+    """How often a canonical JSON value names a step."""
+    return sum(len(_REFERENCE.findall(text)) for text in _strings(value))
 
 
 def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
@@ -114,8 +120,3 @@ def _strings(value: Any) -> Iterator[str]:
 def _number(id_: str) -> tuple[int, str]:
     digits = id_.removeprefix("E")
     return (int(digits) if digits.isdecimal() else 0, id_)
-
-
-def _encodable(text: str) -> str:
-    """Half of a surrogate pair, which no file can hold, becomes `?`."""
-    return text.encode("utf-8", "replace").decode("utf-8")

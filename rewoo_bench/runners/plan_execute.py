@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 
 from rewoo_bench.errors import ActionError
+from rewoo_bench.model_output import checks_replies
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, answered, names_answer, parse_action, read_answer
 from rewoo_bench.runners.evidence import check_shorten
@@ -22,7 +23,7 @@ from rewoo_bench.runners.prompts import Prompts, describe_tools
 from rewoo_bench.runners.turns import ReActSettings, Turns
 from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
 
-_ITEM = re.compile(r"^[\s*`-]*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
+_ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
 _WHAT_NEXT = "Make a new plan from what is known now, or answer."
 _LAST = "No step is left: answer now."
 _FAULT = "Write a plan as numbered lines under 'Plan:', or one line 'Answer:' and the answer."
@@ -39,6 +40,7 @@ class PlanExecute:
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
+    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
@@ -78,6 +80,11 @@ class PlanExecute:
         ]
 
 
+def read_items(text: str) -> list[str]:
+    """The steps of a plan in words: its numbered lines, each on one line."""
+    return [" ".join(item.split()) for item in _ITEM.findall(text)]
+
+
 class _Talk:
     """The one growing trace of a question, and the calls made on it."""
 
@@ -94,7 +101,7 @@ class _Talk:
         """Steps in words, or an answer; None where neither was written, told once or not."""
         while True:
             text = await self._ask("planner", grammar)
-            if items := [" ".join(item.split()) for item in _ITEM.findall(text)]:
+            if items := read_items(text):
                 return items
             if names_answer(text):
                 return read_answer(text)

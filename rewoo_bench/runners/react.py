@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rewoo_bench.errors import ActionError
+from rewoo_bench.model_output import checks_replies
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, parse_action, read_answer
 from rewoo_bench.runners.evidence import check_shorten
@@ -35,6 +36,7 @@ class ReAct:
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
+    @checks_replies
     async def run(
         self, question: str, *, model: Model, tools: Mapping[str, Tool], before: Sequence[Step] = ()
     ) -> Trajectory:

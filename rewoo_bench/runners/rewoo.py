@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
+from rewoo_bench.model_output import checks_replies
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, citations, read_answer
 from rewoo_bench.runners.checks import TooLong, read_checked
@@ -83,6 +84,7 @@ class ReWOO:
         prompts.fill("solver")
         check_shorten(self.settings.shorten, prompts)
 
+    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
         gathered = await self.gather(question, model, tools)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
+from rewoo_bench.model_output import checks_replies
 from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.grammars import answer_grammar
@@ -36,6 +37,7 @@ class SingleCall:
         self.settings = settings or SingleCallSettings()
         prompts.fill("answer")  # a wrong placeholder is found before the first question
 
+    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; `tools` are not used."""
         messages = [

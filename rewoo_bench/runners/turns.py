@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
+from rewoo_bench.model_output import shown
 from rewoo_bench.runners.acting import Observation, call_tool
 from rewoo_bench.runners.arguments import Arguments, show_call
 from rewoo_bench.runners.evidence import Border, Shorten
@@ -45,17 +46,19 @@ class Turns:
 
     async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
         """Calls a tool. An action that brings what it brought before is told so, and not repeated in full."""
-        shown = show_call(arguments)
-        emit("step_started", id_, tool=tool, argument=shown)
+        argument = show_call(arguments)
+        emit("step_started", id_, tool=tool, argument=argument)
         if tool in self._tools:
             observation = await call_tool(self._tools[tool], arguments)
         else:
-            observation = Observation(f"ERROR: no tool {tool!r}; the tools are: {', '.join(self._tools)}", failed=True)
+            observation = Observation(
+                f"ERROR: no tool {shown(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
+            )
         text = await self._border.admit(
-            id_, observation.text, query=f"{thought} {shown}", max_tokens=self._settings.observation_tokens
+            id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens
         )
         emit("step_finished", id_, observation=text, failed=observation.failed)
-        return Step(id_, thought, tool, shown, text, observation.failed)
+        return Step(id_, thought, tool, argument, text, observation.failed)
 
     def keep(self, step: Step) -> str:
         """Adds a step; returns its observation as the model is to see it."""

@@ -15,16 +15,21 @@ from functools import lru_cache
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
 STOPWORDS = frozenset(_SMALL_WORDS.split())
 _MARKS = re.compile("[\u0300-\u036f]")
+_PIECE = 256  # characters
+_LONGEST_KNOWN = 50  # characters of a word whose stem is remembered, so that no text fills the memory
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
-_DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
+_DISAMBIGUATION = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")
 
 
 def fold(text: str) -> str:
     """Lower case, without accents, with straight apostrophes: two spellings of a name become one."""
     if text.isascii():
         return text.lower()
-    return _MARKS.sub("", unicodedata.normalize("NFKD", text).replace("’", "'")).casefold()
+    # In pieces, since runs of accents are sorted, in a time that grows with the square of their length.
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    decomposed = "".join(unicodedata.normalize("NFKD", piece) for piece in pieces)
+    return _MARKS.sub("", decomposed.replace("’", "'")).casefold()
 
 
 def terms(text: str) -> list[str]:
@@ -32,16 +37,19 @@ def terms(text: str) -> list[str]:
 
     Index and query both go through here, which is what makes them comparable.
     """
-    return [_stem(word) for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+    words = (word for word in _WORD.findall(fold(text)) if word not in STOPWORDS)
+    return [_stem_known(word) if len(word) <= _LONGEST_KNOWN else _stem(word) for word in words]
 
 
-@lru_cache(maxsize=1 << 18)
 def _stem(word: str) -> str:
     from Stemmer import Stemmer
 
     # One for each call: it costs a microsecond, and a shared one isn't safe between threads.
     stem: str = Stemmer("english", 0).stemWord(word)
     return stem
+
+
+_stem_known = lru_cache(maxsize=1 << 18)(_stem)
 
 
 def clean_title(title: str) -> str:

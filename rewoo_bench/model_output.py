@@ -1,0 +1,209 @@
+"""What a model wrote, made fit to be used: text that every file can hold, JSON of limited depth and size.
+
+    check_text("\\ud800 x")                   "\\ufffd x"
+    decode('{"query": "Oslo"} …', 0)         ({"query": "Oslo"}, 17)
+    check_value({"query": float("nan")})     ValueError: nan is no number of JSON
+    check_call(ToolCall("1", 5, [1]))        ToolCall("1", "5", {"__raw__": "[1]"})
+
+A reply may hold anything: half of a surrogate pair, arguments nested 600 deep, a tool's name that
+is a number. Every change made here is noted, and a runner with `@checks_replies` shows the notes in
+its trajectory, and so in traces.jsonl:
+
+    notes["repaired"] = [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec, Unpack, cast
+
+from rewoo_bench.place import current_place
+from rewoo_bench.types import Asked, Completion, Message, Model, ToolCall, Trajectory
+
+DEEPEST = 32  # levels of lists and objects in the arguments of a call
+LONGEST_TEXT = 20_000  # characters of one text in the arguments of a call
+LARGEST_CALL = 100_000  # characters of all the arguments of a call, as JSON
+LONGEST_SHOWN = 80  # characters of a name or value that a message repeats
+# The one argument of a tool call whose arguments aren't a JSON object: their text as it came. No tool
+# has an argument of that name, so its schema refuses the call and the model is shown what it wrote.
+RAW_ARGUMENTS = "__raw__"
+
+_MOST_NOTES = 100  # of one question
+_MOST_BITS = 4096  # of a whole number; far fewer than Python refuses to print
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_notes: ContextVar[list[dict[str, str]] | None] = ContextVar("repairs", default=None)
+
+_P = ParamSpec("_P")
+_Run = Callable[_P, Coroutine[Any, Any, Trajectory]]
+
+
+def checks_replies(run: _Run[_P]) -> _Run[_P]:
+    """Decorates the `run` of a runner: its model's replies are checked, and what was repaired stands in its notes."""
+
+    @wraps(run)
+    async def checked(*args: _P.args, **kwargs: _P.kwargs) -> Trajectory:
+        kwargs["model"] = CheckedModel(cast(Model, kwargs["model"]))
+        with noting() as repaired:
+            trajectory = await run(*args, **kwargs)
+        return replace(trajectory, notes={**trajectory.notes, "repaired": repaired}) if repaired else trajectory
+
+    return checked
+
+
+class CheckedModel:
+    """A model whose replies have sound texts and sound tool calls."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """The model's completion, checked."""
+        completion = await self._model.complete(messages, **asked)
+        text = check_text(completion.text)
+        calls = tuple(check_call(call) for call in completion.tool_calls)
+        if text is completion.text and all(map(_same, calls, completion.tool_calls)):
+            return completion
+        return replace(completion, text=text, tool_calls=calls)
+
+
+@contextmanager
+def noting() -> Iterator[list[dict[str, str]]]:
+    """Collects what is repaired inside: where it stood, and what was done."""
+    collected: list[dict[str, str]] = []
+    token = _notes.set(collected)
+    try:
+        yield collected
+    finally:
+        _notes.reset(token)
+
+
+def note(repair: str) -> None:
+    """Notes a repair once for each place, where anybody collects them."""
+    collected = _notes.get()
+    entry = {"place": current_place().name, "repair": repair}
+    if collected is not None and len(collected) < _MOST_NOTES and entry not in collected:
+        collected.append(entry)
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair, which no file can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def check_text(text: str) -> str:
+    """A text that every file can hold; the same object where it is one already."""
+    sound = replace_surrogates(text)
+    if sound == text:
+        return text
+    note("a lone surrogate became U+FFFD")
+    return sound
+
+
+def check_argument(text: str) -> str:
+    """A text as an argument of a tool: sound, and at most 20,000 characters of it."""
+    if len(text) > LONGEST_TEXT:
+        note(f"an argument of {len(text)} characters was cut to {LONGEST_TEXT}")
+    return check_text(text[:LONGEST_TEXT])
+
+
+def check_value(value: Any, levels: int = DEEPEST) -> Any:
+    """A JSON value with sound texts. Raises `ValueError` for what is too deep, or no JSON."""
+    if isinstance(value, str):
+        return check_argument(value)
+    if isinstance(value, Mapping | list | tuple) and not levels:
+        raise ValueError(f"nested more than {DEEPEST} deep")
+    if isinstance(value, Mapping):
+        return {_check_key(key): check_value(item, levels - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [check_value(item, levels - 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"a number of {value.bit_length()} bits, at most {_MOST_BITS} are read")
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise ValueError(f"{type(value).__name__} is no value of JSON")
+
+
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by field. Raises `ValueError` as `check_value`, and where they are too long together."""
+    checked: dict[str, Any] = check_value(fields)
+    size = len(json.dumps(checked, ensure_ascii=False))
+    if size > LARGEST_CALL:
+        raise ValueError(f"{size} characters, at most {LARGEST_CALL} are read")
+    return checked
+
+
+def check_call(call: ToolCall) -> ToolCall:
+    """A tool call with texts for its id and name, and JSON for its arguments; others stay text (`RAW_ARGUMENTS`)."""
+    name = _check_name(call.name, "name")
+    try:
+        arguments = check_fields(call.arguments) if isinstance(call.arguments, Mapping) else _raw(call.arguments)
+    except ValueError as error:
+        note(f"the arguments of {name!r} were read as text: {error}")
+        arguments = _raw(call.arguments)
+    checked = replace(call, id=_check_name(call.id, "id"), name=name[:LONGEST_TEXT], arguments=arguments)
+    return call if _same(call, checked) else checked
+
+
+def decode(text: str, start: int = 0) -> tuple[Any, int]:
+    """The JSON value that begins at `start`, and where it ends; unchecked. Raises `ValueError`."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def shown(value: object) -> str:
+    """A value that a model wrote, short enough to be repeated in a message."""
+    try:
+        text = value if isinstance(value, str) else reprlib.repr(value)
+    except ValueError:  # a whole number of too many digits
+        text = type(value).__name__
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shown(text)} is no number of JSON")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def _check_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"{shown(key)} is no name of a field")
+    return check_argument(key)
+
+
+def _check_name(name: object, what: str) -> str:
+    if isinstance(name, str):
+        return check_text(name)
+    note(f"the {what} of a tool call was no text but {type(name).__name__}")
+    return shown(name)
+
+
+def _raw(arguments: object) -> dict[str, Any]:
+    if isinstance(arguments, str):
+        return {RAW_ARGUMENTS: check_argument(arguments)}
+    try:
+        text = json.dumps(arguments, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
+        text = shown(arguments)
+    return {RAW_ARGUMENTS: check_argument(text)}
+
+
+def _same(call: ToolCall, other: ToolCall) -> bool:
+    return (call.id, call.name, call.arguments) == (other.id, other.name, other.arguments)

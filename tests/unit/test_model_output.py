@@ -1,0 +1,171 @@
+"""What a model wrote is checked where it is read: surrogates, depth, size, types."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from parts import Told, toolbox
+
+from rewoo_bench.architecture import load_architecture
+from rewoo_bench.errors import PlanError
+from rewoo_bench.model_output import LONGEST_TEXT, RAW_ARGUMENTS, CheckedModel, check_call, noting
+from rewoo_bench.models import wire
+from rewoo_bench.models.scripted import Line, ScriptedModel
+from rewoo_bench.runners.acting import parse_action
+from rewoo_bench.runners.arguments import read_call
+from rewoo_bench.runners.checks import read_checked
+from rewoo_bench.runners.native import written_calls
+from rewoo_bench.runners.notations import read_json, read_text
+from rewoo_bench.tokens import count_call
+from rewoo_bench.types import Completion, ToolCall, Trajectory
+
+pytestmark = pytest.mark.anyio  # plain functions run as they are
+
+
+def nested(depth: int) -> Any:
+    value: Any = "Oslo"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+async def put(name: str, *said: Line, tool: Told | None = None) -> Trajectory:
+    runner = load_architecture(name, style="multihop").runner
+    return await runner.run("Which river?", model=ScriptedModel(said), tools=toolbox(tool or Told()))
+
+
+async def test_half_of_a_surrogate_pair_in_an_action_is_replaced_and_noted() -> None:
+    searched = Told()
+    trajectory = await put("react", r'Action: Search["\ud800 x"]', "Action: Finish[Neva]", tool=searched)
+    assert (searched.asked, trajectory.answer) == (["\ufffd x"], "Neva")
+    assert trajectory.notes["repaired"] == [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
+
+
+@pytest.mark.parametrize("name", ["direct", "cot", "react-native"])
+async def test_half_of_a_surrogate_pair_in_an_answer_is_replaced(name: str) -> None:
+    trajectory = await put(name, "Thought: \ud800\nAnswer: Neva \udfff")
+    assert trajectory.answer == "Neva \ufffd"
+    assert "\ud800" not in json.dumps(trajectory.notes, ensure_ascii=False)
+
+
+async def test_half_of_a_surrogate_pair_that_a_tool_says_is_replaced() -> None:
+    trajectory = await put("react", "Action: Search[x]", "Action: Finish[y]", tool=Told(lambda _: "a \ud800"))
+    assert trajectory.steps[0].observation == "a \ufffd"
+
+
+async def test_a_sound_run_has_no_note() -> None:
+    assert "repaired" not in (await put("direct", "Answer: Neva \x00 🙂")).notes
+
+
+async def test_a_sound_completion_is_passed_on_as_it_is() -> None:
+    said = Completion("Neva 🙂", tool_calls=(ToolCall("1", "Search", {"query": ["Oslo", {"a": 1.5}]}),))
+    assert await CheckedModel(ScriptedModel([said])).complete([], role="agent") is said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (nested(600), json.dumps(nested(600))),
+        ({"query": nested(32)}, json.dumps({"query": nested(32)})),
+        (None, "null"),
+        ("Oslo", "Oslo"),
+        ({"query": float("nan")}, '{"query": NaN}'),
+        ({"query": {1, 2}}, "{'query': {1, 2}}"),
+        ({5: "Oslo"}, '{"5": "Oslo"}'),
+    ],
+)
+def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -> None:
+    with noting() as notes:
+        assert check_call(ToolCall("1", "Search", arguments)) == ToolCall("1", "Search", {RAW_ARGUMENTS: text})
+    assert RAW_ARGUMENTS == wire.RAW_ARGUMENTS
+    assert len(notes) == isinstance(arguments, dict)
+
+
+def test_arguments_of_any_depth_are_refused_and_never_followed() -> None:
+    call = check_call(ToolCall("1", "Search", {"query": nested(50_000)}))
+    assert list(call.arguments) == [RAW_ARGUMENTS]
+    assert count_call("Search", {"query": nested(50_000)}) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(5, "5"), (None, "None"), (["Search"], "['Search']"), ("a\ud800", "a\ufffd")]
+)
+async def test_a_tools_name_of_any_type_is_text(name: Any, text: str) -> None:
+    asked = Completion("", tool_calls=(ToolCall(name, name, {"query": "x"}),))
+    trajectory = await put("react-native", asked, "Answer: Neva")
+    assert trajectory.steps[0].observation == f"ERROR: no tool {text!r}; the tools are: Search"
+    assert trajectory.answer == "Neva"
+
+
+def test_arguments_nested_32_deep_are_json_and_deeper_ones_text() -> None:
+    for depth, kind in ((31, dict), (32, str)):
+        written = json.dumps({"query": nested(depth)})
+        arguments, end = read_call(f"{written}]", 0, len(written) + 1)
+        assert (type(arguments), end) == (kind, len(written))
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_what_is_no_number_of_json_is_text(number: str) -> None:
+    action = parse_action(f'Action: Search[{{"limit": {number}}}]', toolbox())
+    assert action.arguments == f'{{"limit": {number}}}'
+    assert written_calls(f'{{"name": "Search", "arguments": {{"limit": {number}}}}}', toolbox()) == ()
+
+
+@pytest.mark.parametrize("name", ['["Search"]', "{}", "5", "null"])
+def test_a_written_call_needs_a_name(name: str) -> None:
+    assert written_calls(f'{{"name": {name}, "arguments": {{"query": "x"}}}}', toolbox()) == ()
+
+
+def test_a_deep_argument_is_a_fault_of_the_plan() -> None:
+    plan = json.dumps({"steps": [{"id": "E1", "tool": "Search", "args": {"query": nested(600)}}]})
+    with pytest.raises(PlanError) as caught:
+        read_json(plan)
+    assert caught.value.faults == ("step 1: its args can't be read: nested more than 32 deep",)
+
+
+@pytest.mark.parametrize("value", [nested(600), {"a": nested(600)}, True, 1.5])
+def test_an_id_of_any_type_is_a_fault_of_the_plan(value: Any) -> None:
+    for field in ("id", "depends_on"):
+        step = {"tool": "Search", "args": "x", field: [value] if field == "depends_on" else value}
+        with pytest.raises(PlanError, match="is no step; steps are named E1, E2, …"):
+            read_json(json.dumps([step]))
+
+
+def test_an_argument_is_passed_on_up_to_20000_characters() -> None:
+    for written in ("x" * LONGEST_TEXT, "x" * (LONGEST_TEXT + 1)):
+        with noting() as notes:
+            found = [
+                parse_action(f"Action: Search[{written}]", toolbox()).arguments,
+                parse_action(f'Action: Search["{written}"]', toolbox()).arguments,
+                read_text(f"#E1 = Search[{written}]").steps[0].args,
+                read_json(json.dumps([{"tool": "Search", "args": written}])).steps[0].args,
+                check_call(ToolCall("1", "Search", {"query": written})).arguments["query"],
+            ]
+        assert found == ["x" * LONGEST_TEXT] * 5
+        cut = [{"place": "", "repair": "an argument of 20001 characters was cut to 20000"}]
+        assert notes == (cut if len(written) > LONGEST_TEXT else [])
+
+
+def test_arguments_that_are_too_long_together_are_text() -> None:
+    call = check_call(ToolCall("1", "Search", {str(number): "x" * 9_990 for number in range(11)}))
+    assert [len(text) for text in call.arguments.values()] == [LONGEST_TEXT]
+
+
+def test_the_faults_of_a_plan_are_said_up_to_twenty() -> None:
+    wrong = "\n".join(f"#E{number} = Nothing[x]" for number in range(1, 31))
+    for text in (wrong, json.dumps([{"tool": 1}] * 30)):
+        _, faults, _ = read_checked(text, "json" if text.startswith("[") else "text", toolbox(), 50)
+        assert (len(faults), faults[-1]) == (21, "and 10 more faults")
+
+
+def test_a_name_is_repeated_only_in_part() -> None:
+    name = "x" * 5000
+    _, faults, _ = read_checked(f"#E1 = {name}[x]", "text", toolbox(), 5)
+    assert len(faults[0]) < 200
+
+
+def test_evidence_is_put_into_a_step_a_hundred_times_at_most() -> None:
+    _, faults, _ = read_checked("#E1 = Search[x]\n#E2 = Search[" + "#E1 " * 101 + "]", "text", toolbox(), 5)
+    assert faults == ["#E2 names other steps 101 times, at most 100 are allowed"]
