@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
@@ -81,8 +81,8 @@ def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
     """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did."""
-    fields = asdict(call)
-    return fields if call.echo else {name: value for name, value in fields.items() if name != "echo"}
+    fields = {"id": call.id, "name": call.name, "arguments": dict(call.arguments)}
+    return {**fields, "echo": dict(call.echo)} if call.echo else fields
 
 
 @lru_cache(maxsize=1024)
