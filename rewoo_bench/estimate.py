@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Unpack
 
 from rewoo_bench.architecture import Architecture
+from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.models.providers import find_route, price
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
@@ -102,6 +103,8 @@ async def estimate(
     for architecture in architectures:
         evaluator = Evaluator({"": Rehearsal(architecture.prompts)}, scoring, toolbox)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(rehearsed)]
+        if crashes := [crash for result in results for crash in result.crashes]:
+            raise RunStopped(f"the rehearsal of {architecture.name!r} failed: {crashes[0].error}")
         found.append(_reckoned(architecture.name, results, times, models, api_base))
     return found
 

@@ -111,7 +111,12 @@ class RecordedModel:
                 attach(cancelled, self._with_failures(key, paid))
             raise
         record = self._record(key, prompt, "ok", _answer(completion), completion.receipt, start)
-        await self._recorder.keep(record)
+        try:
+            await self._recorder.keep(record)
+        except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
+            said = {"message": f"the answer can't be recorded: {error}"}
+            await self._recorder.keep(self._record(key, prompt, "error", said, completion.receipt, start))
+            raise
         if self._recorder.has_cache:
             await self._recorder.cache(key, self._identity, record)
         return completion

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
@@ -85,8 +85,9 @@ def call_fields(call: ToolCall) -> dict[str, Any]:
 
     Checked, so that what a model sent can be read back: arguments nested 200 deep couldn't.
     """
-    fields = asdict(check_call(call))
-    return fields if call.echo else {name: value for name, value in fields.items() if name != "echo"}
+    checked = check_call(call)
+    fields = {"id": checked.id, "name": checked.name, "arguments": dict(checked.arguments)}
+    return {**fields, "echo": dict(call.echo)} if call.echo else fields
 
 
 @lru_cache(maxsize=1024)

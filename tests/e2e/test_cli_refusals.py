@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from answering import KEY
-from command_runs import hosted, run, start
+from command_runs import hosted, quiet, run, start
 
 from rewoo_bench.testing import Fault, ModelServer
 
@@ -155,6 +155,16 @@ def test_questions_without_documents_need_a_corpus(
     assert run("--arch", "direct", "--dataset", "trivia.jsonl", *model) == 0
 
 
-def test_a_cost_cap_without_a_price_stops_the_run(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert hosted(server, "--max-total-cost", 1, "--concurrency", 1) == 3
-    assert "the price of a call isn't known" in capfd.readouterr().err
+@pytest.mark.parametrize("flag", ["--max-total-cost", "--cost-limit"])
+def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
+    server: ModelServer, flag: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert hosted(server, flag, 1, "--out", "here") == 2
+    assert f"{flag}: the price of 'openai/test' isn't known, so 1 USD can't be kept" in capfd.readouterr().err
+    assert not server.books
+    assert not Path("here").exists()
+
+
+@pytest.mark.parametrize("flag", ["--max-total-cost", "--cost-limit"])
+def test_a_limit_in_dollars_lets_the_oracle_pass(flag: str) -> None:
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", 2, flag, 0.01) == 0

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
 import pytest
+from parts import architecture
 
 from rewoo_bench.cli import main
-from rewoo_bench.estimate import MOST_QUESTIONS, Estimate, table
+from rewoo_bench.errors import RunStopped
+from rewoo_bench.estimate import MOST_QUESTIONS, Estimate, estimate, table
 from rewoo_bench.options import RunOptions
 from rewoo_bench.run import dry_run
+from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 
 def rehearse(*names: str, **options: object) -> dict[str, Estimate]:
@@ -65,3 +70,20 @@ def test_nothing_is_asked_fetched_or_written(
     told = json.loads(capfd.readouterr().out)["estimate"]
     assert [estimate["architecture"] for estimate in told] == ["rewoo", "react-native"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_an_architecture_that_crashes_has_no_estimate() -> None:
+    class Broken:
+        async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+            raise KeyError("plan")
+
+    with pytest.raises(RunStopped, match="the rehearsal of 'own' failed: KeyError in Broken: 'plan'"):
+        await estimate(
+            [Example("q", "?", ("a",))],
+            [architecture("own", Broken())],
+            Toolbox(),
+            "hotpotqa",
+            trials=1,
+            models={"": "local/x"},
+        )

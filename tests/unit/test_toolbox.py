@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import anyio
 import pytest
 from parts import Query, Told, architecture
 
-from rewoo_bench.errors import ToolError
+from rewoo_bench.errors import HarnessFault, ToolError
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.specs import ToolSettings
@@ -119,3 +120,42 @@ async def test_waiting_for_a_tools_turn_is_no_part_of_its_call() -> None:
             group.start_soon(guard, Query(query="a"))
     starts = [call.start for call in meter.calls]
     assert [later - earlier > 0.09 for earlier, later in pairwise(starts)] == [True, True]
+
+
+LACKS = [
+    OSError(errno.EMFILE, "Too many open files"),
+    OSError(errno.ENOSPC, "No space left on device"),
+    BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+    RuntimeError("can't start new thread"),
+    MemoryError(),
+    ModuleNotFoundError("No module named 'tiktoken'"),
+]
+
+
+@pytest.mark.parametrize("lack", LACKS, ids=repr)
+async def test_what_this_machine_lacks_is_no_answer_of_a_tool(lack: Exception) -> None:
+    async def answer(query: str) -> str:
+        raise lack
+
+    with pytest.raises(HarnessFault, match=f"Search: {type(lack).__name__}"):
+        await Deadline(Told(answer), DEFAULT)(Query(query="a"))
+
+
+async def test_nor_where_the_tool_has_made_a_failure_of_it() -> None:
+    async def answer(query: str) -> str:
+        try:
+            raise OSError(errno.EMFILE, "Too many open files")
+        except OSError as error:
+            raise ToolError("can't reach Wikipedia") from error
+
+    with pytest.raises(HarnessFault, match="out of open files; raise the limit"):
+        await Deadline(Told(answer), DEFAULT)(Query(query="a"))
+
+
+@pytest.mark.parametrize("own", [OSError(errno.ENOENT, "No such file"), ConnectionError("gone"), KeyError("x")])
+async def test_a_tools_own_fault_stays_its_failed_call(own: Exception) -> None:
+    async def answer(query: str) -> str:
+        raise own
+
+    with pytest.warns(RuntimeWarning), pytest.raises(ToolError, match=type(own).__name__):
+        await Deadline(Told(answer), DEFAULT)(Query(query="a"))

@@ -18,7 +18,7 @@ from rewoo_bench.place import current_place
 from rewoo_bench.runners.evidence import Border
 from rewoo_bench.runners.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.worker import Schedule, Worker
+from rewoo_bench.runners.worker import Schedule, Worker, in_order
 from rewoo_bench.specs import ToolSettings
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.toolbox import Deadline, Places
@@ -264,3 +264,15 @@ async def test_leaves_without_evidence_are_known() -> None:
     search = Told(lambda query: {"nothing": ""}.get(query, "page"))
     worker = await work(plan_of("Search[nothing]", "Search[a]", "Search[#E1]", "Search[nothing]"), toolbox(search))
     assert worker.empty_leaves() == ["E4"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("schedule", SCHEDULES)
+async def test_an_exception_is_raised_as_it_is_and_ends_the_others(schedule: Schedule) -> None:
+    async def fail_at_b(node: str) -> None:
+        if node == "b":
+            raise KeyError("b")
+        await anyio.sleep(0 if schedule == "sequential" else 60)
+
+    with pytest.raises(KeyError, match="b"), anyio.fail_after(5):
+        await in_order({"a": set(), "b": set(), "c": {"a", "b"}}, fail_at_b, schedule)

@@ -1,0 +1,130 @@
+"""The caps of a run: kept to one call, however many questions are worked on at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+import anyio
+import pytest
+from parts import architecture
+
+from rewoo_bench.caps import Caps
+from rewoo_bench.errors import ModelError, RunStopped
+from rewoo_bench.evaluator import Evaluator
+from rewoo_bench.journal import Spent, open_journal
+from rewoo_bench.judge import ModelJudge
+from rewoo_bench.live_calls import LiveCall, LiveCalls
+from rewoo_bench.recording import Recorder
+from rewoo_bench.run_limits import RunLimits, Totals
+from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLES = [Example(f"q{i}", f"Which river? {i}", ("Neva",)) for i in range(40)]
+PRICES = {"input": 1.0, "cached_input": 1.0, "output": 1.0}
+
+
+class Provider:
+    """A model that takes some time and so many tokens, at a dollar a million where there is a price."""
+
+    name = "provider"
+
+    def __init__(self, tokens: int = 1000, *, prices: Any = None, is_priced: bool = True, fails: bool = False) -> None:
+        self.calls = self.in_flight = self.most = 0
+        self.prices = prices
+        self.max_output_tokens = tokens
+        self._usage = Usage(input_tokens=tokens - 1, output_tokens=1)
+        self._cost = tokens / 1e6 if is_priced else None
+        self._fails = fails
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        self.calls += 1
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        await anyio.sleep(0.005)
+        self.in_flight -= 1
+        receipt = Receipt(billed=self._usage, cost_usd=self._cost)
+        if self._fails and self.calls % 2:
+            raise ModelError("down", status=400, receipt=receipt)
+        return Completion("Neva", self._usage, receipt=receipt)
+
+
+class ThreeCalls:
+    """A runner that asks three times."""
+
+    async def run(self, question: str, *, model: Model, tools: Any) -> Trajectory:
+        for _ in range(3):
+            await model.complete([Message("user", question)], role="agent")
+        return Trajectory("Neva", "answered")
+
+
+async def run(provider: Provider, limits: RunLimits, recorder: Recorder | None = None, **settings: Any) -> str:
+    """Why the run stopped."""
+    evaluator = Evaluator({"": provider}, "hotpotqa", run_limits=limits, recorder=recorder, concurrency=32, **settings)
+    with pytest.raises(RunStopped) as stopped:
+        await evaluator.run(EXAMPLES, [architecture(runner=ThreeCalls())], on_result=lambda _: None)
+    return str(stopped.value)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_tokens_are_exceeded_by_one_call_at_most(fails: bool) -> None:
+    provider = Provider(fails=fails)
+    assert await run(provider, RunLimits(max_total_tokens=20_500)) == (
+        "used 21,000 of 20,500 tokens (--max-total-tokens)"
+    )
+    assert provider.calls == 21
+    assert provider.most > 5  # it isn't one call at a time
+
+
+async def test_dollars_are_reserved_at_the_models_prices() -> None:
+    provider = Provider(prices=PRICES)
+    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(max_total_cost=0.0205))
+    assert provider.calls == 21
+    assert provider.most > 5
+
+
+async def test_without_a_price_list_dollars_are_reserved_as_earlier_calls_cost() -> None:
+    provider = Provider()
+    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(max_total_cost=0.0205))
+    assert provider.calls == 21
+
+
+async def test_a_call_larger_than_the_whole_cap_is_made_and_is_the_last() -> None:
+    provider = Provider()
+    assert await run(provider, RunLimits(max_total_tokens=10)) == "used 1,000 of 10 tokens (--max-total-tokens)"
+    assert provider.calls == 1
+
+
+async def test_a_judges_calls_count_too() -> None:
+    provider = Provider()
+    await run(provider, RunLimits(max_total_tokens=20_500), judge=ModelJudge())
+    assert provider.calls == 21
+
+
+async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    provider = Provider()
+    for cap, calls in ((20_500, 21), (20_500, 21), (40_500, 41)):
+        async with open_journal(tmp_path / "journal.sqlite") as journal:
+            reason = await run(provider, RunLimits(max_total_tokens=cap), Recorder(journal))
+        assert provider.calls == calls
+        assert f"used {calls},000 of {cap:,} tokens" in reason
+
+
+async def test_a_cancelled_call_gives_its_room_back() -> None:
+    spent = Spent()
+    live = LiveCalls(spent=spent)
+    live.caps = Caps(RunLimits(max_total_tokens=1500), Totals(tasks=9, spent=spent), live.brake)
+    provider = Provider()
+
+    async def ask() -> None:
+        async with LiveCall(live, provider, [Message("user", "?")], {"role": "agent"}) as call:
+            await call.ask()
+
+    for _ in range(3):
+        with anyio.move_on_after(0.001):
+            await ask()
+    with anyio.fail_after(2):
+        await ask()
+    assert spent.tokens == 1000

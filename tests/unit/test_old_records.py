@@ -1,0 +1,112 @@
+"""What an older journal holds: failures that were none of the tools', and answers that can't be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts import Query, Told
+
+from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.journal import open_journal
+from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.place import at
+from rewoo_bench.recorded_calls import UnreadableRecord
+from rewoo_bench.recording import Recorder
+from rewoo_bench.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
+from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
+
+pytestmark = pytest.mark.anyio
+
+TASK = TaskKey("rewoo", "q1", 0)
+ASK = [Message("user", "Which river?")]
+
+
+async def recorded(folder: Path, answer: dict[str, Any], billed: int) -> None:
+    """A journal with one answer of a model."""
+    prompt = texts_of(ASK, {"role": "solver"})
+    key = CallKey("solver", "model", "solver", request_hash(prompt, {"role": "solver"}))
+    async with open_journal(folder / "journal.sqlite") as journal:
+        await journal.add_call(CallRecord(TASK, key, "ok", prompt, answer, billed, 0.5 if billed else None))
+
+
+async def asked(folder: Path) -> Completion:
+    async with open_journal(folder / "journal.sqlite") as journal:
+        recorder = await Recorder(journal).question(TASK)
+        with at("solver"):
+            return await recorder.model(ScriptedModel(["asked again"])).complete(ASK, role="solver")
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ("OSError: [Errno 24] Too many open files: 'x.so'", 2),
+        ("ModuleNotFoundError: No module named 'bm25s'", 2),
+        ("MemoryError", 2),
+        ("OSError: [Errno 2] No such file", 1),
+        ("no page", 1),
+    ],
+)
+async def test_a_tools_failure_that_was_the_harnesss_is_tried_again(tmp_path: Path, said: str, calls: int) -> None:
+    def fail(query: str) -> str:
+        raise ToolError(said)
+
+    tool = Told(fail)
+    for _ in range(2):
+        async with open_journal(tmp_path / "journal.sqlite") as journal:
+            recorder = await Recorder(journal).question(TASK)
+            with pytest.raises(ToolError), at("E1"):
+                await recorder.tools({"Search": tool})["Search"](Query(query="a"))
+    assert len(tool.asked) == calls
+
+
+UNREADABLE: list[dict[str, Any]] = [
+    {},
+    {"text": "Neva"},
+    {"text": None, "usage": {}, "finish_reason": "stop", "tool_calls": [], "receipt": {}},
+    {"text": "Neva", "usage": {"in": 3}, "finish_reason": "stop", "tool_calls": [{}], "receipt": {"attempts": 1}},
+]
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+async def test_an_answer_that_cannot_be_read_and_cost_nothing_is_asked_for_again(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    await recorded(tmp_path, answer, billed=0)
+    assert (await asked(tmp_path)).text == "asked again"
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+async def test_one_that_was_paid_for_is_its_rows_error(tmp_path: Path, answer: dict[str, Any]) -> None:
+    await recorded(tmp_path, answer, billed=12)
+    with pytest.raises(UnreadableRecord, match="the answer recorded at 'solver' can't be read") as caught:
+        await asked(tmp_path)
+    assert isinstance(caught.value, ModelError)
+    assert caught.value.receipt == Receipt(billed=Usage(12, 0, 0), cost_usd=0.5)
+
+
+async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(600):
+        deep = {"a": deep}
+    made = Completion("", Usage(10, 0, 2), "tool_calls", (ToolCall("1", "Search", deep),))
+    for lines in ([made], []):
+        async with open_journal(tmp_path / "journal.sqlite") as journal:
+            recorder = await Recorder(journal).question(TASK)
+            completion = await recorder.model(ScriptedModel(lines)).complete(ASK, role="agent")
+        assert completion.tool_calls == made.tool_calls
+
+
+async def test_an_answer_that_cannot_be_recorded_is_paid_for_all_the_same(tmp_path: Path) -> None:
+    own: dict[str, Any] = {}
+    own["own"] = own
+    usage = Usage(10, 0, 2)
+    made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), receipt=Receipt(billed=usage))
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        recorder = await Recorder(journal).question(TASK)
+        with pytest.raises(ValueError, match="Circular reference"):
+            await recorder.model(ScriptedModel([made])).complete(ASK, role="solver")
+        assert journal.spent.tokens == 12
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        assert journal.spent.tokens == 12
