@@ -24,6 +24,7 @@ from rewoo_bench.errors import JournalError, LimitReached, ModelError, ModelGone
 from rewoo_bench.events import Event, listening
 from rewoo_bench.garbage import frozen_heap
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
+from rewoo_bench.place import in_architecture
 from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.records import TaskKey
 from rewoo_bench.run_limits import RunLimits, Totals
@@ -234,7 +235,8 @@ class _Session:
             if self.stopped:
                 return
             try:
-                result = await self.evaluator.run_task(task, self.on_event)
+                with in_architecture(task.architecture.name):
+                    result = await self.evaluator.run_task(task, self.on_event)
                 if self.keep:
                     await self.keep(result)
             except (ProviderRefused, ModelGone, UsageError, JournalError) as error:
