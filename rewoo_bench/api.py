@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from rewoo_bench.architecture import Architecture, load_architecture
@@ -59,7 +60,7 @@ async def evaluate(
         loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in architectures]
         places = concurrency or 8
         if isinstance(model, str):
-            opened = await stack.enter_async_context(open_model(model, settings))
+            opened = await stack.enter_async_context(open_model(model, replace(settings, n_caches=len(loaded))))
             places = concurrency or opened.concurrency
             model = _patient(opened, max_retries)
         toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))

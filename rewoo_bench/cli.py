@@ -87,6 +87,8 @@ def group() -> None:
 @click.option("--llama-server", metavar="COMMAND",
               help="Serve local/ models with a llama-server of your own, with arguments or without: "
                    "'llama-server --n-gpu-layers 99'.")
+@click.option("--threads", type=click.IntRange(min=1),
+              help="Threads of a local model.  [default: one for each physical core]")
 @click.option("--temperature", type=_Number(min=0), default=0.0, help="Sampling temperature.")
 @click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
 @click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")

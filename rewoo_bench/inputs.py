@@ -40,8 +40,9 @@ async def read_inputs(options: RunOptions) -> Inputs:
     architectures = _architectures(options, dataset.style)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    if options.llama_server and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
-        raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
+    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
+        if value and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
+            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     _check_replay(options)

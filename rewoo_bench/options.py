@@ -37,6 +37,7 @@ class RunOptions:
     judge_model: str | None = None
     api_base: str | None = None
     llama_server: str | None = None
+    threads: int | None = None
     temperature: float = 0.0
     planner_temperature: float | None = None
     solver_temperature: float | None = None
@@ -94,6 +95,8 @@ class RunOptions:
             style=self.style,
             constrain=self.constrain,
             n_parallel=self.concurrency or 1,
+            threads=self.threads,
+            n_caches=len(self.architectures),
         )
 
 

@@ -1,10 +1,15 @@
-"""Where in an architecture a call stands: `planner`, `E3`, `turn 2`.
+"""Which architecture makes a call, and where in it the call stands: `planner`, `E3`, `turn 2`.
 
 A runner says it, the meter and the journal read it. It travels with the task (a context
 variable), so that the model and tool protocols stay those of any other framework.
 
     with at("E3", level=1):
         await tool(arguments)
+
+The evaluator names the architecture in the same way, for a local model that keeps a prefix cache for each:
+
+    with in_architecture("rewoo"):
+        await runner.run(question, model=model, tools=tools)
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ class Place:
 
 _current: ContextVar[Place] = ContextVar("place", default=Place())  # noqa: B039 - frozen
 
+_architecture: ContextVar[str] = ContextVar("architecture", default="")
+
 
 def current_place() -> Place:
     """Where the calling task stands."""
@@ -40,3 +47,18 @@ def at(name: str, level: int = 0) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def current_architecture() -> str:
+    """Name of the architecture that the calling task works for; empty outside an evaluation."""
+    return _architecture.get()
+
+
+@contextmanager
+def in_architecture(name: str) -> Iterator[None]:
+    """Calls made inside belong to the architecture of that name."""
+    token = _architecture.set(name)
+    try:
+        yield
+    finally:
+        _architecture.reset(token)

@@ -20,13 +20,14 @@ from rewoo_bench.results import HIDDEN, read_manifest
 # What a session may choose for itself: none of it changes an answer.
 FREE = frozenset(
     {"max_total_tokens", "max_total_cost", "concurrency", "max_connections", "max_retries", "timeout"}
-    | {"fail_on_error", "api_base", "grace", "cache", "progress", "resume", "out"}
+    | {"fail_on_error", "api_base", "threads", "grace", "cache", "progress", "resume", "out"}
 )
 # What stays in the manifest as the first session wrote it.
 KEPT = ("run_id", "started_at", "command")
 # Facts of a manifest that change no answer, or say again what another fact says.
 LOOSE = frozenset(
-    {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "api_base", "path", "texts_sha256"}
+    {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
+    | {"api_base", "path", "texts_sha256"}
 )
 
 

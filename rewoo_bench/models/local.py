@@ -1,10 +1,17 @@
 """llama.cpp on this machine, behind an OpenAI-compatible endpoint on loopback.
 
-    async with serve(Path("model.gguf"), ServerSettings(context=8192)) as server:
-        server.api_base     # "http://127.0.0.1:43127/v1"
+    async with serve(Path("model.gguf"), ServerSettings(context=8192), copies=2) as servers:
+        servers.of("rewoo").api_base     # "http://127.0.0.1:43127/v1"
+        servers.of("react").api_base     # "http://127.0.0.1:43129/v1"
 
-It runs in a process of its own (llama_child.py says why) that ends with this one. Whoever asks for
-the same file with the same settings shares one server, which ends with its last user.
+Each server is a process of its own (llama_child.py says why) that ends with this one. Users of the
+same file with the same settings share the servers, which end with their last user.
+
+Why a server for each architecture: llama.cpp finds the prefix of a prompt in the prompts before it.
+In one server, the architecture that comes second finds the prompts of the first, and looks faster
+than it is. llama.cpp has no other way to keep them apart: a slot for each (`id_slot`) shares the
+prompts in main memory with all other slots, and one without these forgets a planner's prompt at
+the solver's.
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from rewoo_bench.models.gguf import read_header
 
 _TIME_TO_END_S = 2.0
 _TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
+_SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +47,18 @@ class ServerSettings:
     in one batch; with 1 an answer depends on its prompt alone (llama_child.py has the exception),
     with more also on what else was in the batch. `prompt_cache_mib` bounds the memory for prompts
     that wait for their next use (in turn they all find their prefix there, one slot or four); it is
-    taken only as needed. `threads` is None for one on each physical core this process may use.
-    `program` is a llama-server of the user's in the place of xllamacpp's, with arguments that
-    overrule ours (llama_child.py has those).
+    taken only as needed, and the oldest prompts leave it first. It is the same however many servers
+    there are, so that what an architecture finds doesn't depend on which others run. `threads` is
+    None for one on each physical core this process may use. `share_weights` maps the file into
+    memory, where several servers hold its weights once. `program` is a llama-server of the user's
+    in the place of xllamacpp's, with arguments that overrule ours (llama_child.py has those).
     """
 
     context: int = 8192
     n_parallel: int = 1
-    prompt_cache_mib: int = 2048
+    prompt_cache_mib: int = 512
     threads: int | None = None
+    share_weights: bool = False
     program: tuple[str, ...] = ()
 
 
@@ -158,28 +169,61 @@ def physical_cores() -> int:
     return len(cores)
 
 
-class _Servers:
-    """The running servers, each with how many use it."""
+class Servers:
+    """Servers of one file, each with a prefix cache of its own; an architecture keeps the one it got first."""
+
+    def __init__(self, path: Path, settings: ServerSettings, copies: int) -> None:
+        """Loads the model `copies` times, which takes seconds. Raises `ModelNotFound`."""
+        if copies > 1 and path.stat().st_size > _SHARED_FROM:
+            settings = replace(settings, share_weights=True)
+        self._assigned: dict[str, LocalServer] = {}
+        self._assigning = threading.Lock()
+        self.all: list[LocalServer] = []
+        try:
+            for _ in range(copies):
+                self.all.append(LocalServer(path, settings))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def settings(self) -> ServerSettings:
+        """Those in force, the same for all servers."""
+        return self.all[0].settings
+
+    def of(self, architecture: str) -> LocalServer:
+        """The architecture's server; more architectures than servers share them in turn."""
+        with self._assigning:
+            return self._assigned.setdefault(architecture, self.all[len(self._assigned) % len(self.all)])
+
+    def close(self) -> None:
+        """End the processes. Closing twice is fine."""
+        for server in self.all:
+            server.close()
+
+
+class _Running:
+    """The running servers by file, settings and number, each with its number of users."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[tuple[Path, ServerSettings], tuple[LocalServer, int]] = {}
+        self._running: dict[tuple[Path, ServerSettings, int], tuple[Servers, int]] = {}
 
-    def acquire(self, path: Path, settings: ServerSettings) -> LocalServer:
-        key = (path.resolve(), settings)
-        with self._lock:  # held while loading, so that a second user waits for the first one's server
-            server, users = self._running.get(key) or (LocalServer(*key), 0)
-            self._running[key] = (server, users + 1)
-        return server
+    def acquire(self, path: Path, settings: ServerSettings, copies: int) -> Servers:
+        key = (path.resolve(), settings, copies)
+        with self._lock:  # held while loading, so that a second user waits for the first one's servers
+            servers, users = self._running.get(key) or (Servers(*key), 0)
+            self._running[key] = (servers, users + 1)
+        return servers
 
-    def release(self, path: Path, settings: ServerSettings) -> None:
-        key = (path.resolve(), settings)
+    def release(self, path: Path, settings: ServerSettings, copies: int) -> None:
+        key = (path.resolve(), settings, copies)
         with self._lock:
-            server, users = self._running.pop(key)
+            servers, users = self._running.pop(key)
             if users > 1:
-                self._running[key] = (server, users - 1)
+                self._running[key] = (servers, users - 1)
                 return
-        server.close()
+        servers.close()
 
     def close(self) -> None:
         """End what an interrupted program left running."""
@@ -187,16 +231,16 @@ class _Servers:
             self._running.popitem()[1][0].close()
 
 
-_servers = _Servers()
-atexit.register(_servers.close)
+_running = _Running()
+atexit.register(_running.close)
 
 
 @asynccontextmanager
-async def serve(path: Path, settings: ServerSettings = ServerSettings()) -> AsyncIterator[LocalServer]:
-    """A server for this file, shared with whoever else asks for the same. Raises `ModelNotFound`."""
-    server = await to_thread.run_sync(_servers.acquire, path, settings)
+async def serve(path: Path, settings: ServerSettings = ServerSettings(), *, copies: int = 1) -> AsyncIterator[Servers]:
+    """Servers for this file, shared with all users that ask for the same. Raises `ModelNotFound`."""
+    servers = await to_thread.run_sync(_running.acquire, path, settings, copies)
     try:
-        yield server
+        yield servers
     finally:
         with CancelScope(shield=True):
-            await to_thread.run_sync(_servers.release, path, settings)
+            await to_thread.run_sync(_running.release, path, settings, copies)

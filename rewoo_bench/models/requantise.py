@@ -23,15 +23,19 @@ def requantised(source: Path, to: str, *, progress: bool = True) -> Path:
     """
     from filelock import FileLock
 
+    from rewoo_bench.models.stamps import beside, is_unchanged, stamped_sha256
+
     target = source.with_name(f"{source.stem}-{to}.gguf")
-    if target.is_file():  # a file that has its name is whole
-        return target
     try:
+        if is_unchanged(target, beside(target)):
+            return target
         with FileLock(target.with_suffix(".lock")):
-            if not target.is_file():
+            if not is_unchanged(target, beside(target)):
                 if progress:
                     print(f"writing {source.stem} as {to} once, which is faster to compute with", file=sys.stderr)
+                beside(target).unlink(missing_ok=True)
                 _write_whole(source, target, to)
+                stamped_sha256(target, beside(target))
     except OSError as error:
         raise _not_written(source, to, error.strerror or str(error)) from None
     return target

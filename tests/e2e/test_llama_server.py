@@ -88,6 +88,12 @@ async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) 
     assert "\n" not in str(failure.value)
 
 
+async def test_its_own_number_of_threads_overrules_ours(program: str) -> None:
+    for own, threads in ((program, 1), (f"{program} --threads 2", None)):
+        async with open_model("local/smollm2-135m", ModelSettings(llama_server=own, threads=1)) as opened:
+            assert opened.manifest.get("threads") == threads
+
+
 async def test_an_argument_that_it_refuses_is_told_in_its_words(program: str) -> None:
     with pytest.raises(ModelNotFound, match=r"ended with code 2: .*unrecognized arguments: --warp"):
         async with open_model("local/smollm2-135m", ModelSettings(llama_server=f"{program} --warp")):
@@ -103,6 +109,8 @@ async def test_a_command_with_open_quotes_is_refused() -> None:
 async def test_it_is_refused_where_no_model_is_local() -> None:
     with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
+    with pytest.raises(UsageError, match="--threads: no model of this run is a local one"):
+        await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
 SERVER_ENDED = r"what served 'smollm2-135m-Q8_0.gguf' has ended \(signal SIGKILL"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from rewoo_bench.cli import main
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models import ModelSettings, open_model
+from rewoo_bench.models import ModelSettings, _local_file, open_model
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import LocalServer, ServerSettings, serve
@@ -135,13 +136,57 @@ def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path)
         LocalServer(strange, SMALL)
 
 
+QUESTIONS = (
+    "capital of France?",
+    "tallest mountain?",
+    "author of Hamlet?",
+    "boiling point of water?",
+    "largest ocean?",
+)
+
+
+def test_the_number_of_threads_changes_no_answer(model_file: Path) -> None:
+    answers = []
+    for threads in (1, 2):
+        server = LocalServer(model_file, ServerSettings(context=1024, threads=threads))
+        asked = [completion(server, f"{PASSAGE}\nQ: {what}\nA:", max_tokens=24, logprobs=1) for what in QUESTIONS]
+        answers.append([choice["text"] + str(choice["logprobs"]) for answer in asked for choice in answer["choices"]])
+        server.close()
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.anyio
+async def test_the_threads_are_in_the_manifest_and_in_no_key_of_the_answer_cache() -> None:
+    identities = []
+    for threads in (1, 2):
+        async with open_model("local/smollm2-135m", ModelSettings(threads=threads)) as opened:
+            assert opened.manifest["threads"] == threads
+            identities.append(opened.identity)
+    assert identities[0] == identities[1]
+
+
+def test_a_large_file_of_ones_own_is_hashed_once(
+    tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    own = tmp_path / "own.gguf"
+    shutil.copyfile(model_file, own)
+    first = _local_file(str(own)).facts
+    (stamp,) = (tmp_path / "cache" / "stamps").iterdir()
+    stamp.write_text(stamp.read_text("utf-8").replace(str(first["sha256"]), "f" * 64), "utf-8")
+    assert _local_file(str(own)).facts["sha256"] == "f" * 64  # read from the stamp
+    os.utime(own, (1, 1))
+    assert _local_file(str(own)).facts == first
+    assert {path.name for path in tmp_path.iterdir()} == {"own.gguf", "cache"}
+
+
 @pytest.mark.anyio
 async def test_two_users_of_a_file_share_a_server(model_file: Path) -> None:
     async with serve(model_file, SMALL) as planner:
         async with serve(model_file, SMALL) as solver:
             assert solver is planner
-        assert answers(planner.address)
-    assert not answers(planner.address)
+        assert answers(planner.of("").address)
+    assert not answers(planner.of("").address)
 
 
 @pytest.mark.anyio
@@ -168,7 +213,8 @@ from rewoo_bench.models.local import ServerSettings, serve
 ENDLESS = {"prompt": "a", "max_tokens": 900, "ignore_eos": True}
 
 async def main():
-    async with serve(Path(sys.argv[1]), ServerSettings(context=1024)) as server:
+    async with serve(Path(sys.argv[1]), ServerSettings(context=1024)) as servers:
+        server = servers.of("")
         print(server.address, flush=True)
         async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
             await client.post(server.api_base + "/completions", json=ENDLESS)

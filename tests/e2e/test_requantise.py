@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.gguf import read_header
 from rewoo_bench.models.local import LocalServer, ServerSettings
 from rewoo_bench.models.requantise import requantised
+from rewoo_bench.models.stamps import hash_file
 
 pytestmark = pytest.mark.model
 
@@ -64,7 +66,16 @@ def test_it_is_written_once_however_many_ask(both: tuple[Path, Path]) -> None:
     again = target.stat().st_mtime_ns
     assert again > written
     assert requantised(source, "Q8_0").stat().st_mtime_ns == again
-    assert sorted(path.suffix for path in source.parent.iterdir() if path.suffix != ".lock") == [".gguf", ".gguf"]
+    assert sorted(path.suffix for path in source.parent.iterdir()) == [".gguf", ".gguf", ".lock", ".stamp"]
+
+
+def test_a_file_that_was_changed_is_written_anew(both: tuple[Path, Path]) -> None:
+    source, target = both
+    before = hash_file(target)
+    with target.open("r+b") as file:
+        file.write(b"gguf")
+    os.utime(target, (1, 1))
+    assert hash_file(requantised(source, "Q8_0", progress=False)) == before
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:

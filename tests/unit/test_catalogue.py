@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import zipfile
 from pathlib import Path
@@ -51,7 +52,7 @@ def entry_for(data: bytes, *packages: str, sha256: str | None = None) -> Catalog
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock")
+    return sorted(path.name for path in folder.iterdir() if path.suffix not in (".lock", ".stamp"))
 
 
 def test_every_entry_reads_and_says_where_it_comes_from() -> None:
@@ -86,6 +87,15 @@ def test_a_damaged_cached_file_is_fetched_anew(tmp_path: Path) -> None:
     (tmp_path / "tiny.gguf").write_bytes(WEIGHTS[:100])
     path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}), progress=False)
     assert path.read_bytes() == WEIGHTS
+
+
+def test_a_cached_file_that_was_changed_is_fetched_anew(tmp_path: Path) -> None:
+    index = FakeIndex({"a==1": WEIGHTS})
+    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index, progress=False)
+    path.write_bytes(WEIGHTS[:-1] + b"!")  # of the same size
+    os.utime(path, (1, 1))
+    assert fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index, progress=False).read_bytes() == WEIGHTS
+    assert index.asked == ["a==1", "a==1"]
 
 
 def test_another_sha256_is_refused_with_both_and_nothing_stays(tmp_path: Path) -> None:
