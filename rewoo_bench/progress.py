@@ -55,10 +55,15 @@ class Progress:
             print(f"{self._done}/{self._total} questions, {self._time(seconds)}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
-        """Says something once."""
+        """Says something once, where progress is shown."""
+        if self._shown:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Says something once, also where no progress is shown."""
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
-        elif self._shown:
+        else:
             print(text, file=self._stream)
 
     def close(self) -> None:

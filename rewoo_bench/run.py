@@ -28,6 +28,7 @@ from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.names import LOCAL, REPLAY
+from rewoo_bench.notices import notices_to
 from rewoo_bench.open_files import allow_open_files
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.prices import check_price, costs_nothing
@@ -107,9 +108,10 @@ async def _evaluated(
     ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
     refused: UsageError | None = None
     try:
-        totals = await evaluator.run(
-            examples, prepared.architectures, trials=options.trials, keep=opened.keep, on_result=progress.add
-        )
+        with notices_to(progress.say):
+            totals = await evaluator.run(
+                examples, prepared.architectures, trials=options.trials, keep=opened.keep, on_result=progress.add
+            )
         ended = {"status": "done", "reason": None}
         if totals.errors == totals.tasks:
             ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
@@ -122,7 +124,8 @@ async def _evaluated(
         progress.close()
         try:
             rows = await opened.export(tasks)
-            write_manifest(folder, {**manifest, **ended, "finished_at": _now(), "rows": rows})
+            changed = {"finished_at": _now(), "rows": rows, "sent": _sent(options, prepared)}
+            write_manifest(folder, {**manifest, **ended, **changed})
         except OSError as error:
             said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
             raise JournalError(f"{said}; the journal has what was finished, --resume goes on from it") from None
@@ -240,6 +243,12 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "tokenizer": TOKENIZER,
         "environment": environment(),
     }
+
+
+def _sent(options: RunOptions, prepared: _Prepared) -> dict[str, Any]:
+    """How requests to each role's model differed from what was asked for; only where they did."""
+    found = {role or "default": dict(prepared.models[model].sent()) for role, model in options.role_models.items()}
+    return {role: differences for role, differences in found.items() if differences}
 
 
 def _corpus_manifest(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:

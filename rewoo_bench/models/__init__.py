@@ -90,6 +90,8 @@ class OpenModel:
     concurrency: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, float] | None = None
+    sent: Callable[[], Mapping[str, Any]] = dict
+    """How requests differed from what was asked for, as far as is known by now: what the endpoint refused."""
 
     @property
     def identity(self) -> str:
@@ -178,7 +180,8 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
         model.check()
         manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
         prices = price_list(find_route(name, settings.api_base))
-        yield OpenModel(model, name, HOSTED_CONCURRENCY, {**manifest, "litellm": version("litellm")}, prices)
+        manifest["litellm"] = version("litellm")
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent)
 
 
 @asynccontextmanager
