@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
-from rewoo_bench.models.failures import redact
+from rewoo_bench.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
 """What ends a run, wherever it comes from."""

@@ -22,6 +22,7 @@ from typing import Any
 
 import anyio
 
+from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models import failures, providers
 from rewoo_bench.models.adaptation import Adaptation, Change
@@ -104,7 +105,8 @@ class LiteLLMModel:
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
     ) -> Completion:
-        """The model's answer. Raises `ModelError`, with `retry_after` where the provider gave it.
+        """The model's answer. Raises `ModelError`, with `retry_after` where the provider gave it, and
+        `HarnessFault` where this machine has no file or memory left for the call.
 
         The receipt covers every request that was sent: also those that the endpoint refused for a parameter, and
         a reply that was cut while the model was thinking. A call that is cancelled leaves its receipt, with
@@ -165,6 +167,8 @@ class LiteLLMModel:
         except TimeoutError:
             raise self._failed(failures.no_answer(self.name, self._transport.timeout), ledger) from None
         except failures.expected() as error:
+            if (fault := harness_fault(error, self.name)) is not None:
+                raise fault from None
             if (bad := failures.unreadable_answer(error)) is not None:
                 found = failures.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
                 raise self._failed(found, ledger) from None
@@ -194,7 +198,7 @@ class LiteLLMModel:
                 continue  # it belongs to one prompt
             adaptation = self.adaptation.with_change(change)
             if adaptation != self.adaptation:
-                _log.warning("%s doesn't accept every request as it was: %s from now on", self.name, change)
+                _log.warning("%s refused a request; from now on %s", self.name, change)
             self.adaptation = adaptation
 
     def _larger_budget(self, call: Call) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.endpoint import BadAnswer, HTTPFailure, Unreachable
+from rewoo_bench.redaction import redact
 from rewoo_bench.types import Receipt
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
@@ -28,7 +29,6 @@ _LONGEST = 300
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
 # llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
 _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
-_KEYS = re.compile(r"\b(?:Bearer\s+\S+|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})")
 
 
 def expected() -> tuple[type[Exception], ...]:
@@ -60,7 +60,8 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
         if isinstance(cause, (HTTPFailure, *_loaded("openai", "APIStatusError"), *_loaded("httpx", "HTTPStatusError"))):
             break
         if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
-            return _say(f"{name!r}: the connection failed: {cause}", secrets, retryable=True, unreachable=True)
+            text = str(cause).replace(" ssl:default", "")
+            return _say(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
         if isinstance(
             cause, (TimeoutError, *_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
         ):
@@ -109,14 +110,6 @@ def bad_answer(name: str, error: BadAnswer, secrets: Sequence[str], receipt: Rec
     found = _say(f"{name!r} sent {error}", secrets, retryable=True)
     found.receipt = receipt
     return found
-
-
-def redact(text: str, secrets: Sequence[str] = ()) -> str:
-    """`text` without the given secrets and without whatever looks like an API key."""
-    for secret in secrets:
-        if len(secret) >= 8:  # a placeholder such as "none" isn't one, and would eat words
-            text = text.replace(secret, "[key]")
-    return _KEYS.sub("[key]", text)
 
 
 def _say(

@@ -9,7 +9,8 @@ import pytest
 from answering import Script
 from asking import ASK, client
 
-from rewoo_bench.errors import ModelError
+from rewoo_bench.errors import HarnessFault, ModelError
+from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.endpoint import LONGEST_BODY
 from rewoo_bench.testing import Fault, ModelServer
 from rewoo_bench.types import Usage
@@ -75,6 +76,20 @@ async def test_an_errors_body_can_be_anything(server: ModelServer, script: Scrip
 async def test_a_mad_retry_after_is_no_traceback(server: ModelServer, script: Script, wait: str) -> None:
     script.answers = [Fault(status=429, retry_after=wait)]
     assert (await failed(server)).status == 429
+
+
+async def test_no_file_left_for_a_connection_is_no_fault_of_the_provider() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    model = LiteLLMModel("openai/tiny", api_base="http://127.0.0.1:9/v1", api_key="none")
+    with pytest.raises(ModelError):  # what is imported at the first call is imported now
+        await model.complete(ASK, role="agent")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no new file, and the open ones stay
+    try:
+        with pytest.raises(HarnessFault, match="out of open files"):
+            await model.complete(ASK, role="agent")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await model.aclose()
 
 
 async def test_infinity_among_log_probabilities_is_no_matter(server: ModelServer, script: Script) -> None:

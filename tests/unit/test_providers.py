@@ -6,8 +6,8 @@ import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.failures import redact
 from rewoo_bench.models.providers import find_route, price
+from rewoo_bench.redaction import redact
 from rewoo_bench.types import Usage
 
 KEY = "sk-live-0123456789abcdef"
