@@ -41,6 +41,9 @@ TOKENS_BEFORE_ANSWER = 3
 # English has about four characters a token; twice that nearly always holds enough text.
 _CHARACTERS_PER_TOKEN = 8
 
+# The tokenizer's own regular expressions end the process at a run of some 900,000 spaces.
+_LONGEST_PIECE = 100_000  # characters
+
 _REMEMBERED_TEXTS = 1024
 _REMEMBERED_CHARACTERS = 8000  # of a text; so all of them are 8 MB of plain English at most
 
@@ -92,7 +95,7 @@ def truncate(text: str, max_tokens: int) -> tuple[str, bool]:
 
 
 def _count(text: str) -> int:
-    return len(_encoding().encode_ordinary(text))
+    return len(_encode(text))
 
 
 _count_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_count)
@@ -105,11 +108,24 @@ def _first_tokens(text: str, at_least: int) -> tuple[list[int], bool]:
     """
     size = _CHARACTERS_PER_TOKEN * (at_least + 1)
     while size < len(text):
-        tokens = _encoding().encode_ordinary(text[:size])
+        tokens = _encode(text[:size])
         if len(tokens) > at_least:
             return tokens, False
         size *= 2
-    return _encoding().encode_ordinary(text), True
+    return _encode(text), True
+
+
+def _encode(text: str) -> list[int]:
+    """Tokens of a text; of a very long one in pieces, each up to a word's beginning where one is near its end."""
+    tokens: list[int] = []
+    start = 0
+    while len(text) - start > _LONGEST_PIECE:
+        limit = start + _LONGEST_PIECE
+        space = text.rfind(" ", limit - 1000, limit)
+        end = space if space > 0 else limit
+        tokens += _encoding().encode_ordinary(text[start:end])
+        start = end
+    return tokens + _encoding().encode_ordinary(text[start:])
 
 
 def _decode(tokens: list[int]) -> str:

@@ -28,7 +28,7 @@ from rewoo_bench.records import as_bytes, call_fields
 from rewoo_bench.rows import rows_of, tables_of, trace
 from rewoo_bench.types import Completion, Document, Example, ToolCall
 
-EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "20"))
 ARCHITECTURES = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
 RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
 QUESTION = Example("q", "Which river?", ("Neva",), (Document("Oslo", "Oslo is a city. It has a river."),))
@@ -131,12 +131,13 @@ calls: st.SearchStrategy[Any] = st.builds(
     names | values,
     fields | values | st.dictionaries(st.integers(), scalars, max_size=1) | texts.map(lambda text: {"__raw__": text}),
 )
-lines: st.SearchStrategy[Any] = replies | st.builds(
+completions = st.builds(
     lambda text, asked, reason: Completion(text, finish_reason=reason, tool_calls=tuple(asked)),
     replies,
-    st.lists(calls, max_size=3),
+    st.lists(calls, min_size=1, max_size=3),
     st.sampled_from(["stop", "length", "tool_calls"]),
 )
+lines: st.SearchStrategy[Any] = st.sampled_from([replies, completions]).flatmap(lambda kind: kind)  # as often each
 
 
 @cache

@@ -201,8 +201,8 @@ def test_a_trace_holds_plan_evidence_and_steps(tmp_path: Path) -> None:
 
 def test_half_a_character_in_an_answer_costs_no_run(tmp_path: Path) -> None:
     written(tmp_path, result(0, "a\ud83db"), result(1))
-    assert [row["prediction"] for row in rows(tmp_path)] == ["a?b", "Seine"]
-    assert [trace["answer"] for trace in traces(tmp_path)] == ["a?b", "Seine"]
+    assert [row["prediction"] for row in rows(tmp_path)] == ["a\ufffdb", "Seine"]
+    assert [trace["answer"] for trace in traces(tmp_path)] == ["a\ufffdb", "Seine"]
 
 
 def test_several_runs_load_as_one_table_that_joins_by_question(tmp_path: Path) -> None:

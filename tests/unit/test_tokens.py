@@ -89,3 +89,15 @@ def test_a_very_long_text_is_counted_and_not_held() -> None:
     assert (count_tokens(short), count_tokens(long)) == (82, 8002)
     assert sys.getrefcount(short) > held[0]
     assert sys.getrefcount(long) == held[1]
+
+
+@pytest.mark.parametrize("piece", [" ", "\n", "a", "\u0301", "x ", "[", "\ud800"])
+def test_a_megabyte_of_anything_is_counted_and_cut(piece: str) -> None:
+    text = "[" + piece * (1_000_000 // len(piece)) + "!"
+    assert count_tokens(text) > 0
+    assert count_tokens(truncate(text, 50)[0]) <= 50
+
+
+def test_a_long_text_has_the_tokens_of_its_words() -> None:
+    words = "The river flows through Oslo, they say. " * 10_000
+    assert count_tokens(words) == 10_000 * count_tokens(" The river flows through Oslo, they say.") + 1
