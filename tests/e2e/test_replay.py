@@ -23,7 +23,7 @@ def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: py
     assert code == 0, capfd.readouterr().err
     rows, recorded = load("here"), load(GOLDEN / "questions.parquet")
     assert rows["error"].isna().all(), rows["error"].dropna().iloc[0]
-    same = [name for name in rows.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
+    same = [name for name in recorded.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
     pd.testing.assert_frame_equal(rows[same], recorded[same])
     assert rows["latency_s"].isna().all()
     assert rows["billed_tokens"].sum() == 0
