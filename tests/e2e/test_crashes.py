@@ -158,7 +158,7 @@ async def test_crashes_on_recorded_replies_do_not_stop_a_later_session(tmp_path:
         return await answered(json.loads(text))
 
     model = ScriptedModel(lambda messages, _: '"Neva"' if "q03" in messages[-1].content else "{")
-    with pytest.raises(RunStopped, match="JSONDecodeError in .* and 2 others"):
+    with pytest.raises(RunStopped, match=r"JSONDecodeError in .* and 2 others"):
         await run(tmp_path, work, 5, model=model, concurrency=1)
     rows, _ = await run(tmp_path, work, 5, model=model, concurrency=1)
     assert [bool(row["error"]) for row in rows] == [True, True, True, False, True]
