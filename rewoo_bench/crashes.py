@@ -96,6 +96,8 @@ def deciding(error: BaseException) -> BaseException:
 def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     """The fault, where an exception says that this machine is out of something, or that code is missing."""
     for cause in _causes(error):
+        if cause is not error and isinstance(cause, BlockingIOError):
+            continue  # with a socket that doesn't block it is nothing unusual
         if (short_of := _short_of(cause)) is not None:
             return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(str(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):

@@ -128,7 +128,7 @@ class Session:
             await self._keep(result)
         self._totals.add(None if result.score is not None else result.error or "failed")
         self._on_result(result)
-        for crash in result.crashes:
+        for crash in () if _is_recalled(result) else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RunStopped(reason)
         if reason := self._evaluator.run_limits.exceeded(self._totals):
@@ -144,6 +144,13 @@ class Session:
             if reached and isinstance(brake.reason, RunStopped):
                 raise RunStopped(reached)
             raise brake.reason or RunStopped("interrupted")
+
+
+def _is_recalled(result: Result) -> bool:
+    """Whether all that a question did was done before: that it crashes again is nothing new, and mustn't end each
+    later session."""
+    calls = [call for call in result.calls if call.kind == "model"]
+    return bool(calls) and all(call.receipt.measured_s is not None for call in calls)
 
 
 def _live_calls(evaluator: Evaluator, totals: Totals) -> LiveCalls:

@@ -152,6 +152,19 @@ async def test_a_recorded_reply_that_breaks_a_parser_fails_its_question_in_each_
     assert len(model.requests) == 3
 
 
+async def test_crashes_on_recorded_replies_do_not_stop_a_later_session(tmp_path: Path) -> None:
+    async def work(question: str, model: Model) -> Trajectory:
+        text = (await model.complete([Message("user", question)], role="agent")).text
+        return await answered(json.loads(text))
+
+    model = ScriptedModel(lambda messages, _: '"Neva"' if "q03" in messages[-1].content else "{")
+    with pytest.raises(RunStopped, match=r"JSONDecodeError in .* and 2 others"):
+        await run(tmp_path, work, 5, model=model, concurrency=1)
+    rows, _ = await run(tmp_path, work, 5, model=model, concurrency=1)
+    assert [bool(row["error"]) for row in rows] == [True, True, True, False, True]
+    assert len(model.requests) == 5
+
+
 def nested(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(depth):

@@ -152,7 +152,15 @@ async def test_nor_where_the_tool_has_made_a_failure_of_it() -> None:
         await Deadline(Told(answer), DEFAULT)(Query(query="a"))
 
 
-@pytest.mark.parametrize("own", [OSError(errno.ENOENT, "No such file"), ConnectionError("gone"), KeyError("x")])
+def after_blocking() -> ValueError:
+    error = ValueError("no header")
+    error.__context__ = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    return error
+
+
+@pytest.mark.parametrize(
+    "own", [after_blocking(), OSError(errno.ENOENT, "No such file"), ConnectionError("gone"), KeyError("x")]
+)
 async def test_a_tools_own_fault_stays_its_failed_call(own: Exception) -> None:
     async def answer(query: str) -> str:
         raise own
