@@ -1,4 +1,4 @@
-"""Where what was fetched once is kept: model files, rows of data sets."""
+"""The download cache: model files, their stamps, rows of data sets."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,14 +146,14 @@ QUESTIONS = (
 )
 
 
-def test_the_number_of_threads_changes_no_answer(model_file: Path) -> None:
+def test_neither_threads_nor_shared_weights_change_an_answer(model_file: Path) -> None:
     answers = []
-    for threads in (1, 2):
-        server = LocalServer(model_file, ServerSettings(context=1024, threads=threads))
+    for settings in (replace(SMALL, threads=1), replace(SMALL, threads=2), replace(SMALL, share_weights=True)):
+        server = LocalServer(model_file, settings)
         asked = [completion(server, f"{PASSAGE}\nQ: {what}\nA:", max_tokens=24, logprobs=1) for what in QUESTIONS]
         answers.append([choice["text"] + str(choice["logprobs"]) for answer in asked for choice in answer["choices"]])
         server.close()
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]
 
 
 @pytest.mark.anyio
