@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from answering import KEY
 
+from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.testing import ModelServer
+from rewoo_bench.tools import Corpus
 
-SLOW = {"litellm", "openai", "httpx", "pandas", "scipy.stats", "scipy.optimize", "matplotlib", "datasets", "xllamacpp"}
-PANDAS = {"pandas"}
+SLOW = {
+    *("litellm", "openai", "httpx", "pandas", "pyarrow.compute", "scipy.stats", "scipy.optimize", "scipy.sparse"),
+    *("bm25s", "matplotlib", "datasets", "xllamacpp"),
+}
+PANDAS = {"pandas", "pyarrow.compute"}
 COMMAND = """
 import atexit, sys
 atexit.register(lambda: print("imported:", *sys.modules, file=sys.stderr))
@@ -28,6 +34,16 @@ def imported_by(*arguments: object, **environment: str) -> set[str]:
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
     assert done.returncode == 0, done.stderr
     return SLOW & set(done.stderr.rpartition("imported:")[2].split())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache with the index of the sample's passages: only its first run builds one."""
+    folder = tmp_path_factory.mktemp("cache")
+    Corpus.open(bundled_folder("datasets") / "sample" / "passages.jsonl", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REWOO_BENCH_CACHE", str(folder))
+        yield
 
 
 def one_question(model: str, out: Path, *arguments: object) -> list[object]:
