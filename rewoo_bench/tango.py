@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+_PRECISION = 1e-12
+
 
 def score_interval(more: float, less: float, n: float, quantile: float) -> tuple[float, float]:
     """Bounds of (more - less) / n; `more` and `less` are the discordant pairs of either kind."""
@@ -15,16 +17,17 @@ def score_interval(more: float, less: float, n: float, quantile: float) -> tuple
 
 
 def _upper(more: float, less: float, n: float, quantile: float) -> float:
-    from scipy.optimize import brentq
-
     estimate = (more - less) / n
 
     def beyond(difference: float) -> float:
         return n * (difference - estimate) - quantile * math.sqrt(n * _variance(more, less, n, difference))
 
     # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
-    start = estimate + 1e-12
-    return float(brentq(beyond, start, 1.0, xtol=1e-12)) if start < 1.0 else 1.0
+    low, high = estimate + _PRECISION, 1.0
+    while high - low > _PRECISION:  # halved: scipy.optimize would take longer to import than all of a comparison
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) > 0 else (middle, high)
+    return high
 
 
 def _variance(more: float, less: float, n: float, difference: float) -> float:

@@ -6,7 +6,7 @@
     entry.price(Usage(input_tokens=1000))           # 0.00015, US dollars
 
 To import litellm takes some seconds; to read the file takes some milliseconds. Prices are those of
-the standard service: the file's prices for batches and for other service tiers are not used.
+the standard service: the file's prices for batches, other service tiers and off-peak hours are not used.
 """
 
 from __future__ import annotations

@@ -68,10 +68,10 @@ class Corpus:
         import numpy as np
 
         index = self._index
-        ids = index.ranking.get_tokens_ids(terms(query))
+        ids = index.ranking.term_ids(terms(query))
         if not ids or k < 1:
             return []
-        scores = np.maximum.reduceat(index.ranking.get_scores_from_ids(ids), index.starts)
+        scores = np.maximum.reduceat(index.ranking.scores(ids), index.starts)
         found = np.flatnonzero(scores > 0)
         if len(found) > k:
             # Not bm25s's own top k: that sorts zeros too, knows no pages and breaks ties at random.

@@ -4,7 +4,7 @@
     pages.npz           offsets: int64[pages + 1], of each page in text.bin
                         starts: int64[pages], the first passage of each page
     titles.json         {"titles": [...], "keys": [...]}, a string for each page
-    *.index.*           bm25s's own files, an index over passages
+    *.index.*           bm25s's own files, an index over passages (saved_ranking.py reads them)
     complete.json       {file name: [bytes, crc32]}, written last
 
 The passages of a page stand together, in the file's order: so the best passage of every page is
@@ -19,14 +19,12 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from rewoo_bench.tools.ranking import K1, B
+from rewoo_bench.tools.saved_ranking import SavedRanking
 from rewoo_bench.tools.text import clean_title, terms, title_key
 from rewoo_bench.tools.titles import Titles
 from rewoo_bench.types import Document
@@ -52,11 +50,13 @@ class Index:
     text: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
-    ranking: Any  # bm25s.BM25, which has no types
+    ranking: SavedRanking
 
 
 def write_index(passages: Iterable[Document], folder: Path) -> None:
     """Writes the entry's files into an existing folder. Raises `NoWords` where no passage has any."""
+    import bm25s
+
     pages: dict[str, list[str]] = {}
     for passage in passages:
         pages.setdefault(clean_title(passage.title), []).append(passage.text)
@@ -74,6 +74,8 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
 
 def _occurrences(pages: dict[str, list[str]], vocabulary: dict[str, int]) -> list[list[int]]:
     """The term ids of each passage, title included; adds new terms to the vocabulary."""
+    from tqdm import tqdm
+
     total = sum(map(len, pages.values()))
     occurrences = []
     with tqdm(total=total, desc="Indexing", unit=" passages", leave=False, disable=None) as progress:
@@ -108,7 +110,7 @@ def read_index(folder: Path) -> Index:
         for name, written in sums.items():
             if _size_and_crc(folder / name) != written:
                 raise DamagedIndex(f"{folder / name}: not what was written")
-        ranking = bm25s.BM25.load(folder, mmap=True, show_progress=False)
+        ranking = SavedRanking.open(folder)
         titles = json.loads((folder / "titles.json").read_bytes())
         with np.load(folder / "pages.npz") as arrays:
             offsets, starts = arrays["offsets"], arrays["starts"]

@@ -12,10 +12,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import bm25s
 import pytest
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.tools import Corpus, DocumentPages, Pages
+from rewoo_bench.tools.saved_ranking import SavedRanking
 from rewoo_bench.types import Document
 
 PASSAGES = [
@@ -46,6 +48,16 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
 def entry(cache: Path) -> Path:
     (only,) = (cache / "corpus").iterdir()
     return only
+
+
+def test_scores_are_those_of_bm25s(file: Path, cache: Path) -> None:
+    Corpus.open(file, cache)
+    ranking, its = SavedRanking.open(entry(cache)), bm25s.BM25.load(entry(cache))
+    for query in (["harbour"], ["ada", "harbour", "harbour", "unheard"], ["televis", "citi"]):
+        ids = ranking.term_ids(query)
+        assert ids == its.get_tokens_ids(query)
+        assert ranking.scores(ids).tolist() == its.get_scores_from_ids(ids).tolist()
+    assert ranking.scores(ranking.term_ids(["harbour"])).max() > 0
 
 
 def test_passages_of_a_title_are_one_page(file: Path, cache: Path) -> None:

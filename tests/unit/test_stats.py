@@ -152,6 +152,22 @@ def test_wilcoxon_is_scipys_and_equal_pairs_are_no_news() -> None:
     assert wilcoxon(a * 3, b * 3, list(range(6)) * 3) == wilcoxon(a, b)
 
 
+@given(st.lists(st.integers(-6, 6), min_size=1, max_size=20), st.lists(st.floats(-9, 9).filter(bool), max_size=60))
+def test_wilcoxon_is_scipys_with_ties_and_without(tied: list[int], free: list[float]) -> None:
+    for differences in (tied, free):
+        known = [difference for difference in differences if difference]
+        expected = scipy_stats.wilcoxon(known).pvalue if known else 1.0
+        assert wilcoxon(np.zeros(len(differences)), differences) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [13, 14, 50, 51, 400])
+def test_wilcoxon_turns_from_exact_to_approximate_where_scipys_does(n: int) -> None:
+    draw = np.random.default_rng(n)
+    for differences in (draw.normal(0.3, 1, n), draw.integers(1, 9, n) - 4.5):
+        expected = scipy_stats.wilcoxon(differences).pvalue
+        assert wilcoxon(np.zeros(n), differences) == pytest.approx(expected, rel=1e-9)
+
+
 def test_holm_steps_down() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from parts import MOMENT
 
-from rewoo_bench.results import load
+from rewoo_bench.results import load, load_table
 from rewoo_bench.rows import QUESTIONS
 from rewoo_bench.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 
@@ -92,6 +92,12 @@ def test_failures_leave_the_mean_of_matches_and_nothing_else() -> None:
     assert (summary.exact_match.mean, summary.exact_match.n) == (1.0, 2)
     assert summary.input_tokens == pytest.approx(500 / 3)
     assert summary.latency_p95_s > 8
+
+
+def test_a_table_of_pyarrow_is_summarised_as_one_of_pandas(tmp_path: Path) -> None:
+    rows = [row(example_id=f"q{i // 2}", trial=i % 2, f1=i / 10, exact_match=i % 3 == 0) for i in range(9)]
+    pq.write_table(pa.Table.from_pylist([*rows, row(**FAILED)], schema=QUESTIONS), tmp_path / "questions.parquet")
+    assert summarise(load_table(tmp_path)) == summarise(load(tmp_path))
 
 
 def test_failures_are_shown() -> None:

@@ -1,0 +1,78 @@
+"""What a command imports: a package that it doesn't need would cost every start of it a second or more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from answering import KEY
+
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.testing import ModelServer
+from rewoo_bench.tools import Corpus
+
+SLOW = {
+    *("litellm", "openai", "httpx", "pandas", "pyarrow.compute", "scipy.stats", "scipy.optimize", "scipy.sparse"),
+    *("bm25s", "matplotlib", "datasets", "xllamacpp"),
+}
+PANDAS = {"pandas", "pyarrow.compute"}
+COMMAND = """
+import atexit, sys
+atexit.register(lambda: print("imported:", *sys.modules, file=sys.stderr))
+from rewoo_bench.cli import main
+main(sys.argv[1:])
+"""
+
+
+def imported_by(*arguments: object, **environment: str) -> set[str]:
+    """The slow packages that a command in a fresh interpreter has imported when it ends."""
+    command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+    assert done.returncode == 0, done.stderr
+    return SLOW & set(done.stderr.rpartition("imported:")[2].split())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache with the index of the sample's passages: only its first run builds one."""
+    folder = tmp_path_factory.mktemp("cache")
+    Corpus.open(bundled_folder("datasets") / "sample" / "passages.jsonl", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REWOO_BENCH_CACHE", str(folder))
+        yield
+
+
+def one_question(model: str, out: Path, *arguments: object) -> list[object]:
+    return ["run", "--arch", "rewoo", "-n", 1, "--model", model, "--out", out, "--no-progress", *arguments]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"]], ids=" ".join)
+def test_what_asks_nothing_imports_nothing_slow(arguments: list[str]) -> None:
+    assert imported_by(*arguments) == set()
+
+
+def test_a_run_of_the_oracle_imports_nothing_slow(tmp_path: Path) -> None:
+    assert imported_by(*one_question("oracle", tmp_path / "run")) == set()
+
+
+def test_a_run_against_a_server_of_ones_own_imports_nothing_slow(server: ModelServer, tmp_path: Path) -> None:
+    arguments = one_question("openai/tiny", tmp_path / "run", "--api-base", server.api_base)
+    assert imported_by(*arguments, OPENAI_API_KEY=KEY) == set()
+    assert server.books
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "gpt-4o-mini"])
+def test_a_run_of_a_model_of_openai_imports_nothing_slow(server: ModelServer, tmp_path: Path, model: str) -> None:
+    environment = {"OPENAI_BASE_URL": server.api_base, "OPENAI_API_KEY": KEY}
+    assert imported_by(*one_question(model, tmp_path / "run"), **environment) == set()
+    assert server.books
+
+
+def test_a_comparison_imports_pandas_and_nothing_slower(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert imported_by(*one_question("oracle", run, "-n", 30, "--arch", "react")) == set()
+    assert imported_by("compare", run) == PANDAS

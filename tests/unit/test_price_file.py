@@ -1,0 +1,130 @@
+"""litellm's table of models, read without litellm: prices that are equal to litellm's own, and limits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from rewoo_bench.models.price_file import Entry, find_entry
+from rewoo_bench.models.providers import find_route, load_litellm, max_output_tokens, price, price_list
+from rewoo_bench.types import Usage
+
+PROVIDERS = (
+    *("openai", "anthropic", "gemini", "mistral", "groq", "deepseek", "xai"),
+    *("together_ai", "azure", "bedrock", "bedrock_converse", "dashscope", "cerebras"),
+)
+USAGES = [
+    Usage(1000, output_tokens=200),
+    Usage(1000, cached_input_tokens=600, output_tokens=200, reasoning_tokens=150),
+    Usage(1000, cached_input_tokens=600, output_tokens=200, cache_write_tokens=300),
+    Usage(130_000, output_tokens=10),
+    Usage(300_000, cached_input_tokens=100_000, output_tokens=5000, reasoning_tokens=3000),
+    Usage(300_000, cached_input_tokens=1000, output_tokens=5000, cache_write_tokens=50_000),
+]
+
+
+def by_litellm(entry: Entry, usage: Usage) -> float:
+    litellm = load_litellm()
+    counted = litellm.Usage(
+        prompt_tokens=usage.input_tokens,
+        completion_tokens=usage.output_tokens,
+        total_tokens=usage.total_tokens,
+        prompt_tokens_details={
+            "cached_tokens": usage.cached_input_tokens,
+            "cache_creation_tokens": usage.cache_write_tokens,
+        },
+        completion_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
+    )
+    paid = litellm.cost_per_token(model=entry.name, custom_llm_provider=entry.provider, usage_object=counted)
+    return float(sum(paid))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_price_is_litellms(provider: str) -> None:
+    known = load_litellm().model_cost.items()
+    names = [name for name, fields in known if fields.get("litellm_provider") == provider]
+    priced = [entry for name in names if (entry := find_entry(name)) and entry.is_priced and entry.mode == "chat"]
+    entries = [entry for entry in priced if "off_peak_pricing" not in entry.fields]  # it would depend on the hour
+    assert entries
+    for entry in entries[:20]:
+        for usage in USAGES:
+            if not (usage.cache_write_tokens and provider == "deepseek"):  # which litellm never charges for them
+                assert entry.price(usage) == pytest.approx(by_litellm(entry, usage), rel=1e-9), entry.name
+
+
+def test_what_was_written_to_a_cache_costs_its_own_price() -> None:
+    entry = find_entry("claude-sonnet-4-5")
+    assert entry is not None
+    assert entry.price(Usage(1000, cache_write_tokens=1000)) == pytest.approx(1000 * 3.75e-6)
+
+
+@pytest.mark.parametrize(
+    ("input_tokens", "output_tokens", "dollars"),
+    [(200, 0, 200.0), (201, 0, 402.0), (200, 10, 230.0), (201, 10, 452.0)],
+)
+def test_a_long_prompt_has_prices_of_its_own(input_tokens: int, output_tokens: int, dollars: float) -> None:
+    fields: dict[str, Any] = {"input_cost_per_token": 1.0, "output_cost_per_token": 3.0}
+    longer = {"input_cost_per_token_above_200_tokens": 2.0, "output_cost_per_token_above_200_tokens": 5.0}
+    other = {"input_cost_per_token_above_200_tokens_priority": 9.0, "input_cost_per_token_flex": 9.0}
+    entry = Entry("mine", {**fields, **longer, **other})
+    assert entry.price(Usage(input_tokens, output_tokens=output_tokens)) == dollars
+
+
+def test_an_unknown_price_is_none_and_a_free_model_costs_nothing() -> None:
+    assert find_entry("openai/nobody-knows") is None
+    assert Entry("mine", {"litellm_provider": "openai"}).price(Usage(1)) is None
+    assert Entry("mine", {"input_cost_per_token": 0, "output_cost_per_token": 0}).price(Usage(1)) == 0.0
+
+
+def test_the_facts_of_a_model_are_there() -> None:
+    entry = find_entry("openai/gpt-4o-mini", "gpt-4o-mini")
+    assert entry is not None
+    assert (entry.provider, entry.mode, entry.max_input_tokens, entry.max_output_tokens) == (
+        *("openai", "chat", 128_000, 16_384),
+    )
+    assert entry.supports_response_schema
+    assert entry.supports_prompt_caching
+
+
+def test_the_limit_of_an_answer_is_known_but_not_of_somebody_elses_server() -> None:
+    assert max_output_tokens(find_route("openai/gpt-4o-mini")) == 16_384
+    assert max_output_tokens(find_route("openai/gpt-4o-mini", "http://127.0.0.1:9/v1")) is None
+
+
+def test_a_price_list_is_of_usual_prompts() -> None:
+    found = find_route("openai/gpt-4o-mini", style="completion")
+    assert price_list(found) == {"input": 0.15, "cached_input": 0.075, "output": 0.6}
+    assert price(found, Usage(1_000_000)) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("gpt-4o", "openai/gpt-4o"),
+        ("gpt-3.5-turbo-instruct", "text-completion-openai/gpt-3.5-turbo-instruct"),
+        ("ft:gpt-4o-mini-2024-07-18:me::1", "openai/ft:gpt-4o-mini-2024-07-18:me::1"),
+        ("openai/openai/gpt-4o", "openai/openai/gpt-4o"),
+    ],
+)
+def test_a_model_of_openai_is_found_and_priced_as_litellm_would(name: str, model: str) -> None:
+    litellm = load_litellm()
+    bare, provider, _, _ = litellm.get_llm_provider(name)
+    route = find_route(name)
+    assert route.model == f"{provider}/{bare}" == model
+    assert route.takes_schema == litellm.supports_response_schema(bare, provider)
+    assert price(route, Usage(1000)) is not None
+
+
+def test_names_in_the_openai_form_load_no_litellm() -> None:
+    code = (
+        "import sys; from rewoo_bench.models.client import LiteLLMModel\n"
+        "for name in ('openai/gpt-4o', 'gpt-4o', 'openai/mine'): LiteLLMModel(name, api_key='k').check()\n"
+        "LiteLLMModel('openai/mine', api_base='http://127.0.0.1:9/v1').check()\n"
+        "from rewoo_bench.models.failures import to_model_error\n"
+        "to_model_error(OSError('gone'), 'm', timeout=1)\n"
+        "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
