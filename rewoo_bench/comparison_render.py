@@ -16,7 +16,7 @@ from rewoo_bench.comparison import Comparison, System
 from rewoo_bench.comparison_data import as_dict, frame
 from rewoo_bench.pairs import Figure, Pair
 from rewoo_bench.stats import Interval
-from rewoo_bench.summary import Estimate, aligned
+from rewoo_bench.summary import CUT_WHILE_THINKING, Estimate, aligned
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def tables(comparison: Comparison) -> Iterator[Table]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
         systems = [system for system in comparison.systems if system.summary.dataset == dataset]
-        yield Table(f"{dataset}: means per question [95% interval]", _rows(_SYSTEM, systems))
+        yield Table(f"{dataset}: means per question [95% interval]", _rows(_columns(systems), systems))
         yield Table(f"{dataset}: tokens per question", _rows(_TOKENS, systems))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
@@ -65,6 +65,11 @@ def tables(comparison: Comparison) -> Iterator[Table]:
         amounts = [(pair, figure) for pair in pairs for figure in pair.figures if figure.kind == "ratio"]
         if amounts:
             yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
+
+
+def _columns(systems: Sequence[System]) -> Sequence[tuple[str, Callable[[System], str]]]:
+    """The columns of systems; the last only where a reply was cut while its model was thinking."""
+    return _SYSTEM if any(system.summary.reasoning_truncated for system in systems) else _SYSTEM[:-1]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -150,6 +155,7 @@ _SYSTEM: tuple[tuple[str, Callable[[System], str]], ...] = (
     ("p50 s", lambda s: _decimals(s.summary.latency_p50_s)),
     ("p95 s", lambda s: _decimals(s.summary.latency_p95_s)),
     ("answered / failed / total", lambda s: f"{s.summary.answered} / {s.summary.failed} / {s.summary.total}"),
+    (CUT_WHILE_THINKING, lambda s: str(s.summary.reasoning_truncated)),
 )
 
 _TOKENS: tuple[tuple[str, Callable[[System], str]], ...] = (

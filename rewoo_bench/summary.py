@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
+CUT_WHILE_THINKING = "cut while thinking"  # a column of tables, where there was any
 KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -52,6 +53,8 @@ class Summary:
     """Rows that ended with an answer, right or wrong."""
     failed: int
     """Rows that the infrastructure failed: no exact match."""
+    reasoning_truncated: int
+    """Rows that ended because a reply was cut while the model was still thinking: no answer, and so wrong."""
     exact_match: Estimate
     f1: Estimate
     judged_correct: Estimate
@@ -100,6 +103,7 @@ def _summary(rows: Columns) -> Summary:
         total=len(rows["stop_reason"]),
         answered=rows["stop_reason"].count("answered"),
         failed=rows["exact_match"].count(None),
+        reasoning_truncated=rows["stop_reason"].count("reasoning_truncated"),
         exact_match=_estimate(rows, "exact_match", binary=True),
         f1=_estimate(rows, "f1"),
         judged_correct=_estimate(rows, "judged_correct", binary=True),
@@ -205,6 +209,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("p95 s", lambda s: _seconds(s.latency_p95_s)),
     ("$ / 1000", _cost),
     ("answered / failed / total", lambda s: f"{s.answered} / {s.failed} / {s.total}"),
+    (CUT_WHILE_THINKING, lambda s: str(s.reasoning_truncated)),
 )
 
 
@@ -214,8 +219,10 @@ def _seconds(value: float | None) -> str:
 
 def table(summaries: Sequence[Summary]) -> str:
     """The summaries as aligned plain text, a heading for each data set and model."""
-    judged = any(summary.judged_correct.n for summary in summaries)
-    columns = [column for column in _COLUMNS if judged or not column[0].startswith("judged")]
+    unused = set() if any(summary.judged_correct.n for summary in summaries) else {"judged [95% CI]"}
+    if not any(summary.reasoning_truncated for summary in summaries):
+        unused.add(CUT_WHILE_THINKING)
+    columns = [column for column in _COLUMNS if column[0] not in unused]
     blocks = []
     for (dataset, model), group in _grouped(summaries):
         cells = [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]

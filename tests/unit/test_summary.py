@@ -173,3 +173,12 @@ def test_an_oracles_accuracy_is_marked_in_the_table_and_as_data() -> None:
     real = one(frame(row(model="openai/oracle")))
     assert ORACLE_ACCURACY not in table([real])
     assert real.as_dict()["note"] is None
+
+
+def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_any() -> None:
+    right = [row(example_id="q1"), row(example_id="q2")]
+    assert "cut while thinking" not in table(summarise(frame(*right)))
+    cut = row(example_id="q3", stop_reason="reasoning_truncated", exact_match=False, f1=0.0)
+    summary = one(frame(*right, cut))
+    assert summary.reasoning_truncated == 1
+    assert table([summary]).splitlines()[2].endswith("cut while thinking")
