@@ -42,7 +42,8 @@ __all__ = ["Entry", "Fault", "ModelServer", "Reply"]
 class Entry:
     """A line of the server's books: a request and what was sent back (status 0: nothing was).
 
-    `usage` is None where none was sent. `time` is of the monotonic clock, in seconds.
+    `usage` is None where none was sent. `time` is of the monotonic clock, in seconds. `answer` is what the
+    test's `reply` said.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Entry:
     status: int
     usage: Usage | None
     time: float
+    answer: str | Reply | Fault = ""
 
 
 Respond = Callable[[dict[str, Any]], str | Reply | Fault]
@@ -147,7 +149,7 @@ class ModelServer:
         answer = self.reply(request) if known else Fault(status=404, message=f"no such path: {path!r}")
         chat = path == "/v1/chat/completions"
         sent = render(answer, request, chat=chat, cached_share=self.cached_share)
-        self.books.append(Entry(path, request, headers, sent.status, sent.usage, time.monotonic()))
+        self.books.append(Entry(path, request, headers, sent.status, sent.usage, time.monotonic(), answer))
         return sent
 
 

@@ -85,7 +85,9 @@ def test_what_was_repaired_stands_in_the_traces() -> None:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
         assert quiet("--arch", "react-native", "-n", 1, *hosted, "--out", "here") == 0
     trace = json.loads(Path("here/traces.jsonl").read_text(encoding="utf-8"))
-    repaired = [(entry["place"], entry["repair"]) for entry in trace["notes"]["repaired"]]
-    assert ("turn 1", "a lone surrogate became U+FFFD") in repaired
-    assert ("turn 1", "the arguments of 'Search' were read as text: nested more than 32 deep") in repaired
+    (reply_of_turn_1,) = trace["replies"]
+    assert reply_of_turn_1["place"] == "turn 1"
+    assert "a lone surrogate became U+FFFD" in reply_of_turn_1["repairs"]
+    read = "the arguments of a tool call were read as text: nested more than 32 deep"
+    assert read in reply_of_turn_1["repairs"]
     assert [step["failed"] for step in trace["steps"]] == [False, True, True, True, True, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from parts import Query, Told
 
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal import open_journal
+from rewoo_bench.model_output import RAW_ARGUMENTS
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.place import at
 from rewoo_bench.recorded_calls import UnreadableRecord
@@ -86,27 +88,26 @@ async def test_one_that_was_paid_for_is_its_rows_error(tmp_path: Path, answer: d
     assert caught.value.receipt == Receipt(billed=Usage(12, 0, 0), cost_usd=0.5)
 
 
-async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled(tmp_path: Path) -> None:
+async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled_as_text(tmp_path: Path) -> None:
     deep: dict[str, Any] = {}
     for _ in range(600):
         deep = {"a": deep}
     made = Completion("", Usage(10, 0, 2), "tool_calls", (ToolCall("1", "Search", deep),))
-    for lines in ([made], []):
-        async with open_journal(tmp_path / "journal.sqlite") as journal:
-            recorder = await Recorder(journal).question(TASK)
-            completion = await recorder.model(ScriptedModel(lines)).complete(ASK, role="agent")
-        assert completion.tool_calls == made.tool_calls
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        recorder = await Recorder(journal).question(TASK)
+        await recorder.model(ScriptedModel([made])).complete(ASK, role="agent")
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        recorder = await Recorder(journal).question(TASK)
+        recalled = await recorder.model(ScriptedModel([])).complete(ASK, role="agent")
+    assert recalled.tool_calls == (ToolCall("1", "Search", {RAW_ARGUMENTS: json.dumps(deep)}),)
 
 
-async def test_an_answer_that_cannot_be_recorded_is_paid_for_all_the_same(tmp_path: Path) -> None:
+async def test_arguments_that_contain_themselves_are_recorded_and_paid_for(tmp_path: Path) -> None:
     own: dict[str, Any] = {}
     own["own"] = own
     usage = Usage(10, 0, 2)
     made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), receipt=Receipt(billed=usage))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        with pytest.raises(ValueError, match="Circular reference"):
-            await recorder.model(ScriptedModel([made])).complete(ASK, role="solver")
-        assert journal.spent.tokens == 12
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        await recorder.model(ScriptedModel([made])).complete(ASK, role="solver")
         assert journal.spent.tokens == 12
