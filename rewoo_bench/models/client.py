@@ -121,7 +121,7 @@ class LiteLLMModel:
             completion = await self._complete(replace(call, budget=larger), ledger)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, larger - visible)
-        return replace(completion, receipt=ledger.receipt())
+        return completion if ledger.attempts == 1 else replace(completion, receipt=ledger.receipt())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""

@@ -106,7 +106,8 @@ class RetryingModel:
                 ledger.book(completion.receipt)
                 if self._limiter is not None:
                     self._limiter.succeeded()
-                return replace(completion, receipt=ledger.receipt())
+                alone = ledger.attempts == 1 and not ledger.waiting
+                return completion if alone else replace(completion, receipt=ledger.receipt())
             started = time.monotonic()
             await self._sleep(delay)
             ledger.waiting.append((started, time.monotonic()))

@@ -11,7 +11,7 @@ and the caller counts with a tokenizer of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rewoo_bench.types import Usage
@@ -85,17 +85,18 @@ def _read(usage: Mapping[str, Any]) -> Usage:
 
 def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[str, ...]) -> int:
     """A count that stands in the details or beside them; the first that isn't zero."""
-    return next((count for count in _counts(usage, details, names) if count), 0)
-
-
-def _counts(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[str, ...]) -> Iterator[int]:
-    for part in (*(usage.get(name) for name in details), usage):
-        if isinstance(part, Mapping):
-            yield _first(part, names)
+    for detail in details:
+        part = usage.get(detail)
+        if isinstance(part, Mapping) and (count := _first(part, names)):
+            return count
+    return _first(usage, names)
 
 
 def _first(counts: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    return next((_count(counts[name]) for name in names if counts.get(name) is not None), 0)
+    for name in names:
+        if (value := counts.get(name)) is not None:
+            return _count(value)
+    return 0
 
 
 def _count(value: Any) -> int:

@@ -53,8 +53,7 @@ class Prompts:
 
     def shots(self, name: str) -> list[Message]:
         """The exemplars of the prompt `name`, one after the other, as messages; none where it has none."""
-        messages = [message for exemplar in self.exemplars.get(name, ()) for message in exemplar]
-        return [*messages[:-1], *(replace(last, ends_prefix=True) for last in messages[-1:])]
+        return [message for exemplar in self.exemplars.get(name, ()) for message in exemplar]
 
     @property
     def digest(self) -> str:
@@ -88,10 +87,18 @@ def read_prompts(
     """The prompt files of a folder, and an exemplar file for some of them. Raises `SpecError`."""
     texts = {name: _read(folder / file) for name, file in prompts.items()}
     shots = {
-        name: parse_exemplars(_read(folder / file), str(folder / file))[:limit]
+        name: _ending_prefix(parse_exemplars(_read(folder / file), str(folder / file))[:limit])
         for name, file in (exemplars or {}).items()
     }
     return Prompts(texts, shots)
+
+
+def _ending_prefix(exemplars: Sequence[Exemplar]) -> tuple[Exemplar, ...]:
+    """The exemplars, with a mark at the last message that is the same for every question."""
+    if not exemplars:
+        return ()
+    *others, last = exemplars
+    return (*others, (*last[:-1], replace(last[-1], ends_prefix=True)))
 
 
 def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:
