@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
+from rewoo_bench.errors import (
+    HarnessFault,
+    JournalError,
+    ModelGone,
+    ProviderRefused,
+    RunStopped,
+    UsageError,
+    causes,
+)
 from rewoo_bench.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
@@ -95,7 +103,7 @@ def deciding(error: BaseException) -> BaseException:
 
 def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     """The fault, where an exception says that this machine is out of something, or that code is missing."""
-    for cause in _causes(error):
+    for cause in causes(error):
         if cause is not error and isinstance(cause, BlockingIOError):
             continue  # with a socket that doesn't block it is nothing unusual
         if (short_of := _short_of(cause)) is not None:
@@ -128,16 +136,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those behind it, the outermost first."""
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 
 
 def _place(trace: TracebackType | None) -> str:

@@ -23,7 +23,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -134,6 +134,17 @@ class LimitReached(RewooBenchError):
     def __init__(self, stop_reason: StopReason, message: str) -> None:
         super().__init__(message)
         self.stop_reason = stop_reason
+
+
+def causes(error: BaseException, *, suppressed: bool = False) -> Iterator[BaseException]:
+    """The error and those behind it, the outermost first; also those that `from None` hides, where `suppressed`."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        hidden = cause.__suppress_context__ and not suppressed
+        cause = cause.__cause__ or (None if hidden else cause.__context__)
 
 
 def unknown(what: str, name: str, available: Iterable[str]) -> str:

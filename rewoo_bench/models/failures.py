@@ -13,11 +13,11 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rewoo_bench.errors import ModelError
+from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.endpoint import BadAnswer, HTTPFailure, Unreachable
 from rewoo_bench.redaction import redact
 from rewoo_bench.types import Receipt
@@ -39,21 +39,19 @@ def expected() -> tuple[type[Exception], ...]:
 
 def refusal(error: BaseException) -> tuple[int | None, str]:
     """The HTTP status of a failed call, and all that the endpoint said in its error."""
-    causes = list(_causes(error))
-    bodies = (getattr(getattr(cause, "response", None), "text", None) for cause in causes)
+    chain = list(causes(error, suppressed=True))
+    bodies = (getattr(getattr(cause, "response", None), "text", None) for cause in chain)
     body = next((text for text in bodies if isinstance(text, str) and text.lstrip().startswith("{")), None)
-    return _status(causes), body or str(causes[0])
+    return _status(chain), body or str(chain[0])
 
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
     """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
-    causes = list(_causes(error))
-    ours = [cause for cause in causes if not type(cause).__module__.startswith("litellm")]
-    status = _status(causes)
-    if type(error).__name__ == "ContextWindowExceededError" or (
-        status in (400, 413) and _CONTEXT.search(_said(causes))
-    ):
-        return _say(f"{name!r}: the prompt is longer than the model's context: {_said(causes)}", secrets, status)
+    chain = list(causes(error, suppressed=True))
+    ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
+    status = _status(chain)
+    if type(error).__name__ == "ContextWindowExceededError" or (status in (400, 413) and _CONTEXT.search(_said(chain))):
+        return _say(f"{name!r}: the prompt is longer than the model's context: {_said(chain)}", secrets, status)
     if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
@@ -72,8 +70,8 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequ
     # An error without a status came inside a 200, or from litellm: another attempt may do.
     retryable = status is None or status in _RETRYABLE or status >= 500
     answered = f"answered {status}" if status else "failed"
-    retry_after = _retry_after(causes)
-    return _say(f"{name!r} {answered}: {_said(causes)}", secrets, status, retryable=retryable, retry_after=retry_after)
+    retry_after = _retry_after(chain)
+    return _say(f"{name!r} {answered}: {_said(chain)}", secrets, status, retryable=retryable, retry_after=retry_after)
 
 
 def _broken_connections() -> tuple[type[Exception], ...]:
@@ -97,7 +95,7 @@ def no_answer(name: str, timeout: float) -> ModelError:
 
 def unreadable_answer(error: BaseException) -> BadAnswer | None:
     """The answer that a call failed for, where it was one that can't be read: ours, or litellm's."""
-    for cause in _causes(error):
+    for cause in causes(error, suppressed=True):
         if isinstance(cause, BadAnswer):
             return cause
         if isinstance(cause, json.JSONDecodeError):
@@ -126,40 +124,30 @@ def _say(
     return ModelError(shown, status=status, retryable=retryable, retry_after=retry_after, unreachable=unreachable)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those behind it, the outermost first."""
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def _status(causes: Sequence[BaseException]) -> int | None:
-    for cause in causes:
+def _status(chain: Sequence[BaseException]) -> int | None:
+    for cause in chain:
         status = getattr(cause, "status_code", None)
         if isinstance(status, int) and status >= 400:
             return status
     return None
 
 
-def _said(causes: Sequence[BaseException]) -> str:
+def _said(chain: Sequence[BaseException]) -> str:
     """What the provider itself said: the message of its error object, else litellm's without its labels."""
-    for cause in causes:
+    for cause in chain:
         body = getattr(cause, "body", None)
         if isinstance(body, dict) and isinstance(body.get("message"), str):
             return str(body["message"])
-    text = _PREFIXES.sub("", str(causes[0])) or type(causes[0]).__name__
+    text = _PREFIXES.sub("", str(chain[0])) or type(chain[0]).__name__
     try:
         return str(json.loads(text)["error"]["message"])
     except (ValueError, TypeError, LookupError, RecursionError):
         return text
 
 
-def _retry_after(causes: Sequence[BaseException]) -> float | None:
+def _retry_after(chain: Sequence[BaseException]) -> float | None:
     """Seconds that the provider asks to wait: from `retry-after-ms`, or `Retry-After` as seconds or a date."""
-    for cause in causes:
+    for cause in chain:
         headers: Any = (
             getattr(cause, "litellm_response_headers", None)
             or getattr(getattr(cause, "response", None), "headers", None)
