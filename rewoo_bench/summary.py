@@ -7,7 +7,7 @@ exact match and are left out of that mean only; their tokens and seconds count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,9 @@ from rewoo_bench.names import is_oracle
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from rewoo_bench.table_columns import Column
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
@@ -27,8 +30,6 @@ _NAMES = (
     *("example_id", "stop_reason", "exact_match", "f1", "judged_correct"),
     *("latency_s", "cost_usd", "usage_source"),
 )
-
-Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +79,32 @@ class Summary:
 
 def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    columns = _columns(rows, [*KEYS, *_NAMES, *_MEANS])
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, key in enumerate(zip(*(columns[name] for name in KEYS), strict=True)):
-        places.setdefault(key, []).append(place)
-    return [
-        _summary({name: [values[place] for place in those] for name, values in columns.items()})
-        for those in places.values()
-    ]
+    import numpy as np
+
+    from rewoo_bench.table_columns import read_columns
+
+    columns = read_columns(rows, [*KEYS, *_NAMES, *_MEANS])
+    keys = np.stack([columns[name].values for name in KEYS])
+    _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    in_order = np.argsort(first)
+    return [_summary({name: column.of(group_of == group) for name, column in columns.items()}) for group in in_order]
 
 
-def _summary(rows: Columns) -> Summary:
+def _summary(rows: Mapping[str, Column]) -> Summary:
     def mean(column: str) -> float:
-        return _mean(rows[column])
+        return _mean(rows[column].known)
 
-    latency = _known(rows["latency_s"])
-    p50, p95 = _quantiles(latency, 0.5, 0.95) if latency else (None, None)
-    sources = list(dict.fromkeys(_known(rows["usage_source"])))
-    priced = bool(sources) and None not in rows["cost_usd"]
+    latency = rows["latency_s"].known
+    p50, p95 = _quantiles(latency, 0.5, 0.95) if len(latency) else (None, None)
+    sources = rows["usage_source"].names_in_use
+    priced = bool(sources) and len(rows["cost_usd"].known) == len(rows["cost_usd"].values)
     return Summary(
-        architecture=str(rows["architecture"][0]),
-        dataset=str(rows["dataset"][0]),
-        model=str(rows["model"][0]),
-        total=len(rows["stop_reason"]),
+        architecture=rows["architecture"].names_in_use[0],
+        dataset=rows["dataset"].names_in_use[0],
+        model=rows["model"].names_in_use[0],
+        total=len(rows["stop_reason"].values),
         answered=rows["stop_reason"].count("answered"),
-        failed=rows["exact_match"].count(None),
+        failed=len(rows["exact_match"].values) - len(rows["exact_match"].known),
         reasoning_truncated=rows["stop_reason"].count("reasoning_truncated"),
         exact_match=_estimate(rows, "exact_match", binary=True),
         f1=_estimate(rows, "f1"),
@@ -125,20 +127,24 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
     Wilson's interval for yes-or-no columns with one trial, else Student's over the questions' means.
     """
-    return _estimate(_columns(rows, ["example_id", column]), column, binary=binary)
+    from rewoo_bench.table_columns import read_columns
+
+    return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 
 
-def _estimate(rows: Columns, column: str, *, binary: bool = False) -> Estimate:
-    trials: dict[str, list[float]] = {}
-    for question, value in zip(rows["example_id"], rows[column], strict=True):
-        if value is not None:
-            trials.setdefault(question, []).append(value)
-    means = [fmean(values) for values in trials.values()]
+def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
+    import numpy as np
+
+    values = rows[column].values
+    there = ~np.isnan(values)
+    _, question_of = np.unique(rows["example_id"].values[there], return_inverse=True)
+    trials = np.bincount(question_of)
+    means = np.bincount(question_of, values[there]) / trials
     n = len(means)
     if not n:
         return Estimate(None, None, None, 0)
-    mean = fmean(means)
-    if binary and all(len(values) == 1 for values in trials.values()):
+    mean = fmean(means.tolist())
+    if binary and (trials == 1).all():
         from rewoo_bench.stats import wilson
 
         interval = wilson(round(mean * n), n, CONFIDENCE)
@@ -149,7 +155,7 @@ def _estimate(rows: Columns, column: str, *, binary: bool = False) -> Estimate:
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), n)
 
 
-def _student_half(means: list[float]) -> float:
+def _student_half(means: NDArray[Any]) -> float:
     """Half of the width of Student's interval of a mean."""
     import numpy as np
 
@@ -158,26 +164,11 @@ def _student_half(means: list[float]) -> float:
     return student(len(means), CONFIDENCE) * float(np.std(means, ddof=1)) / math.sqrt(len(means))
 
 
-def _columns(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> Columns:
-    """Columns of a table of pyarrow or pandas as lists, None where a value is missing."""
-    import pyarrow as pa
-
-    if not isinstance(rows, pa.Table):
-        rows = pa.Table.from_pandas(rows[list(names)], preserve_index=False)
-    columns: Columns = rows.select(names).to_pydict()
-    return columns
+def _mean(known: NDArray[Any]) -> float:
+    return fmean(known.tolist()) if len(known) else math.nan
 
 
-def _known(values: list[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
-def _mean(values: list[Any]) -> float:
-    known = _known(values)
-    return fmean(known) if known else math.nan
-
-
-def _quantiles(values: list[float], *shares: float) -> list[float]:
+def _quantiles(values: NDArray[Any], *shares: float) -> list[float]:
     import numpy as np
 
     return [float(value) for value in np.quantile(values, shares)]
