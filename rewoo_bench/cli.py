@@ -92,7 +92,9 @@ def group() -> None:
 @click.option("--temperature", type=_Number(min=0), default=0.0, help="Sampling temperature.")
 @click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
 @click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")
-@click.option("--max-output-tokens", type=click.IntRange(min=1), default=512, help="Output limit of a model call.")
+@click.option("--max-output-tokens", type=click.IntRange(min=1), default=512,
+              help="Output limit of a model call, for its visible text; a reply that is cut while the model is "
+                   "thinking is asked for once more with twice as much.")
 @click.option("--reasoning-effort", metavar="LEVEL",
               help="How much a reasoning model thinks, as its provider calls it: low, medium, high, …")
 @click.option("--prompt-cache", is_flag=True,
