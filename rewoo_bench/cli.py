@@ -6,10 +6,8 @@ What does the work is imported when a command runs, so that `--help` answers at 
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import click
 
 from rewoo_bench.commands.baseline import baseline
+from rewoo_bench.commands.checks import Number, count_or_fraction, dropped_names, extra_fields
 from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
 from rewoo_bench.commands.gate import gate
@@ -26,37 +25,8 @@ from rewoo_bench.commands.publish import publish
 from rewoo_bench.errors import RewooBenchError, UsageError
 
 DONE, WRONG, INCOMPLETE = 0, 2, 3
+_INTERRUPTED = "interrupted before the first question, or after the last"
 _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
-
-
-class _Number(click.FloatRange):
-    """A number in a range; `nan` is none, though it is neither below nor above."""
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        number = super().convert(value, parameter, context)
-        if number != number:
-            self.fail(f"{value!r} is not a number", parameter, context)
-        return number
-
-
-def _count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    """A count (`5`) or a fraction below 1 (`0.1`)."""
-    if value is not None and not (0 < value <= 1 or (value > 1 and value.is_integer())):
-        raise click.BadParameter(f"{value!r} is neither a count (1, 2, …) nor a fraction between 0 and 1")
-    return value
-
-
-def _json_object(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """A JSON object, as text."""
-    if value is None:
-        return None
-    try:
-        found = json.loads(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")
-    return value
 
 
 @click.group(context_settings=_SETTINGS)
@@ -89,20 +59,21 @@ def group() -> None:
                    "'llama-server --n-gpu-layers 99'.")
 @click.option("--threads", type=click.IntRange(min=1),
               help="Threads of a local model.  [default: one for each physical core]")
-@click.option("--temperature", type=_Number(min=0), default=0.0, help="Sampling temperature.")
-@click.option("--planner-temperature", type=_Number(min=0), help="Temperature of planners.")
-@click.option("--solver-temperature", type=_Number(min=0), help="Temperature of solvers.")
+@click.option("--temperature", type=Number(min=0), default=0.0, help="Sampling temperature.")
+@click.option("--planner-temperature", type=Number(min=0), help="Temperature of planners.")
+@click.option("--solver-temperature", type=Number(min=0), help="Temperature of solvers.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), default=512,
               help="Output limit of a model call, for its visible text; a reply that is cut while the model is "
                    "thinking is asked for once more with twice as much.")
 @click.option("--reasoning-effort", metavar="LEVEL",
               help="How much a reasoning model thinks, as its provider calls it: low, medium, high, …")
 @click.option("--prompt-cache", is_flag=True,
-              help="Mark the prefixes of prompts that Anthropic's models can cache (cache_control).")
-@click.option("--drop-param", "drop_params", multiple=True, metavar="NAME",
-              help="Never send this parameter (temperature, stop, seed, system, …); repeatable. What an endpoint "
-                   "refuses by name is left out without it.")
-@click.option("--extra-body", metavar="JSON", callback=_json_object,
+              help="Mark the prefixes of prompts that Anthropic's models can cache (cache_control); not for endpoints "
+                   "that take no such marks.")
+@click.option("--drop-param", "drop_params", multiple=True, metavar="NAME", callback=dropped_names,
+              help="Never send this parameter (temperature, stop, seed, system, …), repeated or with commas. What an "
+                   "endpoint refuses by name is left out without it.")
+@click.option("--extra-body", metavar="JSON", callback=extra_fields,
               help="Fields that are added to every request, as a JSON object: '{\"top_p\": 0.9}'.")
 @click.option("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
               help="Prompts as turns, or as one transcript to go on with.")
@@ -112,10 +83,10 @@ def group() -> None:
               help="Passages for the search tool instead of the questions' own documents.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of a plan, turns of ReAct.")
 @click.option("--token-limit", type=click.IntRange(min=1), help="Tokens of one question.")
-@click.option("--time-limit", type=_Number(min=0, min_open=True), help="Seconds of one question.")
-@click.option("--cost-limit", type=_Number(min=0, min_open=True), help="Dollars of one question.")
+@click.option("--time-limit", type=Number(min=0, min_open=True), help="Seconds of one question.")
+@click.option("--cost-limit", type=Number(min=0, min_open=True), help="Dollars of one question.")
 @click.option("--max-total-tokens", type=click.IntRange(min=1), help="Tokens of the whole run, as billed.")
-@click.option("--max-total-cost", type=_Number(min=0, min_open=True), help="Dollars of the whole run.")
+@click.option("--max-total-cost", type=Number(min=0, min_open=True), help="Dollars of the whole run.")
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
@@ -125,14 +96,14 @@ def group() -> None:
 @click.option("--max-connections", type=click.IntRange(min=1),
               help="Model calls at once.  [default: what the model can do]")
 @click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")
-@click.option("--timeout", type=_Number(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
-@click.option("--fail-on-error", type=float, callback=_count_or_fraction, metavar="COUNT|FRACTION",
+@click.option("--timeout", type=Number(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
+@click.option("--fail-on-error", type=float, callback=count_or_fraction, metavar="COUNT|FRACTION",
               help="Failed questions that end the run, a count or a fraction.")
-@click.option("--tool-failure-rate", type=_Number(0, 1), default=0.0,
+@click.option("--tool-failure-rate", type=Number(0, 1), default=0.0,
               help="Share of tool calls that fail on purpose, the same ones for every architecture.")
 @click.option("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
               help="How they fail.")
-@click.option("--grace", type=_Number(min=0), default=15.0,
+@click.option("--grace", type=Number(min=0), default=15.0,
               help="Seconds that calls in flight get to end, once the run is interrupted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where it goes.  [default: results/local/<time>-<arch>]")
@@ -150,15 +121,16 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -
     import anyio
 
     from rewoo_bench import run as running
+    from rewoo_bench.commands.run_output import show_estimates, show_outcome
 
     options = _options(context, flags)
     sys.path.append(str(Path.cwd()))  # where code of one's own is looked for, after all that is installed
     if dry_run:
-        _show_estimates(anyio.run(running.dry_run, options), as_json)
+        show_estimates(anyio.run(running.dry_run, options), as_json)
         return DONE
     with _terminated_as_interrupted():
         outcome = anyio.run(running.run, options)
-    _report(outcome, as_json)
+    show_outcome(outcome, as_json)
     return DONE if outcome.status == "done" else INCOMPLETE
 # fmt: on
 
@@ -229,49 +201,12 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _show_estimates(estimates: Any, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from rewoo_bench.estimate import table
-
-    if as_json:
-        click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
-        return
-    click.echo(table(estimates))
-    click.echo("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls", err=True)
-
-
-def _report(outcome: Any, as_json: bool) -> None:
-    from rewoo_bench.comparability import wait
-    from rewoo_bench.results import load_table, read_manifest
-    from rewoo_bench.summary import summarise, table
-
-    rows = load_table(outcome.folder)
-    summaries = summarise(rows)
-    if as_json:
-        shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
-        click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
-        return
-    if summaries:
-        click.echo(f"\n{table(summaries)}\n")
-    if said := wait(read_manifest(outcome.folder)):
-        click.echo(said, err=True)
-    click.echo(str(outcome.folder))
-    scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
-    failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
-    if failures and not outcome.reason:
-        often = failures.most_common(1)[0][0]
-        click.echo(f"{failures.total()} of {len(scores)} failed, most of them so: {often}", err=True)
-    if outcome.reason:
-        click.echo(f"incomplete: {outcome.reason}", err=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits with its code; an error of ours is one line."""
     try:
         code = group.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
     except click.exceptions.Abort:
-        code = _fail("interrupted; what was finished is kept", INCOMPLETE)
+        code = _fail(_INTERRUPTED, INCOMPLETE)
     except click.ClickException as error:
         error.show()
         code = WRONG
@@ -280,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except RewooBenchError as error:
         code = _fail(str(error), INCOMPLETE)
     except KeyboardInterrupt:
-        code = _fail("interrupted; what was finished is kept", INCOMPLETE)
+        code = _fail(_INTERRUPTED, INCOMPLETE)
     sys.exit(code)
 
 

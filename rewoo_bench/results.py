@@ -174,7 +174,9 @@ def load_table(*runs: str | Path) -> pa.Table:
             with pq.ParquetFile(path, read_dictionary=CATEGORIES) as file:  # `read_table` would import far more
                 tables.append(file.read())
         except FileNotFoundError:
-            raise DataError(f"{str(run)!r} is no run: there is no {path.name}") from None
+            unfinished = (path.parent / MANIFEST).is_file()
+            said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
+            raise DataError(f"{str(run)!r} {said}: there is no {path.name}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()

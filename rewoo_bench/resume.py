@@ -22,6 +22,7 @@ FREE = frozenset(
     {"max_total_tokens", "max_total_cost", "concurrency", "max_connections", "max_retries", "timeout"}
     | {"fail_on_error", "api_base", "threads", "grace", "cache", "progress", "resume", "out"}
 )
+_FLAGS = {"architectures": "--arch", "drop_params": "--drop-param"}
 # What stays in the manifest as the first session wrote it.
 KEPT = ("run_id", "started_at", "command")
 # Facts of a manifest that change no answer, or say again what another fact says.
@@ -52,13 +53,14 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
         if name == "limit" and value > (_limit(manifest) or value):
             continue  # more questions
         if name not in FREE and value != recorded.get(name):
-            flag = "--arch" if name == "architectures" else f"--{name.replace('_', '-')}"
+            flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
-            raise UsageError(f"--resume: {flag} was {was!r} in this run; leave it out, or start a new run")
+            said = "wasn't set" if was is None else f"was {was!r}"
+            raise UsageError(f"--resume: {flag} {said} in this run; leave it out, or start a new run")
     if f":{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its password isn't kept in the run")
     paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
-    names = {"architectures": tuple(options["architectures"])}
+    names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
 
 

@@ -51,6 +51,8 @@ class Outcome:
     folder: Path
     status: Literal["done", "incomplete"]
     reason: str | None = None
+    tasks: int = 0
+    """Questions x trials x architectures that were to be done."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ async def _evaluated(
     if refused and not rows and not opened.journal.spent.tokens:
         remove_run(folder)  # nothing was paid yet: the same --out can be used again
         raise refused
-    return Outcome(folder, **ended)
+    return Outcome(folder, **ended, tasks=len(tasks))
 
 
 @asynccontextmanager
@@ -212,6 +214,7 @@ def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[s
     if options.resume is not None:
         before = read_manifest(options.resume)
         check_same(before, manifest, [example.id for example in prepared.dataset.examples])
+        _recall(options, prepared, before.get("sent") or {})
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
         manifest |= {**{key: before[key] for key in KEPT}, "sessions": sessions}
     folder = options.resume or options.out or RESULTS / manifest["run_id"]
@@ -243,6 +246,13 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "tokenizer": TOKENIZER,
         "environment": environment(),
     }
+
+
+def _recall(options: RunOptions, prepared: _Prepared, sent: Mapping[str, Any]) -> None:
+    """Begins with what earlier sessions have learnt of the endpoints."""
+    for role, model in options.role_models.items():
+        if facts := sent.get(role or "default"):
+            prepared.models[model].recall(facts)
 
 
 def _sent(options: RunOptions, prepared: _Prepared) -> dict[str, Any]:

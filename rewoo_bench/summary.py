@@ -56,6 +56,8 @@ class Summary:
     """Rows that the infrastructure failed: no exact match."""
     reasoning_truncated: int
     """Rows that ended because a reply was cut while the model was still thinking: no answer, and so wrong."""
+    not_answered: dict[str, int]
+    """Stop reason -> rows, of those that ended without an answer."""
     exact_match: Estimate
     f1: Estimate
     judged_correct: Estimate
@@ -96,7 +98,7 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
 
     latency = rows["latency_s"].known
     p50, p95 = _quantiles(latency, 0.5, 0.95) if len(latency) else (None, None)
-    sources = rows["usage_source"].names_in_use
+    sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
     priced = bool(sources) and len(rows["cost_usd"].known) == len(rows["cost_usd"].values)
     return Summary(
         architecture=rows["architecture"].names_in_use[0],
@@ -106,6 +108,7 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
         answered=rows["stop_reason"].count("answered"),
         failed=len(rows["exact_match"].values) - len(rows["exact_match"].known),
         reasoning_truncated=rows["stop_reason"].count("reasoning_truncated"),
+        not_answered={reason: stops.count(reason) for reason in stops.names_in_use if reason != "answered"},
         exact_match=_estimate(rows, "exact_match", binary=True),
         f1=_estimate(rows, "f1"),
         judged_correct=_estimate(rows, "judged_correct", binary=True),

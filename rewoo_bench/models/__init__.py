@@ -92,6 +92,8 @@ class OpenModel:
     prices: Mapping[str, float] | None = None
     sent: Callable[[], Mapping[str, Any]] = dict
     """How requests differed from what was asked for, as far as is known by now: what the endpoint refused."""
+    recall: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Begins with what `sent` gave in an earlier session."""
 
     @property
     def identity(self) -> str:
@@ -154,7 +156,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         clients: dict[LocalServer, Model] = {}
         for server in servers.all:
             find_route = partial(route_to_ours, file.label, server.api_base)
-            client = _client(f"openai/{file.label}", settings, style, constrain, server.api_base, "none", find_route)
+            client = _client(name, settings, style, constrain, server.api_base, "none", find_route)
             clients[server] = await stack.enter_async_context(_closing(client))
         served = {
             "n_parallel": servers.settings.n_parallel,
@@ -181,7 +183,7 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
         manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
         prices = price_list(find_route(name, settings.api_base))
         manifest["litellm"] = version("litellm")
-        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent)
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall)
 
 
 @asynccontextmanager

@@ -70,6 +70,19 @@ class Adaptation:
         plain = cls(dropped=tuple(dict.fromkeys(name for name in names if name != "system")))
         return plain.with_change(Change("fold_system")) if "system" in names else plain
 
+    @classmethod
+    def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
+        """The adaptation that `as_manifest` wrote down."""
+        return cls(
+            dropped=tuple(facts.get("left_out", ())),
+            max_tokens_as=facts.get("max_tokens_as") or "max_tokens",
+            system_as=facts.get("system_as") or "system",
+            merged_turns=bool(facts.get("merged_turns")),
+            as_chat=facts.get("style") == "chat",
+            sends_thoughts=bool(facts.get("sends_thoughts")),
+            most_tokens=facts.get("max_tokens_at_most") or None,
+        )
+
     def with_change(self, change: Change) -> Adaptation:
         """The adaptation with one more change."""
         match change.kind:

@@ -131,8 +131,13 @@ class LiteLLMModel:
 
     def sent(self) -> dict[str, Any]:
         """How requests differed from what was asked for, for the manifest; empty where they didn't."""
-        thinking = {"thinking_tokens": self.thinking_tokens} if self.thinking_tokens else {}
+        thinking = {"output_tokens_for_thoughts": self.thinking_tokens} if self.thinking_tokens else {}
         return {**self.adaptation.as_manifest(), **thinking}
+
+    def recall(self, sent: Mapping[str, Any]) -> None:
+        """Begins with what an earlier session of the run had learnt: what `sent` gave then."""
+        self.adaptation = Adaptation.from_manifest(sent)
+        self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
     async def aclose(self) -> None:
         """Closes the connections. The model can be used again, with new ones."""
@@ -174,6 +179,7 @@ class LiteLLMModel:
                 raise self._failed(found, ledger) from None
             helpful = find_change(*failures.refusal(error), body)
             if helpful is not None and helpful not in changes and len(changes) < _MOST_CHANGES:
+                self._remember(changes)  # the endpoint names something else now, so it accepts these
                 ledger.book(None)
                 changes.append(helpful)
                 return None

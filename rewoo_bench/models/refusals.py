@@ -52,6 +52,9 @@ _SYSTEM = re.compile(
     r"|role:?\W{0,4}(?:system|developer)|\W(?:system|developer)\W{1,3}(?:role|with this model)|unexpected role",
     re.IGNORECASE,
 )
+_NO_PARTS = re.compile(
+    r"content\b.{0,80}(?:expected a string|valid string|must be a string|got an array|not a list)", re.I | re.S
+)
 _ALTERNATE = re.compile(
     r"roles? must alternate|alternate between|consecutive (?:user|assistant|messages)", re.IGNORECASE
 )
@@ -92,6 +95,7 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Chang
         return _turn_change(spoken, "", body) or (_spoken_change(spoken, body) if "jinja" in spoken else None)
     return (
         _limit_change(spoken, body)
+        or _mark_change(spoken, body)
         or _turn_change(spoken, parameter, body)
         or _named_change(parameter, spoken, body)
         or _located_change(text, spoken, body)
@@ -114,6 +118,12 @@ def _limit_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
     found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(spoken)]
     smaller = [limit for limit in found if _LEAST_OUTPUT <= limit < sent]
     return Change("limit", "model", max(smaller)) if smaller else None
+
+
+def _mark_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
+    """Plain contents, where contents with cache marks, which are lists of parts, aren't accepted."""
+    marked = any(isinstance(message.get("content"), list) for message in body.get("messages") or ())
+    return Change("drop", "cache_control") if marked and _NO_PARTS.search(spoken) else None
 
 
 def _turn_change(spoken: str, parameter: str, body: Mapping[str, Any]) -> Change | None:

@@ -11,7 +11,8 @@ import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
 
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -133,7 +134,7 @@ def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
 
     with ModelServer(reply) as server:
         assert hosted(server) == 0
-    assert "3 of 6 failed, most of them so: 'openai/test' answered 400: rude" in capfd.readouterr().err
+    assert "3 of 6 questions failed; most common error: 'openai/test' answered 400: rude" in capfd.readouterr().err
 
 
 def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -168,3 +169,31 @@ def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
 @pytest.mark.parametrize("flag", ["--max-total-cost", "--cost-limit"])
 def test_a_limit_in_dollars_lets_the_oracle_pass(flag: str) -> None:
     assert quiet("--arch", "rewoo", "--model", "oracle", "-n", 2, flag, 0.01) == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "says"),
+    [
+        ("--drop-param", "stopp", "unknown parameter 'stopp', did you mean 'stop'?"),
+        ("--drop-param", "stop,messages", "unknown parameter 'messages'"),
+        ("--extra-body", "[1]", "expected a JSON object"),
+        ("--extra-body", "{", "is not JSON"),
+        ("--extra-body", '{"temperature": 2}', "'temperature' is set by --temperature"),
+        ("--extra-body", '{"model": "y"}', "'model' is set by --model"),
+        ("--extra-body", '{"messages": []}', "'messages' is set by the harness itself"),
+    ],
+)
+def test_fields_of_requests_are_checked_before_a_run(
+    flag: str, value: str, says: str, server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert hosted(server, flag, value, "--out", "here") == 2
+    assert says in capfd.readouterr().err
+    assert not server.books
+
+
+def test_why_questions_were_not_answered_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda _: Reply("", finish_reason="length", usage=Usage(9, 0, 512))) as server:
+        assert hosted(server, "--out", "here") == 0
+    said = capfd.readouterr().err
+    assert "ended without an answer: direct: 3 reasoning_truncated; cot: 3 reasoning_truncated" in said
+    assert "6 were cut while the model was thinking: raise --max-output-tokens" in said

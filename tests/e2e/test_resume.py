@@ -65,7 +65,7 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
         (["-n", 3], "--resume: --limit was 4 in this run"),
         (["--temperature", 1], "--resume: --temperature was 0.0 in this run"),
         (["--model", "openai/other"], "--resume: --model was 'openai/test' in this run"),
-        (["--token-limit", 9], "--resume: --token-limit was None in this run"),
+        (["--token-limit", 9], "--resume: --token-limit wasn't set in this run"),
     ],
 )
 def test_another_setting_is_refused_by_name(

@@ -160,3 +160,24 @@ async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them()
 
 def test_the_lenient_server_answers_every_architecture() -> None:
     assert isinstance(answer({"messages": [{"content": ""}, {"content": "Question: q00"}]}), str)
+
+
+async def test_what_was_accepted_before_another_refusal_is_remembered_though_no_answer_came() -> None:
+    def reply(request: dict[str, Any]) -> Fault:
+        refused = next((name for name in ("stop", "temperature") if name in request), None)
+        return refusal(refused) if refused else Fault(status=400, message="a filter says no")
+
+    with ModelServer(reply) as server:
+        async with client(server) as model:
+            with pytest.raises(ModelError, match="a filter says no"):
+                await model.complete(ASK, role="agent", stop=["\n"])
+            assert model.sent() == {"left_out": ["stop"]}
+
+
+async def test_a_later_session_begins_with_what_was_learnt() -> None:
+    with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
+        async with client(server) as model:
+            model.recall({"left_out": ["stop"], "output_tokens_for_thoughts": 400})
+            await model.complete(ASK, role="agent", stop=["\n"])
+    (entry,) = server.books
+    assert (entry.status, entry.request["max_tokens"]) == (200, 912)

@@ -198,3 +198,20 @@ def test_the_manifest_says_only_what_differs() -> None:
         "system_as": "user",
         "merged_turns": True,
     }
+
+
+def test_what_was_learnt_can_be_read_back_from_a_manifest() -> None:
+    learnt = Adaptation.without(["seed"])
+    for change in (Change("max_completion_tokens"), Change("developer"), Change("chat"), Change("limit", "model", 900)):
+        learnt = learnt.with_change(change)
+    assert Adaptation.from_manifest(json.loads(json.dumps(learnt.as_manifest()))) == learnt
+    assert Adaptation.from_manifest({}) == Adaptation()
+
+
+def test_an_endpoint_that_wants_plain_contents_gets_them_without_cache_marks() -> None:
+    marked = {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}
+    says = "Invalid type for 'messages[0].content': expected a string, but got an array instead."
+    plain = Change("drop", "cache_control")
+    assert find_change(400, openai(says, "messages[0].content"), {"messages": [marked]}) == plain
+    assert find_change(400, openai(says), {"messages": MESSAGES}) is None
+    assert Adaptation(dropped=("cache_control",)).apply({"messages": [marked]})["messages"][0]["content"] == "Hi"

@@ -1,0 +1,73 @@
+"""Values of flags that click has no type for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from rewoo_bench.errors import unknown
+
+# Fields of a request that a flag sets, or that are the harness's own.
+_OWN_FIELDS = {
+    "model": "--model",
+    "messages": None,
+    "prompt": None,
+    "stream": None,
+    "n": None,
+    "tools": None,
+    "stop": None,
+    "temperature": "--temperature",
+    "seed": "--seed",
+    "max_tokens": "--max-output-tokens",
+    "max_completion_tokens": "--max-output-tokens",
+    "reasoning_effort": "--reasoning-effort",
+}
+_DROPPABLE = (
+    *("temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "tools", "response_format"),
+    *("grammar", "json_schema", "reasoning_effort", "cache_control", "system"),
+)
+
+
+class Number(click.FloatRange):
+    """A number in a range; `nan` is none, though it is neither below nor above."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        number = super().convert(value, parameter, context)
+        if number != number:
+            self.fail(f"{value!r} is not a number", parameter, context)
+        return number
+
+
+def count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """A count (`5`) or a fraction below 1 (`0.1`)."""
+    if value is not None and not (0 < value <= 1 or (value > 1 and value.is_integer())):
+        raise click.BadParameter(f"{value!r} is neither a count (1, 2, …) nor a fraction between 0 and 1")
+    return value
+
+
+def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Fields for every request, as the text of a JSON object; none that a flag or the harness sets."""
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"{value!r} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")
+    for name in found:
+        if name in _OWN_FIELDS:
+            flag = _OWN_FIELDS[name]
+            raise click.BadParameter(f"{name!r} is set by {flag}" if flag else f"{name!r} is set by the harness itself")
+    return value
+
+
+def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of parameters, repeated or with commas."""
+    names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    for name in names:
+        if name not in _DROPPABLE:
+            raise click.BadParameter(unknown("parameter", name, _DROPPABLE))
+    return names
