@@ -138,6 +138,10 @@ def _assembled(
         runner = kind(prompts, settings) if settings else kind(prompts)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
+    except Exception as error:  # of somebody's own class: the command is wrong, whatever it was
+        raise SpecError(f"{where}: {spec.runner} can't be made: {type(error).__name__}: {error}") from error
+    if not callable(getattr(runner, "run", None)):
+        raise SpecError(f"{where}: {spec.runner} is no runner: it has no method run(question, *, model, tools)")
     return Architecture(spec, prompts, tool_prompts, settings, runner)
 
 

@@ -5,7 +5,8 @@
     caps.release(room, receipt)
 
 A call begins where what is spent and reserved is below the cap, or where none is in flight and the cap
-isn't reached: so there is always one that goes on, or a reason to stop.
+isn't reached: so there is always one that goes on, or a reason to stop. The first call of a session goes
+alone, since what it takes tells how far estimates are from what is billed: thoughts, retries, a doubled budget.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Caps:
                 self._brake.pull(RunStopped(reason))
             await self._brake.go()
             room = self._room(model, messages, asked)
-            if not self._in_flight or self._has_space(room):
+            if not self._in_flight or (self._calls and self._has_space(room)):
                 self._in_flight += 1
                 self._tokens += room.tokens
                 self._cost_usd += room.cost_usd or 0.0

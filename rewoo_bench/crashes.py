@@ -27,6 +27,7 @@ from rewoo_bench.errors import (
     UsageError,
     causes,
 )
+from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
@@ -85,7 +86,7 @@ class CrashCounter:
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
     """An exception as a question's error; `where` is the class whose work it was, `group` what it came in."""
-    kind, message = type(error).__name__, _one_line(str(error))
+    kind, message = type(error).__name__, _one_line(_text_of(error))
     said = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
     raised = group or error
     text = redact("".join(traceback.format_exception(raised)))
@@ -107,9 +108,9 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
         if cause is not error and isinstance(cause, BlockingIOError):
             continue  # with a socket that doesn't block it is nothing unusual
         if (short_of := _short_of(cause)) is not None:
-            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(str(cause))}: out of {short_of}")
+            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(_text_of(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):
-        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(str(error))}")
+        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(_text_of(error))}")
     return None
 
 
@@ -150,6 +151,14 @@ def _is_library(file: Path) -> bool:
     return not file.is_relative_to(_OWN) and any(file.is_relative_to(folder) for folder in _LIBRARIES)
 
 
+def _text_of(error: BaseException) -> str:
+    """What the exception says; nothing where saying it fails."""
+    try:
+        return str(error)
+    except Exception:  # of somebody's own class
+        return ""
+
+
 def _one_line(text: str) -> str:
-    line = redact(" ".join(text.split()))
+    line = redact(" ".join(replace_surrogates(text).split()))
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} …"

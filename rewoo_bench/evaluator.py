@@ -8,6 +8,7 @@ The gold answers stay here: a runner gets the question's text, its tools get doc
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -32,7 +33,11 @@ from rewoo_bench.run_limits import RunLimits, Totals
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.session import Session
 from rewoo_bench.toolbox import Toolbox
-from rewoo_bench.types import Example, Informed, Model, StopReason, Trajectory
+from rewoo_bench.trajectories import check_trajectory
+from rewoo_bench.types import Example, Informed, Model, Runner, StopReason, Tool, Trajectory
+
+# What ends a question, and not the process: also what a runner of somebody's raises to end itself.
+_RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
 
 
 class Judge(Protocol):
@@ -199,18 +204,16 @@ class Evaluator:
         try:
             with anyio.move_on_after(self.limits.time_s), heard:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder)
-                trajectory: object = await runner.run(example.question, model=meter, tools=tools)
-                if not isinstance(trajectory, Trajectory):
-                    raise TypeError(f"answered with {type(trajectory).__name__}, expected a Trajectory")
+                trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
                 return _Ended(trajectory, self._score(example, trajectory))
-        except Exception as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
+        except _RAISED as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
             return self._ended_by(error, example, type(runner).__name__)
         if brake.pulled.is_set():
             await anyio.sleep_forever()  # it was stopped, and didn't take that long: a later session goes on with it
         late = _stopped("time_limit")
         return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
 
-    def _ended_by(self, error: Exception, example: Example, where: str) -> _Ended:
+    def _ended_by(self, error: BaseException, example: Example, where: str) -> _Ended:
         """What an exception makes of a question. Raises what ends the run."""
         cause = _cause(error, where)
         if isinstance(cause, LimitReached):
@@ -265,7 +268,18 @@ def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture],
                 index += 1
 
 
-def _cause(error: Exception, where: str) -> BaseException:
+async def _run(runner: Runner, question: str, model: Model, tools: Mapping[str, Tool]) -> object:
+    """What the runner returns. A cancellation that nobody asked for is an exception of its own."""
+    try:
+        return await runner.run(question, model=model, tools=tools)
+    except anyio.get_cancelled_exc_class() as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(f"raised {type(error).__name__}, though nothing was cancelled") from error
+
+
+def _cause(error: BaseException, where: str) -> BaseException:
     """The exception that ended a question. Raises what ends the run."""
     cause = deciding(error)
     if isinstance(cause, RUN_STOPPING):

@@ -27,6 +27,7 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
+from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.records import TaskKey
 from rewoo_bench.rows import CALLS, QUESTIONS, lines_of, tables_of
 
@@ -125,7 +126,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """run.json, replaced as a whole. Passwords in addresses (`https://me:secret@host`) are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{MANIFEST}.part"
-    text = json.dumps(manifest, indent=2, ensure_ascii=False, default=str)
+    text = replace_surrogates(json.dumps(manifest, indent=2, ensure_ascii=False, default=str))
     part.write_text(_PASSWORD.sub(rf"\1{HIDDEN}@", text) + "\n", encoding="utf-8")
     part.replace(folder / MANIFEST)
 

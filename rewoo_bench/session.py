@@ -135,6 +135,7 @@ class Session:
             self._live.brake.pull(RunStopped(reason))
 
     def _raise_reason(self) -> None:
+        """Raises why not all was done. Raises `RunStopped` also where nobody said why."""
         if self._must_stop is not None:
             raise self._must_stop
         reached = self._evaluator.run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
@@ -144,6 +145,8 @@ class Session:
             if reached and isinstance(brake.reason, RunStopped):
                 raise RunStopped(reached)
             raise brake.reason or RunStopped("interrupted")
+        if self._totals.done < self._totals.tasks:
+            raise RunStopped(f"{self._totals.tasks - self._totals.done} questions were left without a result")
 
 
 def _is_recalled(result: Result) -> bool:

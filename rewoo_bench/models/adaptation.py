@@ -92,6 +92,8 @@ class Adaptation:
                 return replace(self, dropped=(*self.dropped, change.name))
             case "max_completion_tokens":
                 return replace(self, max_tokens_as="max_completion_tokens")
+            case "developer" if self.system_as == "user":
+                return self
             case "developer":
                 return replace(self, system_as="developer")
             case "fold_system":

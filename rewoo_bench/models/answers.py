@@ -29,6 +29,7 @@ class Reading:
     completion: Completion
     late_close: bool = False
     stopped_in_thought: bool = False
+    ends_in_thought: bool = False
 
 
 class Unreadable(BadAnswer):
@@ -79,7 +80,7 @@ def read_answer(
         reply.repairs,
     )
     stopped = reply.cut_thought and not text and reply.finish_reason != "length" and "stop" in body
-    return Reading(completion, reply.late_close, stopped)
+    return Reading(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
 def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> Receipt | None:

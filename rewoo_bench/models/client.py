@@ -146,17 +146,20 @@ class LiteLLMModel:
     async def _complete(self, call: Call, ledger: Ledger) -> Completion:
         """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
         changes: list[Change] = []
+        without_stop = Change("drop", "stop")
         while True:
             reading = await self._send(call, ledger, changes)
             if reading is None:
                 continue
             ledger.book(reading.completion.receipt)
             self._begins_in_thought |= reading.late_close
-            stopped_early = reading.stopped_in_thought and Change("drop", "stop") not in changes
+            stopped_early = reading.stopped_in_thought and without_stop not in changes
             if not stopped_early:
+                if reading.ends_in_thought:  # also without a stop string
+                    changes = [change for change in changes if change is not without_stop]
                 self._remember(changes)
                 return reading.completion
-            changes.append(Change("drop", "stop"))  # the stop string was found among thoughts: we cut ourselves
+            changes.append(without_stop)  # the stop string may have been found among thoughts: we cut ourselves
 
     async def _send(self, call: Call, ledger: Ledger, changes: list[Change]) -> Reading | None:
         """One request; None where the endpoint refused it, and `changes` has one more that may help."""
@@ -204,7 +207,7 @@ class LiteLLMModel:
                 continue  # it belongs to one prompt
             adaptation = self.adaptation.with_change(change)
             if adaptation != self.adaptation:
-                _log.warning("%s refused a request; from now on %s", self.name, change)
+                _log.warning("%s doesn't take requests as they were; from now on %s", self.name, change)
             self.adaptation = adaptation
 
     def _larger_budget(self, call: Call) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
+_LONGEST_HEADER = 1 << 18
 OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # What the OpenAI SDK sends of its environment, and as what.
@@ -115,6 +116,8 @@ class Endpoint:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
             headers=self._headers(),
             trust_env=remote,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
         )
 
     def _headers(self) -> dict[str, str]:
@@ -128,12 +131,14 @@ class Endpoint:
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it is longer than any answer."""
-    pieces, size = [], 0
+    pieces: list[bytes] = []
+    size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > LONGEST_BODY:
             response.close()
-            raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB")
+            start = b"".join(pieces)[:1000].decode("utf-8", "replace")
+            raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB", start)
         pieces.append(piece)
     return b"".join(pieces)
 

@@ -27,12 +27,14 @@ _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 _NO = re.compile(
     r"unsupported|not (?:\w+ ){0,2}(?:support|permit|allow|accept|recogni[sz]|implement|enabl|availabl|a valid)"
     r"|(?:n't|n’t|cannot|can not) (?:be )?(?:support|set|use|specif|accept|allow|combine)"
-    r"|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated"
-    r"|no longer|only the default|may only be|no endpoints found that support|requires? --?jinja|invalid (?:role|param)"
-    r"|unable to use|is only supported (?:with|in|for|by)",
+    r"|cannot both be|unrecogni[sz]ed|(?:unknown|unexpected) (?:\w+ )?(?:param|arg|field|name|key|propert|role)"
+    r"|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated|unavailable"
+    r"|no longer|only the default|may only be|no endpoints found that support|requires? --\w|invalid (?:role|param)"
+    r"|unable to use|is only supported (?:with|in|for|by)|enabled only for|only \S+ is allowed",
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
+_QUOTED = re.compile(r"(?<!\w)(['\"`])(?:(?!\1).){40,}?\1(?!\w)", re.DOTALL)  # what an error repeats of the prompt
 _LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
@@ -41,7 +43,7 @@ _ALIASES = {
     "tools": r"tools?|tool[ _](?:use|calls?|calling|choice)|function[ _]call(?:s|ing)?|functions",
     "response_format": r"response[_ ]format|json[_ ]schema|structured outputs?|json mode|guided[_ ]\w+",
     "stop": r"stop|stop[_ ]sequences?",
-    "reasoning_effort": r"reasoning[_. ]effort|thinking|reasoning",
+    "reasoning_effort": r"reasoning[_. ]effort|thinking",
     "grammar": r"grammars?",
     "json_schema": r"json[_ ]schema",
     "max_tokens": r"max_tokens",
@@ -56,12 +58,12 @@ _NO_PARTS = re.compile(
     r"content\b.{0,80}(?:expected a string|valid string|must be a string|got an array|not a list)", re.I | re.S
 )
 _ALTERNATE = re.compile(
-    r"roles? must alternate|alternate between|consecutive (?:user|assistant|messages)", re.IGNORECASE
+    r"roles? must alternate|alternate between|(?:con|suc)\w+ive (?:user|assistant|messages)", re.IGNORECASE
 )
 _THOUGHTS_WANTED = re.compile(
     r"reasoning_content\W.{0,80}(?:must be passed|missing|required)|missing .{0,20}reasoning_content", re.I
 )
-_NOT_COMPLETIONS = re.compile(r"chat model|chat/completions", re.IGNORECASE)
+_NOT_COMPLETIONS = re.compile(r"chat model|chat/completions|completions api", re.IGNORECASE)
 
 _LIMITS = (
     re.compile(
@@ -85,9 +87,9 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Chang
         return None
     text = text[:_LONGEST]
     error = _error_object(text)
-    spoken = " ".join(_texts(error)) if error is not None else text
+    spoken = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
     parameter = _parameter(error)
-    if _FILTERED.search(spoken) and not parameter:
+    if _FILTERED.search(f"{spoken} {_code(error)}") and _dropping(parameter, body) is None:
         return None
     if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(spoken)):
         return Change("chat")
@@ -197,6 +199,12 @@ def _dropping(name: str, body: Mapping[str, Any]) -> Change | None:
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
     return Change("max_completion_tokens") if name == "max_tokens" else Change("drop", name)
+
+
+def _code(error: Any) -> str:
+    """The `code` of an error object."""
+    inner = error.get("error", error) if isinstance(error, Mapping) else None
+    return str(inner.get("code")) if isinstance(inner, Mapping) else ""
 
 
 def _parameter(error: Any) -> str:

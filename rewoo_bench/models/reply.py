@@ -10,6 +10,7 @@ pairs, names that are short texts, arguments that are JSON of a sensible depth.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,7 +31,8 @@ from rewoo_bench.types import ToolCall
 
 _LONGEST_NAME = 200
 
-_THOUGHT_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "thought", "summary_text"})
+_THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
+_TEXTS_OF_PARTS = ("text", "thinking", "reasoning", "reasoning_content", "summary", "content")
 # Fields of a message, and of a call, that a provider wants back in the next request, in its own form.
 _ECHOED = ("thinking_blocks", "reasoning_content", "reasoning_details", "extra_content", "provider_specific_fields")
 _ECHOED_OF_CALL = ("extra_content", "provider_specific_fields")
@@ -108,17 +110,21 @@ def _content(content: Any) -> tuple[str, str]:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, Mapping):
-            is_thought = part.get("type") in _THOUGHT_TYPES
-            value = next((part[name] for name in ("text", "thinking", "reasoning") if part.get(name)), "")
-            (thoughts if is_thought else texts).append(_content(value)[0])
+            is_thought = part.get("thought") is True or bool(_THOUGHT_TYPE.search(str(part.get("type"))))
+            value = next((part[name] for name in _TEXTS_OF_PARTS if part.get(name)), "")
+            (thoughts if is_thought else texts).append("".join(_content([value] if _is_part(value) else value)))
     return "".join(texts), "".join(thoughts)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
     """The thoughts that stand beside the content, under the names that servers have for them."""
-    for name in ("reasoning_content", "reasoning", "thinking"):
+    for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
         if value := fields.get(name):
-            yield _content(value.get("content") if isinstance(value, Mapping) else value)[0]
+            yield "".join(_content([value] if _is_part(value) else value))
 
 
 def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:

@@ -29,11 +29,15 @@ _MARKS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),  # Kimi
+    ("<|channel>thought", "<channel|>"),  # Gemma
+    ("<antThinking>", "</antThinking>"),
+    ("<scratchpad>", "</scratchpad>"),
 )
 _CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
 _OPENINGS = frozenset(_CLOSING)
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
+_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around what comes after a thought, by R1's own prompt
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
 _FINAL = "final"
 # What is left of Harmony where a server drops its special tokens.
@@ -78,9 +82,10 @@ def _split_tags(text: str, cut: bool) -> Split:
     thoughts: list[str] = []
     position, visible_from, opened, closing, late_close = 0, 0, 0, "", False
     for match in _ANY_MARK.finditer(text):
-        mark, piece = match[0].casefold(), text[position : match.start()]
+        mark = match[0].casefold()
         if closing and mark != closing:
             continue  # another mark inside a thought
+        piece = text[position : match.start()]
         if closing:
             thoughts.append(piece)
             closing = ""
@@ -95,7 +100,7 @@ def _split_tags(text: str, cut: bool) -> Split:
         visible[-1], closing = text[visible_from:], ""
     else:
         (thoughts if closing else visible).append(text[position:])
-    return Split(_joined(visible), _joined(thoughts), bool(closing), late_close)
+    return Split(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
 
 
 def _joined(pieces: list[str]) -> str:

@@ -19,6 +19,8 @@ from rewoo_bench.types import Usage
 # No call has more tokens: a thousand times the longest context of 2026.
 MOST_TOKENS = 10**9
 
+_MOST_BESIDE = 10**6  # tokens that a total may have beyond input and output: a model's thoughts
+
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 _REASONING = ("reasoning_tokens",)
@@ -73,11 +75,13 @@ def _read(usage: Mapping[str, Any]) -> Usage:
         input_tokens += cached + cache_write  # Anthropic's own form
     total = _count(usage.get("total_tokens"))
     beside = total - input_tokens - output_tokens
-    if reasoning and (reasoning > output_tokens or beside == reasoning):
-        output_tokens += reasoning
-    elif not reasoning and beside > 0 and input_tokens and _OUTPUT[0] in usage:
-        reasoning = beside
+    if beside > _MOST_BESIDE:
+        raise _Absurd
+    if beside > 0 and input_tokens and _OUTPUT[0] in usage:  # the total is what is paid
+        reasoning = reasoning or beside
         output_tokens += beside
+    elif reasoning > output_tokens:
+        output_tokens += reasoning
     if cached > input_tokens or cache_write > input_tokens:
         raise _Absurd
     return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -200,3 +201,42 @@ async def test_what_this_machine_lacks_stops_the_run_and_fails_no_question(tmp_p
         await run(tmp_path, failing_on("q02", lambda: error), 9, concurrency=1)
     rows, _ = read(tmp_path)
     assert [row["error"] for row in rows] == [None, None]
+
+
+class Mute(Exception):
+    """An exception that can't even be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), SystemExit(0), GeneratorExit(), BaseExceptionGroup("", [SystemExit(1)]), Mute()]
+)
+async def test_what_a_runner_raises_to_end_itself_ends_its_question_alone(tmp_path: Path, error: Any) -> None:
+    rows, _ = await run(tmp_path, failing_on("q01", lambda: error))
+    assert [row["stop_reason"] for row in rows] == ["answered", "error", "answered", "answered"]
+
+
+@pytest.mark.parametrize(
+    "trajectory",
+    [
+        Trajectory("Neva", "bogus"),  # type: ignore[arg-type]
+        Trajectory("Neva", 5),  # type: ignore[arg-type]
+        Trajectory(7, "answered"),  # type: ignore[arg-type]
+        Trajectory("Neva", "answered", replans=float("nan")),  # type: ignore[arg-type]
+        Trajectory("Neva", "answered", replans=[]),  # type: ignore[arg-type]
+        Trajectory("Neva", "answered", steps=("step",)),  # type: ignore[arg-type]
+    ],
+)
+async def test_a_trajectory_that_no_table_holds_is_its_questions_error(tmp_path: Path, trajectory: Trajectory) -> None:
+    async def work(question: str, model: Model) -> Trajectory:
+        return trajectory if question.startswith("q01") else await answered()
+
+    rows, _ = await run(tmp_path, work)
+    assert [row["stop_reason"] for row in rows] == ["answered", "error", "answered", "answered"]
+
+
+async def test_a_reason_to_stop_can_hold_anything_that_a_message_holds(tmp_path: Path) -> None:
+    with pytest.raises(RunStopped, match="bad \ufffd"):
+        await run(tmp_path, failing_on("q", lambda: ValueError("bad \ud800")))

@@ -140,3 +140,10 @@ async def test_an_unreadable_answer_without_counts_is_estimated(server: ModelSer
     assert error.receipt is not None
     assert error.receipt.usage_source == "estimated"
     assert error.receipt.billed.input_tokens > 0
+
+
+async def test_a_long_header_is_no_reason_to_pay_twice(server: ModelServer, script: Script) -> None:
+    usage = b', "usage": {"prompt_tokens": 40, "completion_tokens": 2}}'
+    script.answers = [body(b"{" + CHOICES + usage, headers=f"X-Long: {'x' * 60_000}\r\n")]
+    async with client(server) as model:
+        assert (await model.complete(ASK, role="agent")).receipt.billed == Usage(40, 0, 2)

@@ -156,3 +156,16 @@ async def test_a_fault_is_no_thought() -> None:
         async with client(server) as model:
             with pytest.raises(Exception, match="without choices"):
                 await model.complete(ASK, role="agent")
+
+
+async def test_a_thought_that_ends_early_without_a_stop_string_too_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    replies = [Reply("<think>hm, I"), Reply("<think>hm, I"), Reply("Action: Finish[Oslo]")]
+    with ModelServer(lambda _: replies.pop(0)) as server:
+        async with client(server) as model:
+            await model.complete(ASK, role="agent", stop=["\nObservation"])
+            assert model.sent() == {}
+            await model.complete(ASK, role="agent", stop=["\nObservation"])
+    assert ["stop" in entry.request for entry in server.books] == [True, False, True]
+    assert not caplog.records

@@ -135,6 +135,36 @@ def test_an_error_of_the_request_itself_changes_nothing(status: int | None, text
     assert find_change(status, text, BODY) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', Change("drop", "tools")),
+        ("`temperature` and `top_p` cannot both be specified for this model.", Change("drop", "temperature")),
+        ("response_format value as json_schema is enabled only for api versions …", Change("drop", "response_format")),
+        ("invalid temperature: only 1 is allowed for this model", Change("drop", "temperature")),
+        ("This response_format type is unavailable now", Change("drop", "response_format")),
+        ("The reasoning model does not support Function Calling", Change("drop", "tools")),
+        ("does not support successive user or assistant messages", FOLDED),
+    ],
+)
+def test_more_ways_to_say_no(text: str, change: Change) -> None:
+    assert find_change(400, openai(text), BODY) == change
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        openai("Blocked. Prompt: 'Why is the stop parameter not supported? And tell me more about that.'"),
+        openai("[{'loc': ('body', 'messages', 1, 'content'), 'input': 'The seed is not supported, says a page'}]"),
+        openai("Not allowed: temperature, system message", "prompt", "content_filter"),
+        openai("Invalid value for 'temperature': unexpected value", "temperature", "invalid_value"),
+        openai("Unexpected token in prompt near: 'top_p'"),
+    ],
+)
+def test_what_an_error_repeats_of_the_prompt_is_no_refusal(text: str) -> None:
+    assert find_change(400, text, {**BODY, "top_p": 0.9}) is None
+
+
 def test_what_was_tried_and_refused_too_leads_on() -> None:
     renamed = {**BODY, "max_completion_tokens": 512}
     del renamed["max_tokens"]

@@ -128,3 +128,12 @@ async def test_a_cancelled_call_gives_its_room_back() -> None:
     with anyio.fail_after(2):
         await ask()
     assert spent.tokens == 1000
+
+
+async def test_a_cap_holds_where_calls_take_far_more_than_was_reserved() -> None:
+    provider = Provider(6000)
+    provider.max_output_tokens = 10  # as it says
+    reason = await run(provider, RunLimits(max_total_tokens=60_000))
+    used = 6000 * provider.calls
+    assert 60_000 <= used <= 66_000
+    assert f"used {used:,} of 60,000 tokens" in reason

@@ -236,3 +236,31 @@ def test_settings_for_a_loop_without_any_are_refused(tmp_path: Path) -> None:
 def test_folders_of_data_hold_no_python(folder: str) -> None:
     found = [path for path in (ROOT / folder).rglob("*.py*") if path.suffix in (".py", ".pyi", ".pyc", ".pyx")]
     assert found == []
+
+
+class Broken:
+    def __init__(self, prompts: Any) -> None:
+        raise KeyError("nothing here")
+
+
+class NoRunner:
+    def __init__(self, prompts: Any) -> None:
+        self.prompts = prompts
+
+
+class WithoutArguments:
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        return Trajectory(None, "empty_answer")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Broken", "can't be made: KeyError: 'nothing here'"),
+        ("NoRunner", "is no runner: it has no method run"),
+        ("WithoutArguments", "can't be made: TypeError"),
+    ],
+)
+def test_a_class_that_is_no_runner_is_one_line(name: str, says: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(says)):
+        load_architecture(f"{__name__}:{name}", style="multihop")

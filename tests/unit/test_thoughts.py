@@ -20,6 +20,9 @@ ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
         "<reasoning>Norway?</reasoning>Answer: Oslo",
         "[THINK]Norway?[/THINK]Answer: Oslo",
         "◁think▷Norway?◁/think▷Answer: Oslo",
+        "<|channel>thought Norway?<channel|>Answer: Oslo",
+        "<scratchpad>Norway?</scratchpad>Answer: Oslo",
+        "<think>Norway?</think><answer>Answer: Oslo</answer>",
         "Norway?</think>Answer: Oslo",
         "Norway?</reasoning>\n\nAnswer: Oslo",
         "Answer: Oslo<think>Norway?</think>",
@@ -65,3 +68,7 @@ def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
 )
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert split(text) == Split(text)
+
+
+def test_many_marks_are_read_in_a_time_that_grows_with_the_text() -> None:
+    assert split("<think>" * 200_000, cut=True).unclosed

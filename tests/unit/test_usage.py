@@ -60,6 +60,16 @@ from rewoo_bench.types import Usage
             },
             Usage(125, 100, 3, 0, 20),
         ),
+        # A total that has more than input, output and reasoning: the total is what is paid.
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 33,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+            },
+            Usage(10, 0, 23, 7),
+        ),
         ({"prompt_tokens": 9.0, "completion_tokens": 2}, Usage(9, 0, 2)),
     ],
 )
@@ -76,6 +86,10 @@ def test_a_count_that_cannot_be_right_makes_the_usage_unreadable(name: str, coun
 @pytest.mark.parametrize("sent", ["words", [1, 2], 7])
 def test_a_usage_that_is_no_object_is_unreadable(sent: Any) -> None:
     assert read_usage(sent) is None
+
+
+def test_a_total_far_beyond_its_parts_cannot_be_right() -> None:
+    assert read_usage({"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10**9}) is None
 
 
 def test_more_cached_input_than_input_cannot_be_right() -> None:
