@@ -34,7 +34,10 @@ _NO = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
-_QUOTED = re.compile(r"(?<!\w)(['\"`])(?:(?!\1).){40,}?\1(?!\w)", re.DOTALL)  # what an error repeats of the prompt
+# What an error repeats of the request: long quotations, and pydantic's `input`.
+_QUOTED = re.compile(
+    r"""(?<!\w)(['"`])(?:(?!\1).){40,}?\1(?!\w)|(?<=input['"]:)\s?(['"]).*?\2|(?<=input_value=)(['"]).*?\3""", re.DOTALL
+)
 _LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
