@@ -20,7 +20,7 @@ from typing import Any
 from rewoo_bench.models.adaptation import Change
 
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
-_LONGEST = 20_000  # characters of an error that are read
+_LONGEST = 8_000  # characters of an error that are read
 _NEVER = frozenset({"model", "messages", "prompt", "input", "stream"})
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 
