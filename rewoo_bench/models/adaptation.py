@@ -109,8 +109,7 @@ class Adaptation:
 
     def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The request as the endpoint accepts it."""
-        messages = body.get("messages", ())
-        if self == _UNCHANGED and not any("reasoning_content" in message for message in messages):
+        if self == _UNCHANGED:
             return dict(body)
         changed = dict(body)
         if self.most_tokens is not None and "max_tokens" in changed:
@@ -141,8 +140,6 @@ class Adaptation:
 
     def _messages(self, messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         sent = [dict(message) for message in messages]
-        if not self.sends_thoughts:
-            sent = [{name: m[name] for name in m if name != "reasoning_content"} for m in sent]
         if "tools" in self.dropped:
             sent = [_as_text(message) for message in sent]
         if "cache_control" in self.dropped:

@@ -168,7 +168,8 @@ class LiteLLMModel:
             adaptation = adaptation.with_change(change)
         style: Style = "chat" if call.tools or adaptation.as_chat else self.style
         route = self._route(style)
-        body = adaptation.apply(to_body(call, self._settings, route, style))
+        settings = replace(self._settings, thoughts=True) if adaptation.sends_thoughts else self._settings
+        body = adaptation.apply(to_body(call, settings, route, style))
         try:
             answer = await self._transport.send(route, body)
             return read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)

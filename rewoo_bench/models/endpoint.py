@@ -131,6 +131,8 @@ class Endpoint:
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it is longer than any answer."""
+    if (response.content_length or LONGEST_BODY) < LONGEST_BODY and "Content-Encoding" not in response.headers:
+        return await response.read()
     pieces: list[bytes] = []
     size = 0
     async for piece in response.content.iter_any():

@@ -41,6 +41,8 @@ class Settings:
     constrain: Constrain = "schema"
     prompt_cache: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    thoughts: bool = False
+    """Whether reasoning goes back with the tool calls that it came with."""
 
 
 def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[str, Any]:
@@ -59,7 +61,8 @@ def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[
     body = {name: value for name, value in body.items() if value is not None}
     if style == "completion":
         return {**body, "prompt": wire.to_transcript(call.messages)}
-    return {**body, "messages": wire.to_chat(call.messages, prompt_cache=settings.prompt_cache)}
+    messages = wire.to_chat(call.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
+    return {**body, "messages": messages}
 
 
 def _constraint(call: Call, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def read_usage(usage: Any) -> Usage | None:
     """
     if usage is None:
         return Usage()
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return None
     try:
         return _read(usage)
@@ -91,7 +91,7 @@ def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[s
     """A count that stands in the details or beside them; the first that isn't zero."""
     for detail in details:
         part = usage.get(detail)
-        if isinstance(part, Mapping) and (count := _first(part, names)):
+        if isinstance(part, dict) and (count := _first(part, names)):
             return count
     return _first(usage, names)
 

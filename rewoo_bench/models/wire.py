@@ -18,13 +18,17 @@ from rewoo_bench.types import Message, Tool, ToolCall, Usage
 _EPHEMERAL = {"type": "ephemeral"}  # Anthropic's mark at the end of a prefix that should be cached
 
 
-def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False) -> list[dict[str, Any]]:
+def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False, thoughts: bool = False) -> list[dict[str, Any]]:
     """Messages in the OpenAI chat form, tool calls and their results included.
 
     With `prompt_cache`, the ends of prefixes that a later request begins with carry `cache_control`: what is the
-    same for every question, and a trace that has begun to grow.
+    same for every question, and a trace that has begun to grow. With `thoughts`, plain reasoning goes back with
+    the tool calls that it came with; what a provider has signed always does.
     """
     sent = [_to_chat(message) for message in messages]
+    if not thoughts:
+        for message in sent:
+            message.pop("reasoning_content", None)
     for index in _prefix_ends(messages) if prompt_cache else ():
         sent[index]["content"] = [{"type": "text", "text": sent[index]["content"], "cache_control": _EPHEMERAL}]
     return sent
