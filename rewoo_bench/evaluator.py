@@ -200,9 +200,10 @@ class Evaluator:
     ) -> _Ended:
         """Puts the question to the architecture, and scores its answer."""
         example, runner = task.example, task.architecture.runner
+        limit = nullcontext() if self.limits.time_s is None else anyio.move_on_after(self.limits.time_s)
         heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         try:
-            with anyio.move_on_after(self.limits.time_s), heard:
+            with limit, heard:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder)
                 trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
                 return _Ended(trajectory, self._score(example, trajectory))

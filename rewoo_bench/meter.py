@@ -94,7 +94,7 @@ class Meter:
         self._begun = 0
         self._in_flight = 0
         self._reserved = 0  # tokens that the calls in flight may take
-        self._freed = anyio.Event()
+        self._freed: anyio.Event | None = None  # only where a call waits for it
 
     async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
@@ -178,6 +178,7 @@ class Meter:
         if self.limits.tokens is not None:
             size = count_messages(messages) + (max_tokens or _LONG_ANSWER)
         while self._in_flight and self._crowded():
+            self._freed = self._freed or anyio.Event()
             await self._freed.wait()
             self._check_limits()
         self._in_flight += 1
@@ -192,8 +193,9 @@ class Meter:
     def _release(self, reserved: int) -> None:
         self._in_flight -= 1
         self._reserved -= reserved
-        self._freed.set()
-        self._freed = anyio.Event()
+        if self._freed is not None:
+            self._freed.set()
+            self._freed = None
 
     def _check_limits(self) -> None:
         limits = self.limits

@@ -18,8 +18,7 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
@@ -68,6 +67,8 @@ class CheckedModel:
     async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
         """The model's completion, checked."""
         completion = await self._model.complete(messages, **asked)
+        if not completion.tool_calls and completion.text.isascii():
+            return completion
         text = check_text(completion.text)
         calls = tuple(check_call(call) for call in completion.tool_calls)
         if text is completion.text and all(map(_same, calls, completion.tool_calls)):
@@ -75,15 +76,16 @@ class CheckedModel:
         return replace(completion, text=text, tool_calls=calls)
 
 
-@contextmanager
-def noting() -> Iterator[list[dict[str, str]]]:
-    """Collects what is repaired inside: where it stood, and what was done."""
-    collected: list[dict[str, str]] = []
-    token = _notes.set(collected)
-    try:
-        yield collected
-    finally:
-        _notes.reset(token)
+class noting:
+    """Collects what is repaired inside its `with`: where it stood, and what was done."""
+
+    def __enter__(self) -> list[dict[str, str]]:
+        collected: list[dict[str, str]] = []
+        self._token = _notes.set(collected)
+        return collected
+
+    def __exit__(self, *_: object) -> None:
+        _notes.reset(self._token)
 
 
 def note(repair: str) -> None:
@@ -101,8 +103,7 @@ def replace_surrogates(text: str) -> str:
 
 def check_text(text: str) -> str:
     """A text that every file can hold; the same object where it is one already."""
-    sound = replace_surrogates(text)
-    if sound == text:
+    if text.isascii() or (sound := replace_surrogates(text)) == text:
         return text
     note("a lone surrogate became U+FFFD")
     return sound

@@ -20,12 +20,14 @@ from rewoo_bench.types import Asked, Completion, Message, Receipt, Usage
 
 _TOO_MANY = 10**9  # tokens of one call
 _NOTHING = Usage()
+_ONLY_INT = {int}
 
 
 def sensible(completion: Completion, messages: Sequence[Message], asked: Asked) -> Completion:
     """The completion; with an estimate where a usage isn't made of sensible counts, without a price that is none."""
     usage, receipt, discarded = completion.usage, completion.receipt, completion.discarded_tokens
-    if _is_plain(usage) and _is_plain(receipt.billed) and receipt.cost_usd is None and _is_count(discarded):
+    are_counts = _is_plain(usage) and (receipt.billed is usage or _is_plain(receipt.billed))
+    if are_counts and receipt.cost_usd is None and _is_count(discarded):
         return completion
     counted, billed = _counted(usage), _counted(receipt.billed)
     source = receipt.usage_source
@@ -79,13 +81,16 @@ def _is_count(value: object) -> bool:
 
 def _is_plain(usage: Usage) -> bool:
     """Quick, since it is asked at every call: numbers of numpy's aren't plain, and are counts all the same."""
-    return usage is _NOTHING or (
-        _is_count(usage.input_tokens)
-        and _is_count(usage.output_tokens)
-        and _is_count(usage.cached_input_tokens)
-        and _is_count(usage.reasoning_tokens)
-        and _is_count(usage.cache_write_tokens)
+    if usage is _NOTHING:
+        return True
+    counts = (
+        usage.input_tokens,
+        usage.cached_input_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        usage.cache_write_tokens,
     )
+    return {*map(type, counts)} == _ONLY_INT and min(counts) >= 0 and max(counts) < _TOO_MANY
 
 
 def _counted(usage: Usage) -> Usage | None:

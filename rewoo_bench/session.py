@@ -64,7 +64,10 @@ class Session:
             for _ in range(min(self._evaluator.concurrency, self._totals.tasks)):
                 group.start_soon(self._work)
         if not self._live.brake.pulled.is_set():
-            await self._stop_or(self._decide_held)
+            try:
+                await self._decide_held()
+            except RUN_STOPPING as error:
+                self._stop(error)
 
     async def _end(self, scope: anyio.CancelScope) -> None:
         """Once the brake is pulled, gives calls in flight their time and ends the run."""
@@ -76,18 +79,18 @@ class Session:
         scope.cancel()
 
     async def _work(self) -> None:
-        for task in self._tasks:
-            if self._live.brake.pulled.is_set():
-                return
-            await self._stop_or(self._work_on, task)
-
-    async def _stop_or(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Does the work; what ends a run pulls the brake."""
         try:
-            await work(*arguments)
+            for task in self._tasks:
+                if self._live.brake.pulled.is_set():
+                    return
+                await self._work_on(task)
         except RUN_STOPPING as error:
-            self._must_stop = self._must_stop or error
-            self._live.brake.pull(error)
+            self._stop(error)
+
+    def _stop(self, error: RewooBenchError) -> None:
+        """What ends a run pulls the brake."""
+        self._must_stop = self._must_stop or error
+        self._live.brake.pull(error)
 
     async def _work_on(self, task: Task) -> None:
         with in_architecture(task.architecture.name):

@@ -116,8 +116,7 @@ class LiteLLMModel:
         call = Call(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
         ledger = Ledger()
         completion = await self._complete(call, ledger)
-        larger = self._larger_budget(call)
-        if completion.finish_reason == TRUNCATED and larger > call.budget:
+        if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
             completion = await self._complete(replace(call, budget=larger), ledger)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, larger - visible)

@@ -79,7 +79,7 @@ class Endpoint:
         """
         text = await self._text(path, to_json(body))
         try:
-            document = json.loads(text, parse_constant=_no_number)
+            document = _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
             raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
         if not isinstance(document, dict):
@@ -147,6 +147,9 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 def _no_number(_: str) -> None:
     """NaN and Infinity, which some servers send among log-probabilities, are read as null."""
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _certificates() -> SSLContext:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from rewoo_bench.types import Receipt, Usage
 
+_NOTHING = Usage()
+
 
 @dataclass(slots=True)
 class Ledger:
@@ -19,20 +21,22 @@ class Ledger:
 
     attempts: int = 0
     waiting: list[tuple[float, float]] = field(default_factory=list)
-    billed: Usage = field(default_factory=Usage)
+    billed: Usage = _NOTHING
     cost_usd: float | None = None
     estimated: bool = False
 
     def book(self, receipt: Receipt | None) -> None:
         """Adds what an attempt reported: None is one attempt that cost nothing. A receipt may cover several."""
         self.attempts += receipt.attempts if receipt else 1
-        if receipt is None or receipt.billed == Usage():
+        if receipt is None or receipt.billed == _NOTHING:
             return
-        known = self.billed == Usage() or self.cost_usd is not None
-        cost = receipt.cost_usd
-        self.cost_usd = (self.cost_usd or 0.0) + cost if known and cost is not None else None
-        self.billed += receipt.billed
         self.estimated |= receipt.usage_source == "estimated"
+        if self.billed is _NOTHING:
+            self.billed, self.cost_usd = receipt.billed, receipt.cost_usd
+            return
+        both_known = self.cost_usd is not None and receipt.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (receipt.cost_usd or 0.0) if both_known else None
+        self.billed += receipt.billed
 
     def receipt(self) -> Receipt:
         return Receipt(

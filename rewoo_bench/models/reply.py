@@ -80,11 +80,10 @@ def _read(choice: Mapping[str, Any]) -> Reply:
     finish_reason = _finish_reason(choice.get("finish_reason"))
     parts = split(check_text(written), cut=finish_reason == "length")
     thoughts = [check_text(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
-    calls = _tool_calls(fields) or _harmony_calls(parts.calls)
     return Reply(
         parts.text,
-        "\n".join(dict.fromkeys(thoughts)),
-        calls,
+        "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
+        _tool_calls(fields) or (_harmony_calls(parts.calls) if parts.calls else ()),
         finish_reason,
         parts.unclosed,
         parts.late_close,
@@ -93,6 +92,8 @@ def _read(choice: Mapping[str, Any]) -> Reply:
 
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
     """The text up to the first stop string, as a provider would have cut it; and what came after."""
+    if not stop:
+        return text, ""
     ends = [position for position in (text.find(mark) for mark in stop if mark) if position >= 0]
     end = min(ends, default=len(text))
     return text[:end], text[end:]
@@ -129,7 +130,9 @@ def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
 
 def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The tool calls of a message; arguments that are no JSON object stay text (`RAW_ARGUMENTS`)."""
-    calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
+    if not (given := fields.get("tool_calls")):
+        return ()
+    calls = [call for call in given if isinstance(call, Mapping)]
     echo = {name: fields[name] for name in _ECHOED if fields.get(name)}
     found = []
     for i, call in enumerate(calls):
@@ -162,6 +165,8 @@ def _short(name: Any) -> str:
 
 
 def _finish_reason(reason: Any) -> str:
+    if reason in ("stop", "length"):
+        return str(reason)
     name = check_text(str(reason or "stop"))[:_LONGEST_NAME]
     return _FINISH_REASONS.get(name.casefold(), name)
 

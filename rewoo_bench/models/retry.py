@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Unpack
@@ -93,8 +92,7 @@ class RetryingModel:
     async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
         for failures in count():
             try:
-                async with self._place(ledger):
-                    completion = await self.model.complete(messages, **asked)
+                completion = await self._attempt(ledger, messages, asked)
             except ModelError as error:
                 ledger.book(error.receipt)
                 if self._limiter is not None:
@@ -117,18 +115,16 @@ class RetryingModel:
         """Whether nothing has ever answered, so that another attempt is in vain."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
-    @asynccontextmanager
-    async def _place(self, ledger: Ledger) -> AsyncIterator[None]:
-        """A place among the calls in flight; waiting for it is booked."""
+    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+        """One attempt in a place among the calls in flight; waiting for the place is booked."""
         if self._limiter is None:
-            yield
-            return
+            return await self.model.complete(messages, **asked)
         started = time.monotonic()
         async with self._limiter:
             got = time.monotonic()
             if got - started > _SHORTEST_WAIT_S:
                 ledger.waiting.append((started, got))
-            yield
+            return await self.model.complete(messages, **asked)
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after the failed attempt of that number, from 0."""

@@ -37,7 +37,7 @@ _CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARK
 _OPENINGS = frozenset(_CLOSING)
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
-_SIGNS = ("<", "THINK]", "◁", "analysis")  # a text without any of them has no thoughts in it
+_SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
 _ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around what comes after a thought, by R1's own prompt
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
 _FINAL = "final"
@@ -66,7 +66,7 @@ def split(text: str, *, cut: bool = False) -> Split:
     `cut` says that the reply was cut for its length. Else an opening mark in the middle of a line that is never
     closed is plain text.
     """
-    if not any(sign in text for sign in _SIGNS):
+    if not _SIGN.search(text):
         return Split(text)
     if _HARMONY.search(text):
         return _split_harmony(text)

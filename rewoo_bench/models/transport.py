@@ -8,11 +8,10 @@ await transport.aclose()
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import anyio
 
 from rewoo_bench.models import providers
 from rewoo_bench.models.endpoint import Endpoint
@@ -47,9 +46,10 @@ class Transport:
 
     async def send(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
         """The answer. Raises `TimeoutError`, or what `failures.expected()` names."""
-        with anyio.fail_after(self.timeout):
+        async with asyncio.timeout(self.timeout):  # anyio's takes nearly three times as long
             if route.provider in providers.OPENAI_FORM:
-                return await self._send_directly(route, body)
+                path = "/completions" if "prompt" in body else "/chat/completions"
+                return Answer(await self._endpoint_of(route).post(path, body))
             return await self._send_through_litellm(route, body)
 
     async def aclose(self) -> None:
@@ -62,11 +62,11 @@ class Transport:
             if not self._sharing:
                 await providers.close_shared_pool()
 
-    async def _send_directly(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
+    def _endpoint_of(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
             connect_timeout = min(self.timeout, self.connect_timeout)
             self._endpoint = Endpoint(route.api_base, key=route.api_key or "none", connect_timeout=connect_timeout)
-        return Answer(await self._endpoint.post("/completions" if "prompt" in body else "/chat/completions", body))
+        return self._endpoint
 
     async def _send_through_litellm(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
         self._sharing.add(id(self))

@@ -29,6 +29,8 @@ _OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
 # Read from a cache: OpenAI's, DeepSeek's, Moonshot's, Anthropic's name for it.
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
 _CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
+_CACHE_FIELDS = frozenset({*_INPUT_DETAILS, *_CACHED, *_CACHE_WRITE})
+_THOUGHT_FIELDS = frozenset({*_OUTPUT_DETAILS, *_REASONING})
 
 
 class _Absurd(Exception):
@@ -68,9 +70,12 @@ def salvage_usage(text: str) -> Usage | None:
 def _read(usage: Mapping[str, Any]) -> Usage:
     input_tokens = _first(usage, _INPUT)
     output_tokens = _first(usage, _OUTPUT)
-    cached = _anywhere(usage, _INPUT_DETAILS, _CACHED)
-    cache_write = _anywhere(usage, _INPUT_DETAILS, _CACHE_WRITE)
-    reasoning = _anywhere(usage, _OUTPUT_DETAILS, _REASONING)
+    cached = cache_write = reasoning = 0
+    if not _CACHE_FIELDS.isdisjoint(usage):
+        cached = _anywhere(usage, _INPUT_DETAILS, _CACHED)
+        cache_write = _anywhere(usage, _INPUT_DETAILS, _CACHE_WRITE)
+    if not _THOUGHT_FIELDS.isdisjoint(usage):
+        reasoning = _anywhere(usage, _OUTPUT_DETAILS, _REASONING)
     if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
         input_tokens += cached + cache_write  # Anthropic's own form
     total = _count(usage.get("total_tokens"))
@@ -98,13 +103,15 @@ def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[s
 
 def _first(counts: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
-        if (value := counts.get(name)) is not None:
+        if name in counts and (value := counts[name]) is not None:
             return _count(value)
     return 0
 
 
 def _count(value: Any) -> int:
     """A whole number of tokens. Raises `_Absurd`."""
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:

@@ -25,10 +25,7 @@ def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False, thoughts
     same for every question, and a trace that has begun to grow. With `thoughts`, plain reasoning goes back with
     the tool calls that it came with; what a provider has signed always does.
     """
-    sent = [_to_chat(message) for message in messages]
-    if not thoughts:
-        for message in sent:
-            message.pop("reasoning_content", None)
+    sent = [_to_chat(message, thoughts) for message in messages]
     for index in _prefix_ends(messages) if prompt_cache else ():
         sent[index]["content"] = [{"type": "text", "text": sent[index]["content"], "cache_control": _EPHEMERAL}]
     return sent
@@ -81,10 +78,12 @@ def estimate_transcript(messages: Sequence[Message], text: str) -> Usage:
     return Usage(input_tokens=count_tokens(to_transcript(messages)), output_tokens=count_tokens(text))
 
 
-def _to_chat(message: Message) -> dict[str, Any]:
+def _to_chat(message: Message, thoughts: bool) -> dict[str, Any]:
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         sent |= message.tool_calls[0].echo.get("message", {})
+        if not thoughts:
+            sent.pop("reasoning_content", None)
         sent["tool_calls"] = [_to_call(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         sent["tool_call_id"] = message.tool_call_id

@@ -14,7 +14,7 @@ from rewoo_bench.errors import HarnessFault, ToolError
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.specs import ToolSettings
-from rewoo_bench.toolbox import Deadline, Places, Toolbox
+from rewoo_bench.toolbox import Deadline, Toolbox, limited
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.types import Document, Example, Tool
 
@@ -100,7 +100,7 @@ async def test_a_tool_is_called_so_often_at_once(limit: int | None, most: int) -
         running.append(running[-1] - 1)
         return ""
 
-    guard = Places(Told(answer), ToolSettings(max_concurrency=limit))
+    guard = limited(Told(answer), limit)
     async with anyio.create_task_group() as group:
         for _ in range(6):
             group.start_soon(guard, Query(query="a"))
@@ -114,7 +114,7 @@ async def test_waiting_for_a_tools_turn_is_no_part_of_its_call() -> None:
 
     meter = Meter({})
     (tool,) = meter.wrap({"Search": Told(answer)}).values()
-    guard: Any = Places(tool, ToolSettings(max_concurrency=1))
+    guard: Any = limited(tool, 1)
     async with anyio.create_task_group() as group:
         for _ in range(3):
             group.start_soon(guard, Query(query="a"))

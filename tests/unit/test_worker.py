@@ -21,7 +21,7 @@ from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.worker import Schedule, Worker, in_order
 from rewoo_bench.specs import ToolSettings
 from rewoo_bench.tokens import count_tokens
-from rewoo_bench.toolbox import Deadline, Places
+from rewoo_bench.toolbox import Deadline, limited
 from rewoo_bench.types import Tool
 
 SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
@@ -238,7 +238,7 @@ async def test_twelve_calls_at_once_are_only_held_up_by_their_tools_limit(
         return "found"
 
     plan = plan_of(*(f"Search[{number}]" for number in range(12)))
-    guarded = Places(Told(answer), ToolSettings(max_concurrency=max_concurrency))
+    guarded = limited(Told(answer), max_concurrency)
     start = time.perf_counter()
     await work(plan, {"Search": guarded})
     assert expected <= time.perf_counter() - start < expected + 0.5
