@@ -98,7 +98,8 @@ def group() -> None:
 @click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")
 @click.option("--timeout", type=Number(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
 @click.option("--fail-on-error", type=float, callback=count_or_fraction, metavar="COUNT|FRACTION",
-              help="Failed questions that end the run, a count or a fraction.")
+              help="Failed questions that are tolerated, a count or a fraction: one more ends the run.  [default: none "
+                   "is tolerated, but the run goes on to its last question, and is incomplete then]")
 @click.option("--tool-failure-rate", type=Number(0, 1), default=0.0,
               help="Share of tool calls that fail on purpose, the same ones for every architecture.")
 @click.option("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",

@@ -114,9 +114,8 @@ async def _evaluated(
             totals = await evaluator.run(
                 examples, prepared.architectures, trials=options.trials, keep=opened.keep, on_result=progress.add
             )
-        ended = {"status": "done", "reason": None}
-        if totals.errors == totals.tasks:
-            ended = {"status": "incomplete", "reason": f"every question failed; last: {totals.last_error}"}
+        failed = evaluator.run_limits.unfinished(totals)
+        ended = {"status": "incomplete" if failed else "done", "reason": failed}
     except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
         ended["reason"] = str(stop)
     except ProviderRefused as stop:
@@ -126,6 +125,8 @@ async def _evaluated(
         progress.close()
         try:
             rows = await opened.export(tasks)
+            if ended["status"] == "done" and rows != len(tasks):
+                ended = {"status": "incomplete", "reason": f"the tables have {rows} rows of {len(tasks)}"}
             changed = {"finished_at": _now(), "rows": rows, "sent": _sent(options, prepared)}
             write_manifest(folder, {**manifest, **ended, **changed})
         except OSError as error:

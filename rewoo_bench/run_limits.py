@@ -30,7 +30,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """When a whole run ends early. `max_errors` is a count (int) or a fraction (float below 1)."""
+    """When a whole run ends early. `max_errors` is how many failed questions are tolerated: a count, or a
+    fraction (below 1) of all; None tolerates none, and goes on to the last question all the same."""
 
     max_total_tokens: int | None = None
     max_total_cost: float | None = None
@@ -38,12 +39,8 @@ class RunLimits:
 
     def exceeded(self, totals: Totals) -> str | None:
         """Why the run has to stop now, or None. A run that is through with its questions kept to its caps."""
-        if self.max_errors is not None and totals.errors:
-            allowed = self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
-            if totals.errors >= allowed:
-                return (
-                    f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
-                )
+        if self.max_errors is not None and totals.errors > self._tolerated(totals):
+            return f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
         if totals.done == totals.tasks:
             return None
         if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
@@ -53,3 +50,16 @@ class RunLimits:
         if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
             return f"cost {totals.spent.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
         return None
+
+    def unfinished(self, totals: Totals) -> str | None:
+        """Why a run that has put all its questions isn't done: more of them failed than is tolerated."""
+        if totals.errors <= self._tolerated(totals):
+            return None
+        if totals.errors == totals.tasks:
+            return f"every question failed; last: {totals.last_error}"
+        return f"{totals.errors} of {totals.tasks} questions failed; last: {totals.last_error}"
+
+    def _tolerated(self, totals: Totals) -> float:
+        if self.max_errors is None:
+            return 0
+        return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks

@@ -42,8 +42,8 @@ class Number(click.FloatRange):
 
 def count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
     """A count (`5`) or a fraction below 1 (`0.1`)."""
-    if value is not None and not (0 < value <= 1 or (value > 1 and value.is_integer())):
-        raise click.BadParameter(f"{value!r} is neither a count (1, 2, …) nor a fraction between 0 and 1")
+    if value is not None and not (0 <= value <= 1 or (value > 1 and value.is_integer())):
+        raise click.BadParameter(f"{value!r} is neither a count (0, 1, 2, …) nor a fraction between 0 and 1")
     return value
 
 

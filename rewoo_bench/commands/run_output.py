@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -48,12 +49,15 @@ def show_outcome(outcome: Outcome, as_json: bool) -> None:
         click.echo(line, err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
-    if failures and not outcome.reason:
+    if failures:
         often = failures.most_common(1)[0][0]
         click.echo(f"{failures.total()} of {len(scores)} questions failed; most common error: {often}", err=True)
     if outcome.reason:
+        finished = len(scores) - failures.total()
+        tried_again = ", the failed ones included" if failures else ""
         click.echo(f"incomplete: {outcome.reason}", err=True)
-        click.echo(f"{len(scores)} of {outcome.tasks} finished; go on with --resume {outcome.folder}", err=True)
+        click.echo(f"{finished} of {outcome.tasks} finished; this goes on with the rest{tried_again}:", err=True)
+        click.echo(f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}", err=True)
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:

@@ -162,7 +162,7 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
     assert process.returncode == 3, err
     assert "rewoo-bench: interrupted; waiting up to 0.5 s for the calls in flight" in err
     assert "incomplete: interrupted\n" in err
-    assert err.endswith("go on with --resume here\n")
+    assert err.endswith("rewoo-bench run --resume here\n")
     assert "Traceback" not in err
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == FILES
     assert len(load(tmp_path / "here")) == 5

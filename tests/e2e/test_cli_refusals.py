@@ -11,6 +11,7 @@ import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
 
+from rewoo_bench.results import load, read_manifest
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.types import Usage
 
@@ -80,8 +81,8 @@ def test_a_wrong_command_is_one_line(
         (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
         (["--arch", "direct", "--temperature", "-1"], "Invalid value for '--temperature'"),
         (["--arch", "direct", "--time-limit", "0"], "Invalid value for '--time-limit'"),
-        (["--arch", "direct", "--fail-on-error", "1.5"], "1.5 is neither a count (1, 2, …) nor a fraction"),
-        (["--arch", "direct", "--fail-on-error", "inf"], "inf is neither a count (1, 2, …) nor a fraction"),
+        (["--arch", "direct", "--fail-on-error", "1.5"], "1.5 is neither a count (0, 1, 2, …) nor a fraction"),
+        (["--arch", "direct", "--fail-on-error", "inf"], "inf is neither a count (0, 1, 2, …) nor a fraction"),
         (["--arch", "direct", "--style", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
         (["--arch", "direct", "--out", "file"], "Directory 'file' is a file"),
         (["--arch", "direct", "more"], "Got unexpected extra argument (more)"),
@@ -133,8 +134,30 @@ def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
         return "Answer: x" if "step by step" in request["messages"][0]["content"] else Fault(status=400, message="rude")
 
     with ModelServer(reply) as server:
-        assert hosted(server) == 0
+        assert hosted(server) == 3
     assert "3 of 6 questions failed; most common error: 'openai/test' answered 400: rude" in capfd.readouterr().err
+
+
+def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = [True]
+
+    def reply(request: dict[str, Any]) -> str | Fault:
+        fails = broken[0] and "step by step" not in request["messages"][0]["content"]
+        return Fault(status=400, message="rude") if fails else "Answer: x"
+
+    folder = tmp_path / "a run"
+    with ModelServer(reply) as server:
+        assert hosted(server, "--fail-on-error", 3, "--out", tmp_path / "tolerated") == 0
+        assert hosted(server, "--out", folder) == 3
+        assert "incomplete: 3 of 6 questions failed" in (err := capfd.readouterr().err)
+        assert err.splitlines()[-1] == f"rewoo-bench run --resume '{folder}'"
+        assert read_manifest(folder)["status"] == "incomplete"
+        broken[0] = False
+        assert quiet("--resume", folder, "--api-base", server.api_base) == 0
+    assert read_manifest(folder)["status"] == "done"
+    assert load(folder)["exact_match"].notna().all()
 
 
 def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
