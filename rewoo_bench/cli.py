@@ -205,7 +205,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits with its code; an error of ours is one line."""
     try:
-        code = group.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        code = group.main(list(arguments) if arguments is not None else None, "rewoo-bench", standalone_mode=False)
     except click.exceptions.Abort:
         code = _fail(_INTERRUPTED, INCOMPLETE)
     except click.ClickException as error:

@@ -13,7 +13,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows running exact match, tokens and failures, of this session of the run alone."""
+    """Counts results and shows each architecture's running exact match, tokens and failures, of this session alone."""
 
     def __init__(
         self,
@@ -29,7 +29,8 @@ class Progress:
         self._clock = clock
         self._shown = shown
         self._before = self._done = done  # by earlier sessions of the run
-        self._scored = self._correct = self._failed = self._tokens = 0
+        self._failed = self._tokens = 0
+        self._correct: dict[str, list[int]] = {}  # architecture -> how many were right, and how many were scored
         self._last = self._start = clock()
         self._bar = None
         if shown and self._stream.isatty():
@@ -41,11 +42,12 @@ class Progress:
         """Shows one more result."""
         self._done += 1
         self._tokens += sum(call.usage.total_tokens for call in result.calls)
+        correct = self._correct.setdefault(result.task.architecture.name, [0, 0])
         if result.score is None:
             self._failed += 1
         else:
-            self._scored += 1
-            self._correct += result.score.exact_match
+            correct[0] += result.score.exact_match
+            correct[1] += 1
         if self._bar is not None:
             self._bar.set_postfix_str(self._state(), refresh=False)
             self._bar.update()
@@ -76,9 +78,13 @@ class Progress:
         return f"{seconds:.0f} s, {_duration(left)} to go" if self._done < self._total else f"{seconds:.0f} s"
 
     def _state(self) -> str:
-        match = f"EM {self._correct / self._scored:.2f}" if self._scored else "EM -"
-        new = f" of {self._scored} new" if self._before else ""
-        return f"{match}{new}, {self._tokens:,} tokens, {self._failed} failed"
+        alone = len(self._correct) == 1
+        shares = [
+            ("" if alone else f"{name} ") + (f"{correct / scored:.2f}" if scored else "-")
+            for name, (correct, scored) in self._correct.items()
+        ]
+        new = f" of {sum(scored for _, scored in self._correct.values())} new" if self._before else ""
+        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed"
 
 
 def _duration(seconds: float) -> str:

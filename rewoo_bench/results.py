@@ -177,7 +177,10 @@ def load_table(*runs: str | Path) -> pa.Table:
         except FileNotFoundError:
             unfinished = (path.parent / MANIFEST).is_file()
             said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
-            raise DataError(f"{str(run)!r} {said}: there is no {path.name}") from None
+            missing = (
+                f"it has no {path.name}" if path.parent.is_dir() and Path(run).is_dir() else "no such file or folder"
+            )
+            raise DataError(f"{str(run)!r} {said}: {missing}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()

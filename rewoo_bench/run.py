@@ -22,6 +22,7 @@ from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.inputs import Inputs, read_inputs
 from rewoo_bench.journal import JOURNAL, JournalReader, read_journal
 from rewoo_bench.judge import ModelJudge
+from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import OpenModel, open_model
@@ -106,13 +107,21 @@ async def _evaluated(
     folder, examples = opened.folder, prepared.dataset.examples
     tasks = [task.key for task in tasks_of(examples, prepared.architectures, options.trials)]
     progress = Progress(len(tasks), done=opened.journal.count_finished(), shown=options.progress)
+    if options.limit is not None and len(examples) < options.limit:
+        progress.note(
+            f"{prepared.dataset.name} has {len(examples)} questions, all of them are taken (-n {options.limit})"
+        )
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
     ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
     refused: UsageError | None = None
     try:
         with notices_to(progress.say):
             totals = await evaluator.run(
-                examples, prepared.architectures, trials=options.trials, keep=opened.keep, on_result=progress.add
+                shuffled(examples, options.seed),
+                prepared.architectures,
+                trials=options.trials,
+                keep=opened.keep,
+                on_result=progress.add,
             )
         failed = evaluator.run_limits.unfinished(totals)
         ended = {"status": "incomplete" if failed else "done", "reason": failed}

@@ -57,7 +57,7 @@ class RunLimits:
             return None
         if totals.errors == totals.tasks:
             return f"every question failed; last: {totals.last_error}"
-        return f"{totals.errors} of {totals.tasks} questions failed; last: {totals.last_error}"
+        return f"{totals.errors} of {totals.tasks} questions failed"
 
     def _tolerated(self, totals: Totals) -> float:
         if self.max_errors is None:

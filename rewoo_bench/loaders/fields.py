@@ -24,6 +24,12 @@ def text(row: Row, key: str) -> str:
     return value.strip()
 
 
+def identifier(row: Row, key: str) -> str:
+    """The id under `key`: a text, or a whole number as text. Raises `RowError` where there is none."""
+    value = row.get(key)
+    return str(value) if type(value) is int else text(row, key)
+
+
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
     found = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))

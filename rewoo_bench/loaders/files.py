@@ -1,11 +1,13 @@
-"""Reads the rows of a data file: JSON, JSON lines or parquet, each also as `.gz`.
+"""Reads the rows of a data file: JSON, JSON lines, parquet or CSV, each also as `.gz`.
 
 JSON is a list of rows or TriviaQA's `{"Data": [rows]}`. Whether a file is JSON or JSON lines is
-seen from its first line, since both are published under either ending.
+seen from its first line, since both are published under either ending. CSV has a line of column names:
+`question` and `answers` (or `answer`), several answers with ` | ` between them, and `id` if there are ids.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -19,7 +21,7 @@ from typing import Any, TextIO
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.fields import Row
 
-SUFFIXES = (".json", ".jsonl", ".parquet")
+SUFFIXES = (".json", ".jsonl", ".parquet", ".csv")
 BATCH_ROWS = 256
 
 
@@ -27,7 +29,10 @@ def read_rows(path: Path) -> Iterator[Row]:
     """The rows of `path`, one at a time. Raises `DataError` where it is missing or damaged."""
     if not path.is_file():
         raise DataError(f"no such data file: {str(path)!r}")
-    return _parquet_rows(path) if plain_name(path).endswith(".parquet") else _json_rows(path)
+    name = plain_name(path)
+    if name.endswith(".csv"):
+        return _csv_rows(path)
+    return _parquet_rows(path) if name.endswith(".parquet") else _json_rows(path)
 
 
 def plain_name(path: Path) -> str:
@@ -67,6 +72,19 @@ def _lines(file: TextIO, path: Path) -> Iterator[Any]:
         except json.JSONDecodeError as error:
             raise DataError(f"{path}, row {number}: not valid JSON, or cut off: {error}") from None
         yield row
+
+
+def _csv_rows(path: Path) -> Iterator[Any]:
+    """Rows in the form of this project's own; the row's number is its id where it has none."""
+    with _faults(path), _open(path) as file:
+        try:
+            for number, row in enumerate(csv.DictReader(file), start=1):
+                cells = {(name or "").strip().lower(): (value or "") for name, value in row.items() if name}
+                given = cells.pop("answers", None) or cells.pop("answer", "")
+                golds = [answer.strip() for answer in given.split(" | ")]
+                yield {"id": str(number), **cells, "answers": golds}
+        except csv.Error as error:
+            raise DataError(f"{path}: not valid CSV: {error}") from None
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, pairs, text
+from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, identifier, pairs, text
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -23,14 +23,14 @@ def hotpotqa_example(row: Row) -> Example:
     In the fullwiki setting the paragraphs are what a retriever found, the gold pages often not
     among them. Raises `RowError`.
     """
-    identifier, question = text(row, "_id" if "_id" in row else "id"), text(row, "question")
+    id_, question = identifier(row, "_id" if "_id" in row else "id"), text(row, "question")
     if row.get("answer", "") is None or "answer" not in row:
         raise RowError(f"no answer under 'answer'; {HIDDEN}")
     answer, kind = text(row, "answer"), str(row.get("type") or "")
     documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
     titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
     chain = _chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
-    return Example(identifier, question, (answer,), documents, kind, chain)
+    return Example(id_, question, (answer,), documents, kind, chain)
 
 
 def _document(title: object, sentences: object) -> Document:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from rewoo_bench.loaders.fields import Row, RowError, answers, pairs, text
+from rewoo_bench.loaders.fields import Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -23,7 +23,7 @@ def sample_example(row: Row) -> Example:
     if not isinstance(chain, list):
         raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
     return Example(
-        text(row, "id"),
+        identifier(row, "id"),
         text(row, "question"),
         answers(golds, "answers"),
         tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),

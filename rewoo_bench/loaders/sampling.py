@@ -68,6 +68,14 @@ def select(
     return Selection(tuple(taken), number, number - len(first_rows))
 
 
+def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
+    """The examples in the order in which a run puts them: so the first figures of a run stand for all of it.
+
+    A file may have its questions sorted by type. A sample is in this order already, so it stays as it is.
+    """
+    return sorted(examples, key=lambda example: _rank(example.id, seed))
+
+
 def _rank(identifier: str, seed: int) -> int:
     return int.from_bytes(sha256(f"{seed}:{identifier}".encode()).digest())
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, answers, pairs, text
+from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.types import Document, Example
 
 UNKNOWN = "<unk>"
@@ -21,17 +21,17 @@ UNKNOWN = "<unk>"
 
 def triviaqa_example(row: Row) -> Example:
     """A Hugging Face row as an example. Raises `RowError`."""
-    identifier, question = text(row, "question_id"), text(row, "question")
+    id_, question = identifier(row, "question_id"), text(row, "question")
     documents = (
         *_documents(row.get("entity_pages"), "title", "wiki_context"),
         *_documents(row.get("search_results"), "title", "search_context"),
     )
-    return Example(identifier, question, _answers(row, "answer"), documents, "trivia")
+    return Example(id_, question, _answers(row, "answer"), documents, "trivia")
 
 
 def official_triviaqa_example(row: Row) -> Example:
     """A row of an official file's `Data` as an example. Raises `RowError`."""
-    return Example(text(row, "QuestionId"), text(row, "Question"), _answers(row, "Answer"), (), "trivia")
+    return Example(identifier(row, "QuestionId"), text(row, "Question"), _answers(row, "Answer"), (), "trivia")
 
 
 def _answers(row: Row, key: str) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.models.price_file import Entry, find_entry
+from rewoo_bench.names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.types import Usage
 
 # Providers whose endpoints we ask directly: to them litellm would send what we do.
@@ -92,6 +94,11 @@ def _openai_route(
     return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
 
 
+def _hint(name: str) -> str:
+    near = get_close_matches(name, [ORACLE, LOCAL, REPLAY], n=1)
+    return f", did you mean {near[0]!r}" if near else ""
+
+
 def _find_with_litellm(
     name: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
 ) -> Route:
@@ -100,7 +107,7 @@ def _find_with_litellm(
         bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
     except litellm.exceptions.BadRequestError:
         raise ModelNotFound(
-            f"unknown model {name!r}: litellm knows no provider of that name; "
+            f"unknown model {name!r}{_hint(name)}: litellm knows no provider of that name; "
             "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with an api_base of your own"
         ) from None
     if provider in OPENAI_FORM:

@@ -152,5 +152,8 @@ def _field(name: str, about: Mapping[str, object], required: bool) -> str:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        outside = "; it lies outside the folder: copy it too" if ".." in path.parts else ""
+        raise SpecError(f"no such prompt file: {path}{outside}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"can't read {path}: {error}") from None

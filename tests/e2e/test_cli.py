@@ -46,6 +46,24 @@ def test_a_run_writes_its_folder_and_prints_its_table(
     assert (len(frame), frame["total_tokens"].sum()) == (6, server.totals().total_tokens)
 
 
+def test_more_questions_than_there_are_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("--arch", "direct", "--model", "oracle", "-n", 500) == 0
+    assert "sample has 100 questions, all of them are taken (-n 500)" in capfd.readouterr().err
+
+
+def test_help_shows_the_command_that_can_be_typed(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert capfd.readouterr().out.startswith("Usage: rewoo-bench compare [OPTIONS] RUN...")
+
+
+def test_a_first_part_of_a_run_stands_for_all_of_it(tmp_path: Path) -> None:
+    assert quiet("--arch", "direct", "--model", "oracle", "--max-total-tokens", 5000, "--out", "here") == 3
+    types = set(load(tmp_path / "here")["question_type"])
+    assert len(load(tmp_path / "here")) < 45  # the file begins with 45 questions of one type
+    assert len(types) > 1
+
+
 def test_the_manifest_says_what_was_run(server: ModelServer, tmp_path: Path) -> None:
     hosted(server, "--out", "here", "--seed", 5)
     manifest = json.loads((tmp_path / "here" / "run.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from command_runs import hosted, quiet, run, start
 from rewoo_bench.results import load, read_manifest
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.types import Usage
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -35,6 +38,8 @@ pytestmark = pytest.mark.usefixtures("own_folder")
         (["--corpus", "blank.jsonl"], "blank.jsonl: no passage with text"),
         (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
         (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
+        (["--model", "orcale"], "unknown model 'orcale', did you mean 'oracle': litellm knows no provider"),
+        (["--arch", "copied"], "no such prompt file: copied/../rewoo/solver.txt; it lies outside the folder: copy it"),
         (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
         (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
         (
@@ -59,6 +64,7 @@ def test_a_wrong_command_is_one_line(
     (tmp_path / "cut.jsonl").write_text('{"id": "1", "quest')
     (tmp_path / "blank.jsonl").write_text('{"title": "a", "text": " "}\n')
     (tmp_path / "used").mkdir()
+    shutil.copytree(ROOT / "architectures" / "rewoo-json", tmp_path / "copied")
     (tmp_path / "used" / "run.json").write_text("{}")
     defaults = [] if "--arch" in arguments else ["--arch", "direct"]
     defaults += [] if "--model" in arguments else ["--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]

@@ -47,7 +47,7 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
         return Fault(status=400, message="down") if down and len(server.books) >= 5 else Reply("Answer: Neva")
 
     with ModelServer(reply) as server:
-        assert new(server, "--out", "here", "--concurrency", 1) == 0
+        assert new(server, "--out", "here", "--concurrency", 1) == 3
         failed = load("here")
         down, asked = False, len(server.books)
         assert quiet("--resume", "here") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loader_rows import (
@@ -19,6 +20,7 @@ from loader_rows import (
     written,
 )
 
+from rewoo_bench.errors import DataError
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.types import Document, Example, Hop
 
@@ -186,3 +188,24 @@ def test_the_bundled_sample_comes_whole_with_its_passages() -> None:
     assert (found.name, found.manifest["limit"], len(found.examples)) == ("sample", None, found.manifest["rows"])
     assert found.corpus is not None
     assert found.manifest["source"]["file"] == "sample/questions.jsonl"
+
+
+def test_questions_come_from_a_csv_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text('Question,Answers,type\n"Who wrote ""Tide"", and when?",Ann Ek | A. Ek,bridge\nWhere?,Lund,\n')
+    first, second = load_dataset_examples(str(path)).examples
+    assert (first.id, first.question, first.answers) == ("1", 'Who wrote "Tide", and when?', ("Ann Ek", "A. Ek"))
+    assert (first.kind, second.id, second.answers) == ("bridge", "2", ("Lund",))
+
+
+def test_a_csv_file_without_answers_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,question\n7,Where?\n")
+    with pytest.raises(DataError, match=r"mine\.csv, row 1: no answer under 'answers'"):
+        load_dataset_examples(str(tmp_path / "mine.csv"))
+
+
+@pytest.mark.parametrize(
+    "row", [sample_row() | {"id": 7}, hotpotqa_row() | {"_id": 7}, triviaqa_row() | {"question_id": 7}]
+)
+def test_a_whole_number_is_an_id(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert only(tmp_path, [row]).id == "7"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def test_everything_public_can_be_imported() -> None:
     for name in rewoo_bench.__all__:
         assert getattr(rewoo_bench, name) is not None
     assert sorted(rewoo_bench.__all__) == dir(rewoo_bench)
+
+
+def test_the_package_says_its_version() -> None:
+    assert rewoo_bench.__version__ == version("rewoo-bench")
 
 
 def test_another_name_is_no_attribute() -> None:

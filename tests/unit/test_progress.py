@@ -57,3 +57,13 @@ def test_the_environment_names_versions_and_nobody() -> None:
     found = environment()
     assert set(found) == {"python", "platform", "packages", "git_commit"}
     assert all(found["packages"].values())
+
+
+def test_each_architecture_has_its_own_figure() -> None:
+    stream, now = io.StringIO(), 0.0
+    progress = Progress(4, stream=stream, clock=lambda: now)
+    for index, (arch, answer) in enumerate(
+        [("rewoo", "Seine"), ("react", "Rhine"), ("rewoo", "Rhine"), ("react", None)]
+    ):
+        progress.add(result(index, answer, arch=arch))
+    assert stream.getvalue() == "4/4 questions, 0 s, EM rewoo 0.50, react 0.00, 48 tokens, 1 failed\n"

@@ -229,8 +229,8 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("a,b\n")
     for runs, message in (
         ([], "no run given"),
-        ([tmp_path / "gone"], "'.*gone' is no run: there is no gone"),
-        ([tmp_path], "is no run: there is no questions.parquet"),
+        ([tmp_path / "gone"], "'.*gone' is no run: no such file or folder"),
+        ([tmp_path], "is no run: it has no questions.parquet"),
         ([tmp_path / "text.parquet"], "text.parquet: not a parquet file"),
     ):
         with pytest.raises(DataError, match=message):

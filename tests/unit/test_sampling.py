@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders.sampling import ids_hash, select
+from rewoo_bench.loaders.sampling import ids_hash, select, shuffled
 from rewoo_bench.types import Document, Example
 
 EXAMPLES = [Example(f"q{number}", f"Question {number}?", ("Oslo",)) for number in range(200)]
@@ -90,3 +90,7 @@ def test_one_id_for_two_questions_is_an_error_even_where_repeats_are_allowed() -
 
 def test_the_hash_of_the_ids_sees_their_order() -> None:
     assert ids_hash(["a", "b"]) == ids_hash(iter(["a", "b"])) != ids_hash(["b", "a"])
+
+
+def test_questions_are_put_in_the_order_of_a_sample() -> None:
+    assert [example.id for example in shuffled(EXAMPLES, 7)][:20] == ids(EXAMPLES, 20, seed=7)
