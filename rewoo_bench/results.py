@@ -29,7 +29,8 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
 from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.records import TaskKey
-from rewoo_bench.rows import CALLS, QUESTIONS, lines_of, tables_of
+from rewoo_bench.rows import lines_of, tables_of
+from rewoo_bench.schema import CALLS, QUESTIONS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,17 +1,4 @@
-"""The columns of questions.parquet and calls.parquet, and a result as rows of them.
-
-These names are what users, scripts and CI rely on; changing one is a breaking change.
-Tokens are logical (what the architecture needed) but for `billed_tokens` (what was paid now,
-failed attempts included). A judge's calls are in calls.parquet only, under the role `judge`:
-
-    sum of calls where role != "judge"  ==  the row of the question
-
-`evidence_tokens` is what the tools brought and the model saw once: the observations, counted with
-the pinned tokenizer of tokens.py whatever the model is.
-
-A latency is null where it wasn't measured: for a replay, and for a question that was begun in an
-earlier session of its run.
-"""
+"""A result as rows of the tables (their columns are in schema.py), and as a line of traces.jsonl."""
 
 from __future__ import annotations
 
@@ -24,6 +11,7 @@ import pyarrow.json
 
 from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.records import as_bytes, numbers
+from rewoo_bench.schema import CALLS, QUESTIONS
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
@@ -31,86 +19,7 @@ if TYPE_CHECKING:
     from rewoo_bench.evaluator import Result
     from rewoo_bench.meter import Call
 
-_MOMENT = pa.timestamp("us", tz="UTC")
-
-QUESTIONS = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("architecture", pa.string()),
-        ("dataset", pa.string()),
-        ("model", pa.string()),
-        ("planner_model", pa.string()),
-        ("solver_model", pa.string()),
-        ("example_id", pa.string()),
-        ("question_type", pa.string()),
-        ("trial", pa.int32()),
-        ("question", pa.string()),
-        ("answers", pa.list_(pa.string())),
-        ("prediction", pa.string()),
-        ("exact_match", pa.bool_()),
-        ("f1", pa.float64()),
-        ("judged_correct", pa.bool_()),
-        ("stop_reason", pa.string()),
-        ("error", pa.string()),
-        ("llm_calls", pa.int32()),
-        ("tool_calls", pa.int32()),
-        ("steps", pa.int32()),
-        ("replans", pa.int32()),
-        ("input_tokens", pa.int64()),
-        ("cached_input_tokens", pa.int64()),
-        ("output_tokens", pa.int64()),
-        ("reasoning_tokens", pa.int64()),
-        ("cache_write_tokens", pa.int64()),
-        ("total_tokens", pa.int64()),
-        ("planner_tokens", pa.int64()),
-        ("solver_tokens", pa.int64()),
-        ("tool_llm_tokens", pa.int64()),
-        ("agent_tokens", pa.int64()),
-        ("evidence_tokens", pa.int64()),
-        ("billed_tokens", pa.int64()),
-        ("cost_usd", pa.float64()),
-        ("usage_source", pa.string()),
-        ("latency_s", pa.float64()),
-        ("working_s", pa.float64()),
-        ("retries", pa.int32()),
-        ("started_at", _MOMENT),
-    ]
-)
-
-CALLS = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("architecture", pa.string()),
-        ("example_id", pa.string()),
-        ("trial", pa.int32()),
-        ("call_index", pa.int32()),
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("role", pa.string()),
-        ("place", pa.string()),
-        ("level", pa.int32()),
-        ("status", pa.string()),
-        ("attempts", pa.int32()),
-        ("input_tokens", pa.int64()),
-        ("cached_input_tokens", pa.int64()),
-        ("output_tokens", pa.int64()),
-        ("reasoning_tokens", pa.int64()),
-        ("cache_write_tokens", pa.int64()),
-        ("discarded_tokens", pa.int64()),
-        ("billed_tokens", pa.int64()),
-        ("context_tokens", pa.int64()),
-        ("exemplar_tokens", pa.int64()),
-        ("question_tokens", pa.int64()),
-        ("written_tokens", pa.int64()),
-        ("found_tokens", pa.int64()),
-        ("usage_source", pa.string()),
-        ("finish_reason", pa.string()),
-        ("latency_s", pa.float64()),
-        ("waiting_s", pa.float64()),
-        ("replayed", pa.bool_()),
-        ("started_at", _MOMENT),
-    ]
-)
+_TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
 
 _ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
 
@@ -166,6 +75,7 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
     """The row of a result. `run` has the columns that are the same for the whole run."""
     example, trajectory = result.task.example, result.trajectory
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
+    counted = [call for call in model_calls if _was_counted(call)]
     usage = sum((call.usage for call in model_calls), Usage())
     measured = not any(call.receipt.replayed or call.receipt.measured_s is not None for call in result.calls)
     return {
@@ -194,8 +104,8 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "agent_tokens": _role_tokens(model_calls, "agent"),
         "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
         "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
-        "cost_usd": result.cost_usd,
-        "usage_source": _usage_source(model_calls),
+        "cost_usd": None if model_calls and not counted else result.cost_usd,
+        "usage_source": _usage_source(counted),
         "latency_s": result.latency_s if measured else None,
         "working_s": result.working_s if measured else None,
         "retries": sum(call.receipt.attempts - 1 for call in model_calls),
@@ -254,6 +164,7 @@ def _of_reply(call: Call) -> dict[str, Any]:
 
 def _call_row(call: Call) -> dict[str, Any]:
     is_model = call.kind == "model"
+    tokens = _call_tokens(call) if is_model else dict.fromkeys(_TOKENS)
     return {
         "kind": call.kind,
         "name": call.name,
@@ -262,6 +173,18 @@ def _call_row(call: Call) -> dict[str, Any]:
         "level": call.place.level,
         "status": call.status,
         "attempts": call.receipt.attempts,
+        **tokens,
+        "usage_source": call.receipt.usage_source if is_model and _was_counted(call) else None,
+        "finish_reason": call.finish_reason,
+        "latency_s": _latency_s(call),
+        "waiting_s": call.waiting_s,
+        "replayed": call.receipt.replayed,
+        "started_at": call.started_at,
+    }
+
+
+def _call_tokens(call: Call) -> dict[str, int]:
+    return {
         **numbers(call.usage),
         "discarded_tokens": call.discarded_tokens,
         "billed_tokens": call.receipt.billed.total_tokens,
@@ -270,12 +193,6 @@ def _call_row(call: Call) -> dict[str, Any]:
         "question_tokens": call.parts.question,
         "written_tokens": call.parts.written,
         "found_tokens": call.parts.found,
-        "usage_source": call.receipt.usage_source if is_model and _was_counted(call) else None,
-        "finish_reason": call.finish_reason,
-        "latency_s": _latency_s(call),
-        "waiting_s": call.waiting_s,
-        "replayed": call.receipt.replayed,
-        "started_at": call.started_at,
     }
 
 
@@ -290,8 +207,8 @@ def _role_tokens(calls: Sequence[Call], role: str) -> int:
 
 
 def _usage_source(calls: Sequence[Call]) -> str | None:
-    """`provider`, `estimated`, or `mixed`; None where no call was answered or paid for."""
-    sources = {call.receipt.usage_source for call in calls if _was_counted(call)}
+    """`provider`, `estimated`, or `mixed`; None where there is no call that was answered or paid for."""
+    sources = {call.receipt.usage_source for call in calls}
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
 
 

@@ -98,6 +98,24 @@ def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> Non
     assert {name: row[name] for name in expected} == expected
 
 
+def test_a_tools_call_has_no_tokens(tmp_path: Path) -> None:
+    calls = [model_call(0), model_call(1, kind="tool", name="Search", role="tool", usage=Usage())]
+    folder = written(tmp_path, result(calls=calls))
+    of_model, of_tool = rows(folder, "calls.parquet")
+    tokens = [name for name in of_tool if name.endswith("_tokens")]
+    assert len(tokens) == 12
+    assert {of_tool[name] for name in tokens} == {None}
+    assert None not in {of_model[name] for name in tokens}
+
+
+def test_the_cost_of_a_question_whose_calls_all_failed_isnt_known(tmp_path: Path) -> None:
+    failed = [model_call(status="error", usage=Usage(), receipt=Receipt(attempts=2))]
+    (row,) = rows(written(tmp_path / "failed", result(answer=None, calls=failed, cost_usd=0.0)))
+    assert row["cost_usd"] is None
+    (row,) = rows(written(tmp_path / "no calls", result(calls=[], cost_usd=0.0)))
+    assert row["cost_usd"] == 0.0
+
+
 def test_what_the_tools_brought_is_counted_once_a_step(tmp_path: Path) -> None:
     steps = (Step("E1", observation="Oslo lies on a fjord."), Step("E2", observation="No results."))
     (row,) = rows(written(tmp_path, replace(result(), trajectory=Trajectory("Oslo", "answered", steps))))

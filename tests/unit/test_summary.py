@@ -13,7 +13,7 @@ import pytest
 from parts import MOMENT
 
 from rewoo_bench.results import load, load_table
-from rewoo_bench.rows import QUESTIONS
+from rewoo_bench.schema import QUESTIONS
 from rewoo_bench.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 
 

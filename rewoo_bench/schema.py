@@ -1,0 +1,100 @@
+"""The columns of questions.parquet and calls.parquet.
+
+These names are what users, scripts and CI rely on; changing one is a breaking change.
+Tokens are logical (what the architecture needed) but for `billed_tokens` (what was paid now,
+failed attempts included). A judge's calls are in calls.parquet only, under the role `judge`:
+
+    sum of calls where role != "judge"  ==  the row of the question
+
+`evidence_tokens` is what the tools brought and the model saw once: the observations, counted with
+the pinned tokenizer of tokens.py whatever the model is.
+
+Tokens are null for a tool's call, which has none. A cost is null where the price isn't known, and where
+no call was answered or paid for. A latency is null where it wasn't measured: for a replay, and for a
+question that was begun in an earlier session of its run.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+
+QUESTIONS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("architecture", pa.string()),
+        ("dataset", pa.string()),
+        ("model", pa.string()),
+        ("planner_model", pa.string()),
+        ("solver_model", pa.string()),
+        ("example_id", pa.string()),
+        ("question_type", pa.string()),
+        ("trial", pa.int32()),
+        ("question", pa.string()),
+        ("answers", pa.list_(pa.string())),
+        ("prediction", pa.string()),
+        ("exact_match", pa.bool_()),
+        ("f1", pa.float64()),
+        ("judged_correct", pa.bool_()),
+        ("stop_reason", pa.string()),
+        ("error", pa.string()),
+        ("llm_calls", pa.int32()),
+        ("tool_calls", pa.int32()),
+        ("steps", pa.int32()),
+        ("replans", pa.int32()),
+        ("input_tokens", pa.int64()),
+        ("cached_input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("reasoning_tokens", pa.int64()),
+        ("cache_write_tokens", pa.int64()),
+        ("total_tokens", pa.int64()),
+        ("planner_tokens", pa.int64()),
+        ("solver_tokens", pa.int64()),
+        ("tool_llm_tokens", pa.int64()),
+        ("agent_tokens", pa.int64()),
+        ("evidence_tokens", pa.int64()),
+        ("billed_tokens", pa.int64()),
+        ("cost_usd", pa.float64()),
+        ("usage_source", pa.string()),
+        ("latency_s", pa.float64()),
+        ("working_s", pa.float64()),
+        ("retries", pa.int32()),
+        ("started_at", _MOMENT),
+    ]
+)
+
+CALLS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("architecture", pa.string()),
+        ("example_id", pa.string()),
+        ("trial", pa.int32()),
+        ("call_index", pa.int32()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("role", pa.string()),
+        ("place", pa.string()),
+        ("level", pa.int32()),
+        ("status", pa.string()),
+        ("attempts", pa.int32()),
+        ("input_tokens", pa.int64()),
+        ("cached_input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("reasoning_tokens", pa.int64()),
+        ("cache_write_tokens", pa.int64()),
+        ("discarded_tokens", pa.int64()),
+        ("billed_tokens", pa.int64()),
+        ("context_tokens", pa.int64()),
+        ("exemplar_tokens", pa.int64()),
+        ("question_tokens", pa.int64()),
+        ("written_tokens", pa.int64()),
+        ("found_tokens", pa.int64()),
+        ("usage_source", pa.string()),
+        ("finish_reason", pa.string()),
+        ("latency_s", pa.float64()),
+        ("waiting_s", pa.float64()),
+        ("replayed", pa.bool_()),
+        ("started_at", _MOMENT),
+    ]
+)
