@@ -9,8 +9,8 @@
     exact_match = { min = 0.30, margin = 0.02 }
     latency_s = { p95 = 20 }
 
-Limits are per question. Latency only warns; so does accuracy under 200 questions, and an
-oracle's always. An unknown cost is a failure, not 0.
+Limits are per question; one that the infrastructure failed is in no figure. Latency only warns; so does
+accuracy under 200 questions, and an oracle's always. An unknown cost is a failure, not 0.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.failed_rows import failed
 from rewoo_bench.names import is_oracle
 from rewoo_bench.specs import read_spec
 from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 KEYS = list(Group._fields)
 METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
+ROUNDING = 1e-9  # what is exactly at its limit is within it
 ACCURACIES = ("exact_match", "f1")
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -124,6 +126,11 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
             there_are = "; ".join(map(str, groups)) or "none"
             raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
         matched = groups[budget.group]
+        matched = matched[~failed(matched)]  # what was left undone cost little
+        if not len(matched):
+            text = "nothing was measured: every question failed"
+            yield Check("failed questions", "fail", budget.group, "failed questions", text)
+            continue
         for metric, kind, limit in budget.limits:
             yield _limit(budget.group, matched, metric, kind, limit)
         for metric, floor in budget.floors:
@@ -141,7 +148,7 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
         text = f"{name}: the cost of {missing} is unknown, which is not 0; the model has no known price"
         return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
     measured = float(values.quantile(0.95) if kind == "p95" else getattr(values, kind)())
-    over = measured > limit
+    over = measured > limit * (1 + ROUNDING)
     text = f"{name}: {shown(metric, measured)} is {'over' if over else 'within'} the limit of {shown(metric, limit)}"
     sort: Kind = "latency" if metric == "latency_s" else "budget"
     status: Status = "pass" if not over else "warn" if metric == "latency_s" else "fail"

@@ -1,6 +1,7 @@
 """The commands: `rewoo-bench run`, `rewoo-bench list`, and those of commands/.
 
-Exit codes: 0 done, 2 the command is wrong, 3 incomplete (a cap, too many errors, interrupted).
+Exit codes: 0 done, 1 a gate failed, 2 the command is wrong, 3 incomplete (a cap, failed questions, interrupted),
+70 a fault of ours, with its traceback.
 What does the work is imported when a command runs, so that `--help` answers at once.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,7 @@ from rewoo_bench.commands.plot import plot
 from rewoo_bench.commands.publish import publish
 from rewoo_bench.errors import RewooBenchError, UsageError
 
-DONE, WRONG, INCOMPLETE = 0, 2, 3
+DONE, WRONG, INCOMPLETE, BROKEN = 0, 2, 3, 70  # BROKEN: EX_SOFTWARE of sysexits.h
 _INTERRUPTED = "interrupted before the first question, or after the last"
 _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
@@ -217,6 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _fail(str(error), INCOMPLETE)
     except KeyboardInterrupt:
         code = _fail(_INTERRUPTED, INCOMPLETE)
+    except Exception:  # a fault of ours; never exit code 1, which says that a gate failed
+        traceback.print_exc()
+        code = BROKEN
     sys.exit(code)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.budgets import check_budgets, read_budgets
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.failed_rows import failed
 from rewoo_bench.gate.against import Terms, check_against
 from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
 from rewoo_bench.results import load, read_manifest
@@ -41,7 +42,8 @@ def check_run(
     manifest, rows = read_manifest(Path(run)), load(run)
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
-    reason = why_incomplete(manifest, rows)
+    check_unique(run, rows)
+    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
     if reason and not allow_incomplete:
         return Verdict((), incomplete=reason)
     checks: list[Check] = list(check_budgets(limits, rows))
@@ -59,6 +61,28 @@ def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Bas
     if reason:
         raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
     return baseline_of(manifest, rows, deterministic=deterministic)
+
+
+def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
+    """Raises `DataError` where two rows are of one question, trial and architecture."""
+    keys = ["run_id", "architecture", "example_id", "trial"]
+    again = rows[rows.duplicated(keys)]
+    if len(again):
+        first = again.iloc[0]
+        named = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
+        raise DataError(f"run {str(run)!r} has {len(again)} rows twice, such as {named}; its tables were changed")
+
+
+def why_not_whole(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
+    """Why the means of a run that is done aren't those of all its questions; None where they are."""
+    if failures := int(failed(rows).sum()):
+        said = "--resume tries them again, --allow-incomplete leaves them out"
+        return f"{failures} of {len(rows)} questions failed; {said}"
+    examples, trials = manifest["dataset"].get("examples"), manifest["options"].get("trials")
+    if examples is None or trials is None:
+        return None
+    expected = examples * trials * len(manifest["architectures"])
+    return f"it has {len(rows)} rows, and {expected} were to be there" if len(rows) < expected else None
 
 
 def why_incomplete(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:

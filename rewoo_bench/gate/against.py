@@ -8,7 +8,7 @@ scripts/simulate_gate.py measures what that comes to. Other counts of a live mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,7 +72,7 @@ def _architecture(before: Baseline, now: Baseline, name: str, terms: Terms, test
     else:
         margin = LIVE_MARGIN if terms.max_increase is None else terms.max_increase
         yield from _live(group, growth, scored_pairs(old, new), margin, tests, cause)
-    yield from _accuracy(group, old, new, tests)
+    yield from _answers(group, old, new) if exact else _accuracy(group, old, new, tests)
 
 
 def _fault(group: Group, fault: Fault) -> Check:
@@ -100,7 +100,7 @@ def _failed_questions(group: Group, growth: Growth, exact: bool) -> Iterator[Che
     """A question that the infrastructure failed costs little, so it is in no mean; a deterministic model has none."""
     if growth.failed or not growth.n:
         text = f"{growth.failed} failed in the infrastructure on a side and are left out, {growth.n} are compared"
-        status: Status = "fail" if exact or not growth.n else "warn"
+        status: Status = "fail" if exact or growth.failed >= growth.n else "warn"
         yield Check("failed questions", status, group, "failed questions", text, n=growth.n)
 
 
@@ -149,7 +149,7 @@ def ratio_beyond(
     """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
     from rewoo_bench.stats import ratio_of_means
 
-    if now.sum() <= before.sum() * (1 + margin):
+    if now.sum() <= before.sum() * (1 + margin) * (1 + _ROUNDING):
         return None
     return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
 
@@ -171,6 +171,37 @@ def _moved(growth: Growth, metric: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
+
+
+def _answers(group: Group, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Check]:
+    """A deterministic model's answers: any fall of what was right, answered or soundly planned fails.
+
+    That an oracle is right means nothing, since it is told the answers; that it no longer is means that an
+    architecture or its tools lost them.
+    """
+    old, new = scored_pairs(old, new)
+    n = int(old.index.get_level_values("example_id").nunique())
+    for name, is_good in _GOOD.items():
+        before, now = is_good(old), is_good(new)
+        if before is None or now is None:
+            continue  # a baseline of an older version doesn't say why questions ended
+        fell = now < before - _ROUNDING
+        text = f"{name} {before:.3f} -> {now:.3f}" + (
+            "; the same questions gave the same answers before" if fell else ""
+        )
+        yield Check("accuracy", "fail" if fell else "pass", group, name, text, now, before, before, n)
+
+
+def _share_of(column: str, bad: tuple[str, ...]) -> Callable[[pd.DataFrame], float | None]:
+    return lambda rows: float((~rows[column].isin(bad)).mean()) if column in rows else None
+
+
+_UNSOUND = ("invalid_plan", "unparsable")
+_GOOD: dict[str, Callable[[pd.DataFrame], float | None]] = {
+    "exact_match": lambda rows: float(rows["exact_match"].astype(float).mean()),
+    "answered": lambda rows: float((rows["stop_reason"] == "answered").mean()) if "stop_reason" in rows else None,
+    "sound_plans": _share_of("stop_reason", _UNSOUND),
+}
 
 
 def _accuracy(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int) -> Iterator[Check]:

@@ -37,7 +37,7 @@ ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_l
 EVIDENCE = "evidence_tokens"
 COUNTS = (*METRICS, *ROLES.values(), EVIDENCE)
 KEYS = ["example_id", "trial"]
-COLUMNS = (*KEYS, "text", *COUNTS, "exact_match", "f1")
+COLUMNS = (*KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
 
 # Options of a run that change what its models are asked or what they answer.
 OPTIONS = (
@@ -182,7 +182,7 @@ def _value(row: Mapping[Any, Any], column: str) -> Any:
     value = row.get(column)
     if value is None or value != value or str(value) == "<NA>":
         return None
-    if column == "example_id":
+    if column in ("example_id", "stop_reason"):
         return str(value)
     if column == "exact_match":
         return bool(value)

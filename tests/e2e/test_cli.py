@@ -15,7 +15,7 @@ import pytest
 from answering import KEY
 from command_runs import SCRIPT, hosted, quiet, run, start
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli import group, main
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.results import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
@@ -230,3 +230,17 @@ def _wait_until(happened: Any, seconds: float = 60.0) -> None:
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_fault_of_ours_has_an_exit_code_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    @group.command(name="broken")
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["broken"])
+    finally:
+        del group.commands["broken"]
+    assert ended.value.code == 70  # 1 says that a gate failed
+    assert "ZeroDivisionError" in capfd.readouterr().err

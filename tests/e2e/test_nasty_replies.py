@@ -66,7 +66,10 @@ def test_a_run_of_nasty_replies_is_kept_and_goes_on(architecture: str) -> None:
 
     with ModelServer(reply) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
-        assert quiet("--arch", architecture, "-n", 8, *hosted, "--out", "here") in (0, 1)
+        assert quiet("--arch", architecture, "-n", 8, *hosted, "--out", "here") in (
+            0,
+            3,
+        )  # done, or some questions failed
         assert load("here")["stop_reason"].eq("error").any()
         refused = 0
         assert quiet("--resume", "here") == 0

@@ -84,9 +84,21 @@ def test_trials_of_few_questions_are_few_questions(tmp_path: Path) -> None:
     assert (check.status, check.n) == ("warn", 100)
 
 
+def test_failed_questions_are_in_no_mean(tmp_path: Path) -> None:
+    lines = [row(0, total_tokens=400), *(row(number, **FAILED, total_tokens=0) for number in range(1, 10))]
+    (check,) = checked(tmp_path, "total_tokens = { mean = 100 }", *lines)
+    assert (check.status, check.measured, check.n) == ("fail", 400.0, 1)
+
+
+def test_what_is_exactly_at_its_limit_is_within_it(tmp_path: Path) -> None:
+    lines = [row(number, cost_usd=cost) for number, cost in enumerate([0.1, 0.2, 0.3])]
+    (check,) = checked(tmp_path, "cost_usd = { mean = 0.2 }", *lines)
+    assert check.status == "pass"
+
+
 def test_no_answer_at_all_fails(tmp_path: Path) -> None:
     (check,) = checked(tmp_path, "exact_match = { min = 0.1 }", *rows(3, **FAILED))
-    assert (check.status, check.text) == ("fail", "exact_match min: no question was scored, every one failed")
+    assert (check.status, check.text) == ("fail", "nothing was measured: every question failed")
 
 
 @pytest.mark.parametrize(

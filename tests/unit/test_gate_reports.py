@@ -38,7 +38,7 @@ def verdict(tmp_path: Path) -> Verdict:
 
 def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
     assert text(verdict).splitlines() == [
-        "FAILED: 2 of 11 checks, 1 warning",
+        "FAILED: 2 of 13 checks, 1 warning",
         "",
         "rewoo, sample, oracle",
         "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
@@ -61,7 +61,7 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
 def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     shown = markdown(verdict)
     assert shown.startswith(
-        "### Token budgets: FAILED: 2 of 11 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
+        "### Token budgets: FAILED: 2 of 13 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
     assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
@@ -79,9 +79,9 @@ def test_a_name_can_not_break_the_markdown() -> None:
 def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
     root = ElementTree.fromstring(junit(verdict))
     (suite,) = root
-    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "11", "2")
+    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "13", "2")
     cases = {str(case.get("name")): case for case in suite}
-    assert len(cases) == 11
+    assert len(cases) == 13
     assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
     failed = cases["total_tokens (growth)"].find("failure")
     assert failed is not None
