@@ -12,6 +12,7 @@ trial, and the trials of a question are one observation.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.alignment import aligned
 from rewoo_bench.comparability import differences, unlike, waits
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.pairs import Figure, Pair, paired
+from rewoo_bench.failed_rows import failed
+from rewoo_bench.pairs import Pair, paired
 from rewoo_bench.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ class Comparison:
 
     @property
     def tests(self) -> int:
-        """How many p values there are: the family that Holm's adjustment is for."""
-        return sum(len(pair.figures) for pair in self.pairs)
+        """How many p values Holm's adjustment is for: those of exact match, total tokens and cost."""
+        return sum(not pair.is_exploratory(figure) for pair in self.pairs for figure in pair.figures)
 
     def to_frame(self) -> pd.DataFrame:
         """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …"""
@@ -127,15 +129,17 @@ def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
 
 
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs with Holm's p values: all tests of a comparison are one family."""
+    """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
     from rewoo_bench.stats import holm
 
-    found = iter(holm([figure.p for pair in pairs for figure in pair.figures]))
+    family = [figure.p for pair in pairs for figure in pair.figures if not pair.is_exploratory(figure)]
+    found = iter(holm(family) if family else [])
 
-    def settle(figure: Figure) -> Figure:
-        return replace(figure, p_holm=next(found))
+    def settle(pair: Pair) -> Pair:
+        settled = [replace(f, p_holm=math.nan if pair.is_exploratory(f) else next(found)) for f in pair.figures]
+        return replace(pair, figures=tuple(settled))
 
-    return tuple(replace(pair, figures=tuple(map(settle, pair.figures))) for pair in pairs)
+    return tuple(map(settle, pairs))
 
 
 def _check_columns(rows: pd.DataFrame) -> None:
@@ -179,7 +183,8 @@ def _blocks(labelled: Mapping[str, Any], intersect: bool) -> dict[str, list[str]
 
 def _system(label: str, key: tuple[str, ...], rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
-    means = {name: _mean(rows, name) for name in MEANS}
+    scored = rows[~failed(rows)]
+    means = {name: _mean(scored, name) for name in MEANS}
     return System(label, str(key[0]), rows["example_id"].nunique(), summary, means)
 
 

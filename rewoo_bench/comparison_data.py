@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
-    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless"),
+    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
 )
 _SCORES = ("exact_match", "f1", "judged_correct")
 _COUNTS = ("total", "answered", "failed")
@@ -31,7 +31,10 @@ _MEANS = (
 
 
 def frame(comparison: Comparison) -> pd.DataFrame:
-    """A row a figure; `against` is empty where there is no pair, `meaningless` marks an oracle's accuracy."""
+    """A row a figure; `against` is empty where there is no pair.
+
+    `meaningless` marks an oracle's accuracy, `exploratory` a test outside the family that Holm's adjustment is for.
+    """
     import pandas as pd
 
     rows = [row for system in comparison.systems for row in _of_system(system)]
@@ -81,7 +84,8 @@ def _of_figure(pair: Pair, figure: Figure) -> Iterator[dict[str, Any]]:
     if figure.discordant:
         tested |= {"only_system": figure.discordant.only_b, "only_against": figure.discordant.only_a}
     meaningless = pair.oracle and figure.kind == "difference"
-    yield {**key, "kind": figure.kind, **_bounds(figure.interval), **tested, "meaningless": meaningless}
+    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(figure)}
+    yield {**key, "kind": figure.kind, **_bounds(figure.interval), **tested, **marks}
     if figure.geometric:
         yield {**key, "kind": "geometric mean ratio", **_bounds(figure.geometric)}
 

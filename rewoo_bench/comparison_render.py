@@ -81,8 +81,9 @@ def notes(comparison: Comparison) -> list[str]:
         said.append("tokens are estimated, in part or all, where the provider gave no usage")
     if comparison.pairs:
         said.append(
-            f"p: exact McNemar for EM, Wilcoxon's signed ranks for the others; Holm: for all {comparison.tests} tests "
-            "of this comparison. Detectable: the smallest EM difference that so many questions show 4 times in 5."
+            "p: exact McNemar for EM, Wilcoxon's signed ranks for the others. Holm: adjusted for the "
+            f"{comparison.tests} tests of EM, total tokens and cost; the others are exploratory. "
+            "Detectable: the smallest EM difference that so many questions show 4 times in 5."
         )
     return said
 
@@ -99,11 +100,11 @@ def _share(value: Estimate, oracle: bool) -> str:
 
 
 def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+    return "-" if value is None or math.isnan(value) else f"{value:,.0f}"
 
 
 def _decimals(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def _cost(system: System) -> str:
@@ -117,6 +118,8 @@ def _interval(value: Interval, form: str) -> str:
 
 
 def _p(value: float) -> str:
+    if math.isnan(value):
+        return "-"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -182,7 +185,6 @@ _ACCURACY: tuple[tuple[str, Callable[[Pair], str]], ...] = (
     ("detectable", _of("exact_match", _detectable)),
     ("F1", _difference("f1")),
     ("p", _of("f1", lambda f: _p(f.p))),
-    ("Holm", _of("f1", lambda f: _p(f.p_holm))),
 )
 
 _AMOUNT: tuple[tuple[str, Callable[[tuple[Pair, Figure]], str]], ...] = (

@@ -3,7 +3,7 @@
     paired("hotpotqa", ("rewoo", rows), ("react", rows), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
-failed either of a pair it is left out of exact match and F1, and of nothing else.
+failed either of a pair (failed_rows.py), the pair is left out of every figure, and counted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.failed_rows import pairs_failed
 from rewoo_bench.stats import (
     Interval,
     McNemar,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
+FAMILY = ("exact_match", "total_tokens", "cost_usd")
+"""What a comparison is made for: one family of tests. The others are exploratory, and not adjusted."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
 
 
@@ -44,7 +47,7 @@ class Figure:
     p: float
     """Exact McNemar for exact match, Wilcoxon's signed ranks for the others."""
     p_holm: float
-    """Adjusted for all tests of the comparison."""
+    """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory figure."""
     discordant: McNemar | None = None
     detectable: float | None = None
     """The smallest difference that so many questions show 4 times in 5."""
@@ -60,12 +63,16 @@ class Pair:
     b: str
     questions: int
     rows: int
-    """Pairs: questions times trials."""
+    """Pairs: questions times trials, the ones left out included."""
     left_out: int
-    """Pairs without exact match and F1, because the infrastructure failed one of the two."""
+    """Pairs that are in no figure, because the infrastructure failed one of the two."""
     oracle: bool
     """Whether the accuracy of either means nothing."""
     figures: tuple[Figure, ...]
+
+    def is_exploratory(self, figure: Figure) -> bool:
+        """Whether the figure is outside the family: not what is compared for, or an oracle's accuracy."""
+        return figure.measure not in FAMILY or (self.oracle and figure.kind == "difference")
 
     def __getitem__(self, measure: str) -> Figure:
         for figure in self.figures:
@@ -77,17 +84,19 @@ class Pair:
 def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame], *, oracle: bool) -> Pair:
     """All figures of a pair of systems; an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
-    questions = np.unique(rows_a["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
-    count = int(questions.max()) + 1
-    clusters = questions if count < len(rows_a) else None
-    left_out = int(np.isnan(column(rows_a, "exact_match") + column(rows_b, "exact_match")).sum())
+    questions, total = int(rows_a["example_id"].nunique()), len(rows_a)
+    compared = ~pairs_failed(rows_a, rows_b)
+    rows_a, rows_b = rows_a[compared], rows_b[compared]
+    labels = np.unique(rows_a["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
+    clusters = labels if questions < total else None
     figures = (
         _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
         _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
     )
-    amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in AMOUNTS)
+    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are nobody's
+    amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in measured)
     known = tuple(figure for figure in (*figures, *amounts) if figure is not None)
-    return Pair(dataset, first, second, count, len(rows_a), left_out, oracle, known)
+    return Pair(dataset, first, second, questions, total, total - len(rows_a), oracle, known)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

@@ -1,7 +1,7 @@
 """One table of a run: a row an architecture, an interval beside each estimate, failures in it.
 
-Reads rows of questions.parquet and nothing else. Failed questions (infrastructure) have no
-exact match and are left out of that mean only; their tokens and seconds count.
+Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed (failed_rows.py)
+are counted, and are in no mean: what was left undone is cheap.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the rows of one architecture, data set and model add up to; means are per question."""
+    """What the rows of one architecture, data set and model add up to.
+
+    Means are per question that didn't fail, NaN where all did.
+    """
 
     architecture: str
     dataset: str
@@ -53,7 +56,7 @@ class Summary:
     answered: int
     """Rows that ended with an answer, right or wrong."""
     failed: int
-    """Rows that the infrastructure failed: no exact match."""
+    """Rows that the infrastructure failed: they are in no mean."""
     reasoning_truncated: int
     """Rows that ended because a reply was cut while the model was still thinking: no answer, and so wrong."""
     not_answered: dict[str, int]
@@ -76,7 +79,8 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` says what the figures don't show."""
-        return {**asdict(self), "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
+        known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
+        return {**known, "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
 
 
 def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
@@ -93,13 +97,17 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
 
 def _summary(rows: Mapping[str, Column]) -> Summary:
-    def mean(column: str) -> float:
-        return _mean(rows[column].known)
+    import numpy as np
 
-    latency = rows["latency_s"].known
+    scored = {name: column.of(~np.isnan(rows["exact_match"].values)) for name, column in rows.items()}
+
+    def mean(column: str) -> float:
+        return _mean(scored[column].known)
+
+    latency = scored["latency_s"].known
     p50, p95 = _quantiles(latency, 0.5, 0.95) if len(latency) else (None, None)
     sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
-    priced = bool(sources) and len(rows["cost_usd"].known) == len(rows["cost_usd"].values)
+    priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     return Summary(
         architecture=rows["architecture"].names_in_use[0],
         dataset=rows["dataset"].names_in_use[0],
@@ -185,6 +193,10 @@ def _interval(value: Estimate) -> str:
     return f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
 def _cost(summary: Summary) -> str:
     return "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:.3f}"
 
@@ -194,11 +206,11 @@ _COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("EM [95% CI]", lambda s: _interval(s.exact_match)),
     ("F1 [95% CI]", lambda s: _interval(s.f1)),
     ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
-    ("LLM calls", lambda s: f"{s.llm_calls:.2f}"),
-    ("tool calls", lambda s: f"{s.tool_calls:.2f}"),
-    ("tokens in", lambda s: f"{s.input_tokens:,.0f}"),
-    ("cached", lambda s: f"{s.cached_input_tokens:,.0f}"),
-    ("out", lambda s: f"{s.output_tokens:,.0f}"),
+    ("LLM calls", lambda s: _number(s.llm_calls, ".2f")),
+    ("tool calls", lambda s: _number(s.tool_calls, ".2f")),
+    ("tokens in", lambda s: _number(s.input_tokens, ",.0f")),
+    ("cached", lambda s: _number(s.cached_input_tokens, ",.0f")),
+    ("out", lambda s: _number(s.output_tokens, ",.0f")),
     ("p50 s", lambda s: _seconds(s.latency_p50_s)),
     ("p95 s", lambda s: _seconds(s.latency_p95_s)),
     ("$ / 1000", _cost),

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.claims.columns import KEY, derived
 from rewoo_bench.comparability import queued
 from rewoo_bench.errors import DataError
+from rewoo_bench.failed_rows import failed
 from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
 
@@ -57,8 +58,9 @@ class System:
         return found
 
     def column(self, name: str) -> pd.Series[float] | None:
-        """A column of the files, or one derived from them; None where the files don't hold it."""
-        return derived(name, self.rows, self.calls)
+        """A column of the files, or one derived from them, without failed questions; None where there is no such."""
+        found = derived(name, self.rows, self.calls)
+        return None if found is None else found.loc[self.rows.index[~failed(self.rows)]]
 
 
 @dataclass(frozen=True)

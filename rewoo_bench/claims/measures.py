@@ -3,8 +3,8 @@
     measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }   # mean(react) / mean(rewoo)
 
 A measure gives an interval of `rewoo_bench.stats`, paired by question, or None where the evidence
-lacks an architecture or a column. Where the infrastructure failed either of a pair, it is left out of
-what is about accuracy, and of nothing else.
+lacks an architecture or a column. Where the infrastructure failed either of a pair (failed_rows.py), the
+pair is left out.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -77,15 +78,25 @@ def test_one_system_has_no_pairs() -> None:
     assert "Holm" not in str(comparison)
 
 
-def test_what_the_infrastructure_failed_leaves_the_pairs_of_accuracy_and_no_others() -> None:
+def test_what_the_infrastructure_failed_leaves_the_pairs_of_every_figure() -> None:
     (pair,) = compare(frame(system(matches="11-100"), system("react", "1-0100"))).pairs
     assert (pair.questions, pair.left_out) == (6, 2)
-    assert (pair["exact_match"].interval.n, pair["f1"].interval.n, pair["total_tokens"].interval.n) == (4, 4, 6)
+    assert (pair["exact_match"].interval.n, pair["f1"].interval.n, pair["total_tokens"].interval.n) == (4, 4, 4)
 
 
-def test_where_all_failed_costs_are_compared_and_accuracy_is_not() -> None:
+def test_a_question_that_failed_early_makes_nothing_look_cheap() -> None:
+    broken = [
+        {**row, "total_tokens": 0, "exact_match": None} if i < 3 else row for i, row in enumerate(system("react"))
+    ]
+    (pair,), (whole,) = (compare(frame(system(), rows)).pairs for rows in (broken, system("react")))
+    of_half = compare(frame(system()[3:], system("react")[3:])).pairs[0]
+    assert pair["total_tokens"].interval == of_half["total_tokens"].interval
+    assert (pair.left_out, whole.left_out) == (3, 0)
+
+
+def test_where_all_failed_nothing_is_compared() -> None:
     (pair,) = compare(frame(system(matches="---"), system("react", "---"))).pairs
-    assert [figure.kind for figure in pair.figures] == ["ratio"] * 4
+    assert pair.figures == ()
     assert "nan" not in str(compare(frame(system(matches="---"), system("react", "---"))))
 
 
@@ -116,13 +127,25 @@ def test_trials_of_a_question_are_one_observation() -> None:
     assert pair["total_tokens"].p == single["total_tokens"].p
 
 
-def test_holms_family_is_every_test_of_the_comparison() -> None:
+def test_holms_family_is_accuracy_total_tokens_and_cost() -> None:
     comparison = small()
-    found = [figure.p for pair in comparison.pairs for figure in pair.figures]
-    least = min(range(len(found)), key=found.__getitem__)
-    adjusted = [figure.p_holm for pair in comparison.pairs for figure in pair.figures]
-    assert comparison.tests == len(found) == 17
-    assert adjusted[least] == pytest.approx(17 * found[least])
+    figures = [(pair, figure) for pair in comparison.pairs for figure in pair.figures]
+    family = [figure for pair, figure in figures if not pair.is_exploratory(figure)]
+    assert {figure.measure for figure in family} == {"exact_match", "total_tokens", "cost_usd"}
+    least = min(family, key=lambda figure: figure.p)
+    assert comparison.tests == len(family) == 7
+    assert least.p_holm == pytest.approx(7 * least.p)
+    assert all(math.isnan(figure.p_holm) for pair, figure in figures if pair.is_exploratory(figure))
+    frame = comparison.to_frame().query("p == p")
+    assert (frame["exploratory"] == frame["p_holm"].isna()).all()
+
+
+def test_an_oracles_latency_and_accuracy_are_not_tested() -> None:
+    oracle = [pair for pair in small().pairs if pair.oracle]
+    assert oracle
+    for pair in oracle:
+        assert "latency_s" not in [figure.measure for figure in pair.figures]
+        assert pair.is_exploratory(pair["exact_match"])
 
 
 def test_data_sets_are_compared_each_for_itself() -> None:
