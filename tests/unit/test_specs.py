@@ -88,7 +88,7 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         ("rewoo:ReWOO", "rewoo", "'rewoo_bench.runners.rewoo' is not an import path; expected 'package.module:name'"),
         ("rewoo:ReWOO", "rewoo:Rewoo", "module 'rewoo_bench.runners.rewoo' has no 'Rewoo'"),
         ("rewoo_bench.runners.rewoo:", "no_such_package:", "No module named 'no_such_package'"),
-        ('"planner.txt"', '"plan.txt"', "No such file or directory"),
+        ('"planner.txt"', '"plan.txt"', "no such prompt file"),
         (
             "multihop =",
             "trivial =",
