@@ -13,26 +13,29 @@ trial, and the trials of a question are one observation.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.alignment import aligned
 from rewoo_bench.comparability import differences, unlike, waits
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.comparison_pairs import Key, chosen, labels, run_names
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.failed_rows import failed
 from rewoo_bench.pairs import Pair, paired
+from rewoo_bench.subsets import subsets
 from rewoo_bench.summary import Summary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = ("run_id", "architecture", "dataset", "model")
+KEYS = Key._fields
 QUESTION = ("example_id", "trial")
 # Means of the one part beside those of a summary; a file of an older version may lack one.
-MEANS = ("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens")
+MEANS = (
+    *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
+    "gold_pages_found",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,34 +93,62 @@ def compare(
     baseline: str | None = None,
     all_pairs: bool = False,
     intersect: bool = False,
+    by: str | None = None,
 ) -> Comparison:
-    """Compares every system with the `baseline` (the first one), or each with each.
+    """Compares every system with the `baseline`, or each with each.
 
-    `manifests` are run.json by run id, where there are any: `rewoo_bench.results.manifests(*runs)`.
+    Without a `baseline` that is the first system; two runs of the same architectures are compared before
+    and after. `by` names a column, such as `question_type`: each of its values is compared apart, and Holm's
+    adjustment is for the tests of all. `manifests` are run.json by run id, where there are any:
+    `rewoo_bench.results.manifests(*runs)`.
+
     Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
     compared on those they share, with a warning.
     """
     _check_columns(rows)
+    if by is None:
+        return _compare(rows, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
+    parts = [
+        _compare(part, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
+        for part in subsets(rows, by)
+    ]
+    return Comparison(
+        systems=tuple(system for part in parts for system in part.systems),
+        pairs=adjusted([pair for part in parts for pair in part.pairs]),
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def _compare(
+    rows: pd.DataFrame,
+    manifests: Mapping[str, Mapping[str, Any]],
+    baseline: str | None,
+    *,
+    all_pairs: bool,
+    intersect: bool,
+) -> Comparison:
     by_key = rows.groupby(list(KEYS), sort=False, observed=True)
-    groups = [(tuple(map(str, key)), group) for key, group in by_key]
-    short = _short_runs([key[0] for key, _ in groups])
-    labelled = dict(zip(_labels([key for key, _ in groups], short), groups, strict=True))
-    told = {short[run]: manifest for run, manifest in (manifests or {}).items() if run in short}
+    groups = [(Key(*map(str, key)), group) for key, group in by_key]
+    names = run_names(rows)
+    labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
+    named = {names[run]: manifest for run, manifest in manifests.items() if run in names}
     systems: list[System] = []
     pairs: list[Pair] = []
     warnings: list[str] = []
-    for dataset, labels in _blocks(labelled, intersect).items():
-        runs = {short[labelled[label][0][0]] for label in labels}
-        reasons = unlike({run: manifest for run, manifest in told.items() if run in runs})
-        same, said = aligned({label: labelled[label][1] for label in labels}, reasons, intersect=intersect)
-        block = [_system(label, labelled[label][0], same[label]) for label in labels]
-        oracles = {system.label for system in block if system.oracle}
-        for a, b in _chosen(labels, baseline, all_pairs):
+    for dataset, block in _blocks(labelled, intersect).items():
+        keys = {label: labelled[label][0] for label in block}
+        runs = {names[key.run_id] for key in keys.values()}
+        reasons = unlike({run: manifest for run, manifest in named.items() if run in runs})
+        same, said = aligned({label: labelled[label][1] for label in block}, reasons, intersect=intersect)
+        found = [_system(label, keys[label], same[label]) for label in block]
+        oracles = {system.label for system in found if system.oracle}
+        for a, b in chosen(keys, baseline, all_pairs=all_pairs):
             pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
-        systems += block
+        systems += found
         warnings += said
-    notes = [f"run {name}: {run}" for run, name in short.items() if run != name and len(short) > 1]
-    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(told), *waits(told)))
+    notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
+    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
 
 def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
@@ -150,30 +181,14 @@ def _check_columns(rows: pd.DataFrame) -> None:
         raise DataError("no rows to compare")
 
 
-def _labels(keys: Sequence[tuple[str, ...]], runs: Mapping[str, str]) -> list[str]:
-    """Names of systems: the architecture, and the model and the run where the others differ in them."""
-    models = len({key[3] for key in keys}) > 1
-    labels = [f"{key[1]}, {key[3]}" if models else str(key[1]) for key in keys]
-    alike = Counter(labels)
-    return [
-        f"{label}, run {runs[key[0]]}" if alike[label] > 1 else label for label, key in zip(labels, keys, strict=True)
-    ]
-
-
-def _short_runs(runs: Sequence[str]) -> dict[str, str]:
-    """The last part of each run's id where that tells them apart, else the id."""
-    short = {run: run.rpartition("-")[2] for run in runs}
-    return short if len(set(short.values())) == len(short) else {run: run for run in runs}
-
-
-def _blocks(labelled: Mapping[str, Any], intersect: bool) -> dict[str, list[str]]:
+def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -> dict[str, list[str]]:
     """Labels of the systems of each data set; one block where shared questions are asked for."""
     blocks: dict[str, list[str]] = {}
     for label, (key, _) in labelled.items():
-        blocks.setdefault(str(key[2]), []).append(label)
+        blocks.setdefault(key.dataset, []).append(label)
     if intersect:
         return {" + ".join(blocks): list(labelled)}
-    alone = [(labels[0], dataset) for dataset, labels in blocks.items() if len(labels) == 1]
+    alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]
     if alone and len(blocks) > 1:
         label, dataset = alone[0]
         others = ", ".join(repr(name) for name in blocks if name != dataset)
@@ -181,32 +196,13 @@ def _blocks(labelled: Mapping[str, Any], intersect: bool) -> dict[str, list[str]
     return blocks
 
 
-def _system(label: str, key: tuple[str, ...], rows: pd.DataFrame) -> System:
+def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
     scored = rows[~failed(rows)]
     means = {name: _mean(scored, name) for name in MEANS}
-    return System(label, str(key[0]), rows["example_id"].nunique(), summary, means)
+    return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float | None:
     known = rows[column].dropna() if column in rows.columns else ()
     return float(known.mean()) if len(known) and len(known) == len(rows) else None  # type: ignore[union-attr]
-
-
-def _chosen(labels: Sequence[str], baseline: str | None, all_pairs: bool) -> Iterator[tuple[str, str]]:
-    if all_pairs:
-        yield from combinations(labels, 2)
-        return
-    first = labels[0] if baseline is None else _named(baseline, labels)
-    yield from ((first, label) for label in labels if label != first)
-
-
-def _named(baseline: str, labels: Sequence[str]) -> str:
-    found = [label for label in labels if label == baseline] or [
-        label for label in labels if label.split(", ")[0] == baseline
-    ]
-    if not found:
-        raise UsageError(unknown("baseline", baseline, labels))
-    if len(found) > 1:
-        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, found))}; give one of them")
-    return found[0]

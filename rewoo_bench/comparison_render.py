@@ -16,7 +16,7 @@ from rewoo_bench.comparison import Comparison, System
 from rewoo_bench.comparison_data import as_dict, frame
 from rewoo_bench.pairs import Figure, Pair
 from rewoo_bench.stats import Interval
-from rewoo_bench.summary import CUT_WHILE_THINKING, Estimate, aligned
+from rewoo_bench.summary import Estimate, aligned, reasons
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
 T = TypeVar("T")
@@ -57,7 +57,8 @@ def tables(comparison: Comparison) -> Iterator[Table]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
         systems = [system for system in comparison.systems if system.summary.dataset == dataset]
-        yield Table(f"{dataset}: means per question [95% interval]", _rows(_columns(systems), systems))
+        yield Table(f"{dataset}: means per question [95% interval]", _rows(_SYSTEM, systems))
+        yield Table(f"{dataset}: how the questions ended", _rows(_endings(systems), systems))
         yield Table(f"{dataset}: tokens per question", _rows(_TOKENS, systems))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
@@ -67,9 +68,13 @@ def tables(comparison: Comparison) -> Iterator[Table]:
             yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
 
 
-def _columns(systems: Sequence[System]) -> Sequence[tuple[str, Callable[[System], str]]]:
-    """The columns of systems; the last only where a reply was cut while its model was thinking."""
-    return _SYSTEM if any(system.summary.reasoning_truncated for system in systems) else _SYSTEM[:-1]
+def _endings(systems: Sequence[System]) -> list[tuple[str, Callable[[System], str]]]:
+    """Columns: rows, those answered, and those of each reason for which one ended without an answer."""
+
+    def count(reason: str) -> Callable[[System], str]:
+        return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
+
+    return [*_ENDINGS, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -157,8 +162,14 @@ _SYSTEM: tuple[tuple[str, Callable[[System], str]], ...] = (
     ("$ / 1000", _cost),
     ("p50 s", lambda s: _decimals(s.summary.latency_p50_s)),
     ("p95 s", lambda s: _decimals(s.summary.latency_p95_s)),
-    ("answered / failed / total", lambda s: f"{s.summary.answered} / {s.summary.failed} / {s.summary.total}"),
-    (CUT_WHILE_THINKING, lambda s: str(s.summary.reasoning_truncated)),
+)
+
+_ENDINGS: tuple[tuple[str, Callable[[System], str]], ...] = (
+    ("system", lambda s: s.label),
+    ("gold pages found", lambda s: _decimals(s.means["gold_pages_found"])),
+    ("rows", lambda s: f"{s.summary.total:,}"),
+    ("answered", lambda s: f"{s.summary.answered:,}"),
+    ("failed", lambda s: f"{s.summary.failed:,}"),
 )
 
 _TOKENS: tuple[tuple[str, Callable[[System], str]], ...] = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -44,7 +44,7 @@ TRACES_FILE = "traces.jsonl"
 _QUESTIONS_A_GROUP = 1000
 # Columns of few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
-CATEGORIES += ["stop_reason", "usage_source"]
+CATEGORIES += ["level", "stop_reason", "usage_source"]
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^/\s:@\"]*:)[^/\s@\"]+@")
 
@@ -55,7 +55,7 @@ class RunFolder:
 
     folder: Path
     journal: Journal
-    columns: Mapping[str, str]
+    columns: Mapping[str, Any]
 
     async def keep(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
@@ -72,7 +72,7 @@ class RunFolder:
 
 
 @asynccontextmanager
-async def open_run(folder: Path, columns: Mapping[str, str]) -> AsyncIterator[RunFolder]:
+async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[RunFolder]:
     """The run in a folder that is there."""
     async with open_journal(folder / JOURNAL) as journal:
         yield RunFolder(folder, journal, columns)
@@ -155,7 +155,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def load(*runs: str | Path) -> pd.DataFrame:
     """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
-    `runs` are run folders or parquet files. Raises `DataError`.
+    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files.
+    Raises `DataError`.
     """
     import pandas as pd
 
@@ -170,11 +171,11 @@ def load_table(*runs: str | Path) -> pa.Table:
     if not runs:
         raise DataError("no run given")
     tables = []
-    for run in runs:
+    for run, name in zip(runs, _folder_names(runs), strict=True):
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
         try:
             with pq.ParquetFile(path, read_dictionary=CATEGORIES) as file:  # `read_table` would import far more
-                tables.append(file.read())
+                tables.append(_in_folder(file.read(), name))
         except FileNotFoundError:
             unfinished = (path.parent / MANIFEST).is_file()
             said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
@@ -185,6 +186,19 @@ def load_table(*runs: str | Path) -> pa.Table:
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+
+
+def _in_folder(rows: pa.Table, name: str) -> pa.Table:
+    """The rows with the name of the run's folder, as `run_folder`."""
+    names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [name])
+    return rows.append_column("run_folder", names)
+
+
+def _folder_names(runs: Sequence[str | Path]) -> list[str]:
+    """What each run's folder is called; the path as it was given where two are called the same."""
+    folders = [path if path.is_dir() else path.parent for path in map(Path, runs)]
+    names = [folder.resolve().name for folder in folders]
+    return [str(folder) if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
 
 
 def manifests(*runs: str | Path) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ import pyarrow.json
 
 from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.records import as_bytes, numbers
+from rewoo_bench.retrieval import gold_pages_found
 from rewoo_bench.schema import CALLS, QUESTIONS
 from rewoo_bench.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
@@ -26,12 +27,12 @@ _ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(
 _BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
 
 
-def rows_of(result: Result, run: Mapping[str, str]) -> bytes:
+def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
     """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
     return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
 
 
-def lines_of(result: Result, run: Mapping[str, str]) -> tuple[Result, bytes, bytes]:
+def lines_of(result: Result, run: Mapping[str, Any]) -> tuple[Result, bytes, bytes]:
     """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
 
     Where the rows can't be written, the result is an error instead; where the trace can't, an error stands
@@ -71,7 +72,7 @@ def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
 
 
-def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
+def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a result. `run` has the columns that are the same for the whole run."""
     example, trajectory = result.task.example, result.trajectory
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
@@ -83,6 +84,8 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "architecture": result.task.architecture.name,
         "example_id": example.id,
         "question_type": example.kind,
+        "level": example.level or None,
+        "hops": len(example.chain) or None,
         "trial": result.task.trial,
         "question": example.question,
         "answers": list(example.answers),
@@ -103,6 +106,7 @@ def question_row(result: Result, run: Mapping[str, str]) -> dict[str, Any]:
         "tool_llm_tokens": _role_tokens(model_calls, "tool"),
         "agent_tokens": _role_tokens(model_calls, "agent"),
         "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
+        "gold_pages_found": gold_pages_found(example.chain, trajectory.steps),
         "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
         "cost_usd": None if model_calls and not counted else result.cost_usd,
         "usage_source": _usage_source(counted),

@@ -277,7 +277,7 @@ def _corpus_manifest(corpus: Corpus | None, path: Path | None) -> dict[str, Any]
     return {"file": path.name, "content_hash": corpus.content_hash, "passages": len(corpus)}
 
 
-def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mapping[str, str]:
+def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mapping[str, Any]:
     """The columns of questions.parquet that are the same in every row of a run."""
     return {
         "run_id": run_id,
@@ -285,6 +285,9 @@ def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mappi
         "model": options.model,
         "planner_model": options.planner_model or options.model,
         "solver_model": options.solver_model or options.model,
+        "seed": options.seed,
+        "temperature": options.temperature,
+        "tool_failure_rate": options.tool_failure_rate,
     }
 
 

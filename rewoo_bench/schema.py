@@ -9,6 +9,10 @@ failed attempts included). A judge's calls are in calls.parquet only, under the 
 `evidence_tokens` is what the tools brought and the model saw once: the observations, counted with
 the pinned tokenizer of tokens.py whatever the model is.
 
+`hops` is how many look-ups the gold evidence takes, and `gold_pages_found` which share of those pages an
+observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the data set's word for
+how hard a question is. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
+
 Tokens are null for a tool's call, which has none. A cost is null where the price isn't known, and where
 no call was answered or paid for. A latency is null where it wasn't measured: for a replay, and for a
 question that was begun in an earlier session of its run.
@@ -28,8 +32,13 @@ QUESTIONS = pa.schema(
         ("model", pa.string()),
         ("planner_model", pa.string()),
         ("solver_model", pa.string()),
+        ("seed", pa.int64()),
+        ("temperature", pa.float64()),
+        ("tool_failure_rate", pa.float64()),
         ("example_id", pa.string()),
         ("question_type", pa.string()),
+        ("level", pa.string()),
+        ("hops", pa.int32()),
         ("trial", pa.int32()),
         ("question", pa.string()),
         ("answers", pa.list_(pa.string())),
@@ -54,6 +63,7 @@ QUESTIONS = pa.schema(
         ("tool_llm_tokens", pa.int64()),
         ("agent_tokens", pa.int64()),
         ("evidence_tokens", pa.int64()),
+        ("gold_pages_found", pa.float64()),
         ("billed_tokens", pa.int64()),
         ("cost_usd", pa.float64()),
         ("usage_source", pa.string()),

@@ -7,7 +7,7 @@ are counted, and are in no mean: what was left undone is cheap.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
-CUT_WHILE_THINKING = "cut while thinking"  # a column of tables, where there was any
 KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -201,21 +200,25 @@ def _cost(summary: Summary) -> str:
     return "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:.3f}"
 
 
-_COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
+_ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("architecture", lambda s: s.architecture),
+    ("n", lambda s: f"{s.exact_match.n:,}"),
     ("EM [95% CI]", lambda s: _interval(s.exact_match)),
     ("F1 [95% CI]", lambda s: _interval(s.f1)),
     ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
+    ("answered", lambda s: f"{s.answered:,}"),
+)
+_COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
+    ("architecture", lambda s: s.architecture),
     ("LLM calls", lambda s: _number(s.llm_calls, ".2f")),
     ("tool calls", lambda s: _number(s.tool_calls, ".2f")),
     ("tokens in", lambda s: _number(s.input_tokens, ",.0f")),
     ("cached", lambda s: _number(s.cached_input_tokens, ",.0f")),
     ("out", lambda s: _number(s.output_tokens, ",.0f")),
+    ("total", lambda s: _number(s.total_tokens, ",.0f")),
     ("p50 s", lambda s: _seconds(s.latency_p50_s)),
     ("p95 s", lambda s: _seconds(s.latency_p95_s)),
     ("$ / 1000", _cost),
-    ("answered / failed / total", lambda s: f"{s.answered} / {s.failed} / {s.total}"),
-    (CUT_WHILE_THINKING, lambda s: str(s.reasoning_truncated)),
 )
 
 
@@ -224,20 +227,37 @@ def _seconds(value: float | None) -> str:
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """The summaries as aligned plain text, a heading for each data set and model."""
-    unused = set() if any(summary.judged_correct.n for summary in summaries) else {"judged [95% CI]"}
-    if not any(summary.reasoning_truncated for summary in summaries):
-        unused.add(CUT_WHILE_THINKING)
-    columns = [column for column in _COLUMNS if column[0] not in unused]
+    """The summaries as aligned plain text: of each data set and model how right the answers are, and what they cost.
+
+    A column for each reason for which a question ended without an answer; `error` is a failure of the infrastructure.
+    """
     blocks = []
     for (dataset, model), group in _grouped(summaries):
-        cells = [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         if is_oracle(model):
             note += f"; {ORACLE_ACCURACY}"
-        heading = f"{dataset}, {model}: n = {group[0].exact_match.n} questions, means per question{note}"
-        blocks.append("\n".join([heading, "", *aligned(cells)]))
+        heading = f"{dataset}, {model}: means per question; n = questions that count{note}"
+        blocks += ["\n".join([heading, "", *aligned(_accuracy(group))]), "\n".join(aligned(_cells(_COSTS, group)))]
     return "\n\n".join(blocks)
+
+
+def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
+    judged = any(summary.judged_correct.n for summary in group)
+    columns = [column for column in _ACCURACY if judged or not column[0].startswith("judged")]
+    return _cells([*columns, *map(_count_of, reasons(group))], group)
+
+
+def reasons(summaries: Iterable[Summary]) -> list[str]:
+    """The stop reasons of questions that ended without an answer, in the order in which they first occur."""
+    return list(dict.fromkeys(reason for summary in summaries for reason in summary.not_answered))
+
+
+def _count_of(reason: str) -> tuple[str, Callable[[Summary], str]]:
+    return reason, lambda summary: f"{summary.not_answered.get(reason, 0):,}"
+
+
+def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Sequence[Summary]) -> list[list[str]]:
+    return [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:

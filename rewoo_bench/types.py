@@ -54,6 +54,8 @@ class Example:
     documents: tuple[Document, ...] = ()
     kind: str = ""
     chain: tuple[Hop, ...] = ()
+    level: str = ""
+    """How hard it is, in the data set's own word."""
 
 
 @dataclass(frozen=True, slots=True)

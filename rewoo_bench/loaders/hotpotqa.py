@@ -30,7 +30,7 @@ def hotpotqa_example(row: Row) -> Example:
     documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
     titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
     chain = _chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
-    return Example(id_, question, (answer,), documents, kind, chain)
+    return Example(id_, question, (answer,), documents, kind, chain, str(row.get("level") or ""))
 
 
 def _document(title: object, sentences: object) -> Document:

@@ -4,7 +4,7 @@
      "chain": [{"title": "Page A", "ask": "Who …?", "value": "Ann"},
                {"title": "Page B", "ask": "Where was Ann …?", "value": "Oslo", "needs": [1]}]}
 
-`needs` counts hops from 1 in the file and from 0 in `Hop`. `type`, `chain` and `documents`
+`needs` counts hops from 1 in the file and from 0 in `Hop`. `type`, `level`, `chain` and `documents`
 (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
 """
 
@@ -29,6 +29,7 @@ def sample_example(row: Row) -> Example:
         tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
         str(row.get("type") or ""),
         tuple(_hop(hop, number) for number, hop in enumerate(chain, start=1)),
+        str(row.get("level") or ""),
     )
 
 
