@@ -174,8 +174,7 @@ def load_table(*runs: str | Path) -> pa.Table:
     for run, name in zip(runs, _folder_names(runs), strict=True):
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
         try:
-            with pq.ParquetFile(path, read_dictionary=CATEGORIES) as file:  # `read_table` would import far more
-                tables.append(_in_folder(file.read(), name))
+            tables.append(_in_folder(_read(path), name))
         except FileNotFoundError:
             unfinished = (path.parent / MANIFEST).is_file()
             said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
@@ -186,6 +185,14 @@ def load_table(*runs: str | Path) -> pa.Table:
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+
+
+def _read(path: Path) -> pa.Table:
+    """A table, its texts of few values as dictionaries; an older run lacks some. `read_table` would import far more."""
+    with pq.ParquetFile(path) as file:
+        categories = [name for name in CATEGORIES if name in file.schema_arrow.names]
+    with pq.ParquetFile(path, read_dictionary=categories) as file:
+        return file.read()
 
 
 def _in_folder(rows: pa.Table, name: str) -> pa.Table:

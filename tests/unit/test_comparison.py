@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from comparison_rows import A, B, frame, small, system, twice, write
 
@@ -13,7 +14,7 @@ import rewoo_bench
 from rewoo_bench.cli import main
 from rewoo_bench.comparison import Comparison, compare
 from rewoo_bench.errors import UsageError
-from rewoo_bench.results import manifests
+from rewoo_bench.results import load, manifests
 
 REPLAY = Path(__file__).parents[1] / "golden" / "replay"
 
@@ -64,6 +65,48 @@ def test_labels_say_what_differs() -> None:
     assert labels(compare(frame(system(), system(model="m2", run_id=B)))) == ["rewoo, openai/small_1", "rewoo, m2"]
     assert labels(compare(twice())) == ["rewoo, run 0001", "rewoo, run 0002"]
     assert labels(compare(frame(system(run_id="a-1"), system(run_id="b-1")))) == ["rewoo, run a-1", "rewoo, run b-1"]
+
+
+def test_two_runs_of_the_same_architectures_are_compared_before_and_after() -> None:
+    runs = frame(*(system(name, run_id=run) for run in (A, B) for name in ("rewoo", "react")))
+    twins = [("rewoo, run 0002", "rewoo, run 0001"), ("react, run 0002", "react, run 0001")]
+    assert against(compare(runs)) == twins
+    assert len(against(compare(runs, all_pairs=True))) == 6
+    first = "rewoo, run 0001"
+    assert [a for _, a in against(compare(runs, baseline=first))] == [first] * 3
+    other = frame(
+        *(system(name, run_id=run) for run, name in ((A, "rewoo"), (A, "react"), (B, "rewoo"), (B, "direct")))
+    )
+    assert [a for _, a in against(compare(other))] == [first] * 3  # not the same architectures
+
+
+def test_runs_are_called_by_their_folders(tmp_path: Path) -> None:
+    before, after = write(tmp_path / "before"), write(tmp_path / "after", B)
+    comparison = compare(load(before, after), manifests=manifests(before, after))
+    assert labels(comparison) == ["rewoo, run before", "rewoo, run after"]
+    assert f"run before: {A}" in comparison.notes
+    (tmp_path / "more").mkdir()
+    namesake = write(tmp_path / "more" / "before", B)
+    assert list(load(before, namesake)["run_folder"].unique()) == [str(before), str(namesake)]
+
+
+def test_each_type_of_question_is_compared_apart_and_adjusted_for_all() -> None:
+    rows = frame(system(), system("react", "101010", 2600))
+    rows["question_type"] = pd.array(["bridge", "bridge", "bridge", "comparison", "comparison", None] * 2)
+    comparison = compare(rows, by="question_type")
+    assert [(pair.dataset, pair.questions) for pair in comparison.pairs] == [
+        ("sample, question_type bridge", 3),
+        ("sample, question_type comparison", 2),
+        ("sample, no question_type", 1),
+    ]
+    alone = compare(rows[rows["question_type"] == "bridge"])
+    first, (same,) = comparison.pairs[0], alone.pairs
+    assert [(f.interval, f.p) for f in first.figures] == [(f.interval, f.p) for f in same.figures]
+    assert comparison.tests == 3 * alone.tests
+    with pytest.raises(UsageError, match="unknown column to compare by 'prediction'"):
+        compare(rows, by="prediction")
+    with pytest.raises(UsageError, match="can't be compared by hops: no row has one"):
+        compare(rows, by="hops")
 
 
 def test_a_baseline_that_may_be_two_is_asked_about() -> None:

@@ -37,6 +37,7 @@ def test_a_hotpotqa_row_brings_its_paragraphs_and_a_chain_that_ends_at_the_answe
         ),
         "bridge",
         (Hop("Book", "Ann Ek"), Hop("Ann Ek", "Lund", needs=(0,))),
+        "hard",
     )
 
 
