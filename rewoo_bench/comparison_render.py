@@ -74,7 +74,9 @@ def _endings(systems: Sequence[System]) -> list[tuple[str, Callable[[System], st
     def count(reason: str) -> Callable[[System], str]:
         return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
 
-    return [*_ENDINGS, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
+    known = any(system.means["gold_pages_found"] is not None for system in systems)
+    pages = [("gold pages found", lambda s: _decimals(s.means["gold_pages_found"]))] if known else []
+    return [*_ENDINGS, *pages, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -166,7 +168,6 @@ _SYSTEM: tuple[tuple[str, Callable[[System], str]], ...] = (
 
 _ENDINGS: tuple[tuple[str, Callable[[System], str]], ...] = (
     ("system", lambda s: s.label),
-    ("gold pages found", lambda s: _decimals(s.means["gold_pages_found"])),
     ("rows", lambda s: f"{s.summary.total:,}"),
     ("answered", lambda s: f"{s.summary.answered:,}"),
     ("failed", lambda s: f"{s.summary.failed:,}"),

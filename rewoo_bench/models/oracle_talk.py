@@ -89,7 +89,10 @@ def reply(talk: Talk, route: Route, asked: Asked, verbosity: float, parallel: bo
     if asked["role"] == "tool":
         return Reply(speaker.read() if grammar else speaker.summary())
     if not isinstance(grammar, Grammar):
-        raise ModelError(f"the oracle doesn't know what {asked['role']!r} has to write: the call names no form of ours")
+        raise ModelError(
+            f"the oracle can't answer this call of {asked['role']!r}: it writes only the bundled architectures' forms. "
+            "A loop of your own needs a language model, such as local/smollm2-135m, or a ScriptedModel in a test"
+        )
     said = {
         "plan": lambda: speaker.plan("text"),
         "action": speaker.turn,

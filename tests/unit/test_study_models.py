@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.benching import bench
-from rewoo_bench.comparison import compare
 from rewoo_bench.publishing import publish
-from rewoo_bench.results import load, manifests
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "models"
@@ -78,12 +76,3 @@ def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], 
     for row in rows:
         ratio, priced = (float(cell.split()[0]) for cell in row[8:])
         assert priced < ratio > 1
-
-
-def test_the_worked_example_is_what_the_command_prints() -> None:
-    """results/README.md shows a comparison of a committed run."""
-    command = "rewoo-bench compare results/models/hotpotqa-qwen-1.5b"
-    text = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
-    shown = text.partition(f"$ {command}\n")[2].partition("```")[0]
-    run = RESULTS / "hotpotqa-qwen-1.5b"
-    assert shown == f"{compare(load(run), manifests=manifests(run))}\n"

@@ -1,0 +1,83 @@
+"""What the READMEs show runs as it stands, and prints what stands below it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench.cli import main
+from rewoo_bench.results import load
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(file: str, language: str = "python") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_worked_examples_are_what_they_print_now(capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
+    assert script["main"](["--check"]) == 0, capsys.readouterr().out
+
+
+def test_an_example_that_prints_something_else_is_rewritten(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
+    shown = "```python\na = 1\na + 1\n```\nand so\n```text\n3\n```\n```python\nprint(a)\n```\n\n```text\n```\n"
+    assert script["rewritten"](shown, tmp_path) == shown.replace("text\n3\n", "text\n2\n").replace(
+        "text\n```", "text\n1\n```"
+    )
+
+
+@pytest.fixture
+def look_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The class of architectures/README.md, as a module."""
+    (tmp_path / "look_once.py").write_text(blocks("architectures/README.md")[0], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    return "look_once:LookOnce"
+
+
+def test_the_loop_in_the_architectures_readme_runs(look_once: str) -> None:
+    model = ScriptedModel(lambda messages, role: messages[0].content[:6])
+    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model=model, limit=1))
+    assert (result.trajectory.answer, result.trajectory.stop_reason) == ("Answer", "answered")
+    assert [call.name for call in result.calls if call.kind == "tool"] == ["Search"]
+    assert "\n\nQuestion: " in model.requests[0].messages[1].content
+
+
+def test_the_loop_in_the_architectures_readme_runs_on_the_embedded_model(
+    look_once: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["run", "--arch", look_once, "-n", "2", "--out", str(tmp_path / "run"), "--no-progress"])
+    assert done.value.code == 0
+    rows = load(tmp_path / "run")
+    assert list(rows["tool_calls"]) == [1, 1]
+    assert "LookOnce" in capsys.readouterr().out
+
+
+def test_the_oracle_says_what_it_cant_play(look_once: str) -> None:
+    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model="oracle", limit=1))
+    assert result.score is None
+    assert "it writes only the bundled architectures' forms" in str(result.error)
+
+
+def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.CaptureFixture[str]) -> None:
+    watching: dict[str, Any] = {}
+    exec(blocks("architectures/README.md")[1], watching)
+    shown = capsys.readouterr().out
+    for name in ("planner_started", "step_started", "answered"):
+        assert name in shown
+
+
+def test_the_example_in_the_readme_answers_with_the_embedded_model(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = [block for block in blocks("README.md") if "anyio.run(main)" in block]
+    exec(shown, {})
+    assert len(capsys.readouterr().out.splitlines()) == 10  # five questions, two architectures
