@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.subsets import COLUMNS
+
 if TYPE_CHECKING:
     from rewoo_bench.comparison_render import Format
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions on those that they share; the output says so.")
-@click.option("--by", type=click.Choice(["question_type", "level", "hops"]),
+@click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops apart.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="How it is printed.")

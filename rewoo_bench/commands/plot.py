@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.subsets import COLUMNS
 
 if TYPE_CHECKING:
     from rewoo_bench.plots import Measured
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="As what they are saved.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="The architectures of `ratio`, the dearer one first; `steps` draws their formulas.")
+@click.option("--by", type=click.Choice(COLUMNS),
+              help="Figures of the questions of each type, level or number of hops apart.")
 @click.pass_context
 def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
-         pair: str) -> int:
+         pair: str, by: str | None) -> int:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and the paper's figures beside them.
 
     RUN is a run's folder or a questions.parquet. A figure that the runs have no data for is left out,
@@ -37,7 +40,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     for kind in kinds:
         if kind not in FORMATS:
             raise UsageError(unknown("format", kind, FORMATS))
-    measured = read(runs)
+    measured = read(runs).by(by) if by else read(runs)
     chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
     options = Options(_pair(pair, measured if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"

@@ -21,6 +21,7 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.names import is_oracle
 from rewoo_bench.results import CALLS_FILE, load, manifests
 from rewoo_bench.stats import Interval
+from rewoo_bench.subsets import subsets
 from rewoo_bench.summary import estimate
 
 if TYPE_CHECKING:
@@ -83,10 +84,16 @@ class Measured:
         for _, rows in self.rows.groupby(keys, sort=False, observed=True):
             yield self.only(rows)
 
+    def by(self, column: str) -> Measured:
+        """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
+        import pandas as pd
+
+        return replace(self, rows=pd.concat(subsets(self.rows, column)))
+
     def only(self, rows: pd.DataFrame) -> Measured:
-        """The same with some of the rows, and the calls of the runs and architectures in them."""
-        there = rows[["run_id", "architecture"]].drop_duplicates().astype(str)
-        return replace(self, rows=rows, calls=self.calls.merge(there, on=["run_id", "architecture"]))
+        """The same with some of the rows, and their calls."""
+        there = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
+        return replace(self, rows=rows, calls=self.calls.merge(there, on=_ROW))
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
         """An option of its run for every row."""
