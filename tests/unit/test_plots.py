@@ -51,7 +51,7 @@ def test_of_a_stopped_run_only_what_all_architectures_came_to_is_drawn(chains: P
 def test_questions_are_drawn_apart_by_a_column(chains: Path) -> None:
     whole = read([chains])
     drawn = dict(draw(whole.by("hops"), only=["parts"]))
-    assert list(drawn) == [f"parts-chain-hops-{hops}" for hops in (1, 2, 3)]
+    assert list(drawn) == [f"parts-chain-hops-1..3-hops-{hops}" for hops in (1, 2, 3)]
     parts = list(whole.by("hops").split())
     assert [set(part.rows["hops"]) for part in parts] == [{1}, {2}, {3}]
     assert sum(len(part.calls) for part in parts) == len(whole.calls)
