@@ -27,6 +27,10 @@ def test_the_worked_examples_are_what_they_print_now(capsys: pytest.CaptureFixtu
     assert script["main"](["--check"]) == 0, capsys.readouterr().out
 
 
+def test_the_findings_of_the_study_are_what_its_runs_say() -> None:
+    assert runpy.run_path(str(ROOT / "scripts" / "study_findings.py"))["main"](["--check"]) == 0
+
+
 def test_an_example_that_prints_something_else_is_rewritten(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
     shown = "```python\na = 1\na + 1\n```\nand so\n```text\n3\n```\n```python\nprint(a)\n```\n\n```text\n```\n"
