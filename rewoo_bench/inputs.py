@@ -15,6 +15,7 @@ from rewoo_bench.gold import with_chains
 from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.options import RunOptions
+from rewoo_bench.step_limits import check_step_limits
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
@@ -38,6 +39,8 @@ async def read_inputs(options: RunOptions) -> Inputs:
         lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
     )
     architectures = _architectures(options, dataset.style)
+    if options.resume is None and not options.model.startswith(REPLAY):  # a begun run goes on as it is
+        check_step_limits(dataset, architectures)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
     for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):

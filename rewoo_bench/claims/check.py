@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from rewoo_bench.claims.columns import SECONDS
 from rewoo_bench.claims.evidence import Evidence
 from rewoo_bench.claims.measures import Measure
+from rewoo_bench.claims.pairing import left_out
 from rewoo_bench.claims.rules import Verdict
 from rewoo_bench.claims.spec import Claim, On, Proof
 from rewoo_bench.stats import Interval
@@ -33,6 +34,8 @@ class Finding:
     reason: str
     interval: Interval | None = None
     evidence: Evidence | None = None
+    left_out: int = 0
+    """Rows of its questions that are not in the interval: failed, or of a chain that a limit cut off."""
 
 
 def check(claims: Sequence[Claim], gathered: Sequence[Evidence]) -> list[Finding]:
@@ -55,7 +58,10 @@ def _tested(claim: Claim, proof: Proof, gathered: Sequence[Evidence]) -> Iterato
         interval = proof.measure.measure(part, gathered)
         if interval is not None:
             verdict, reason = proof.rule.judge(interval, claim.number, proof.measure.show)
-            yield Finding(claim, verdict, reason, interval, evidence)
+            if claim.by_construction:
+                verdict = "by construction"
+            measured = [(part, name, proof.measure.column) for name in proof.measure.architectures()]
+            yield Finding(claim, verdict, reason, interval, evidence, left_out(measured))
 
 
 def _means_something(evidence: Evidence, measure: Measure) -> bool:
@@ -87,6 +93,8 @@ def needed(proof: Proof) -> str:
 def _dataset(on: On) -> str:
     """The data set as `--dataset` takes it."""
     if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
+        if on.unforeseen:
+            return "'chain?hops=5&branching=4' -n 96"
         least, most = on.least_steps or 1, on.most_steps or 8
-        return f"'chain?hops={'5' if on.unforeseen else f'{least}..{most}'}{'&branching=4' if on.unforeseen else ''}'"
+        return f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n 96"
     return " or ".join(on.data) or "NAME"

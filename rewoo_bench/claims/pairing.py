@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.claims.columns import SCORES
 from rewoo_bench.claims.evidence import Evidence, steps_of
 from rewoo_bench.columns import averaged
+from rewoo_bench.failed_rows import failed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
+_CUT_OFF = ("invalid_plan", "step_limit", "token_limit", "time_limit", "cost_limit")
 Wanted = tuple[Evidence, str, str]  # an architecture's column
 
 
@@ -57,8 +60,34 @@ def _columns(wanted: Sequence[Wanted]) -> Iterator[pd.Series[float]]:
     for evidence, architecture, name in wanted:
         system = evidence.systems.get(architecture)
         found = system.column(name) if system else None
-        if found is not None:
-            yield found
+        if system is not None and found is not None:
+            yield found if _counts_cut_off(evidence, name) else found[~_cut_off(system.rows.loc[found.index])]
+
+
+def left_out(wanted: Sequence[Wanted]) -> int:
+    """Rows of these architectures that `pairs` leaves out: failed ones, and those that a limit cut off."""
+    rows = 0
+    for evidence, architecture, name in wanted:
+        if system := evidence.systems.get(architecture):
+            out = failed(system.rows)
+            if not _counts_cut_off(evidence, name):
+                out = out | _cut_off(system.rows)
+            rows += int(out.sum())
+    return rows
+
+
+def _counts_cut_off(evidence: Evidence, name: str) -> bool:
+    """Whether questions count that a limit cut off.
+
+    Of a chain, which is made to take so many look-ups, one that was cut off says nothing of what they cost.
+    """
+    return evidence.data != "chain" or name in SCORES or name == "over_limit"
+
+
+def _cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """Where a plan was refused or a limit of steps, tokens, time or cost ended the question."""
+    cut: NDArray[np.bool_] = rows["stop_reason"].astype(str).isin(_CUT_OFF).to_numpy(dtype=bool)
+    return cut
 
 
 def by_steps(*wanted: Wanted) -> tuple[Floats, list[Floats]] | None:

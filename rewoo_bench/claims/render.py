@@ -40,7 +40,8 @@ def as_dict(finding: Finding) -> dict[str, Any]:
     where = {name: getattr(evidence, name) if evidence else None for name in ("data", "dataset", "model", "oracle")}
     runs = list(evidence.runs) if evidence else []
     return {
-        **told, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **found, **where,
+        **told, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **found,
+        "left_out": finding.left_out, **where,
         "failure_rate": evidence.failure_rate if evidence else None, "runs": runs,
     }  # fmt: skip
 
@@ -87,7 +88,8 @@ def _measured(finding: Finding) -> str:
 def _where(finding: Finding) -> str:
     if finding.evidence is None or finding.interval is None:
         return ""
-    return f"{finding.evidence.label}, n = {finding.interval.n:,}"
+    without = f", {finding.left_out:,} rows left out" if finding.left_out else ""
+    return f"{finding.evidence.label}, n = {finding.interval.n:,}{without}"
 
 
 _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
@@ -113,7 +115,7 @@ def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 _NAMES = tuple(name for name, _ in _COLUMNS)
-_REACHED: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted")
+_REACHED: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted", "undecided")
 
 
 def _overview(findings: Sequence[Finding]) -> str:
@@ -139,5 +141,7 @@ def _cell(text: str) -> str:
 
 def _notes(findings: Sequence[Finding], mark: str) -> Iterator[str]:
     yield ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count) + ". " + INTERVALS
+    if any(finding.verdict == "by construction" for finding in findings):
+        yield "By construction: the design of the architecture makes it so. It checks the harness, and is not counted."
     if any(finding.evidence and finding.evidence.oracle for finding in findings):
         yield ORACLE.replace(MARK, mark, 1)

@@ -6,20 +6,24 @@ Each sees our 95% interval, never the estimate alone:
 
     reproduced        all of the interval lies where the claim says
     contradicted      all of it lies on the other side
-    not reproduced    neither: it reaches over the border, or lies farther out than was claimed
+    not reproduced    all of it lies farther out than was claimed
+    undecided         it reaches over the border: more questions are needed
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.stats import Interval
 
-Verdict = Literal["reproduced", "not reproduced", "contradicted", "not testable here", "no data"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted", "not testable here", "no data")
+Verdict = Literal[
+    "reproduced", "not reproduced", "contradicted", "undecided", "by construction", "not testable here", "no data"
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Show = Callable[[float], str]
 
 
@@ -50,7 +54,7 @@ class Above(Rule):
             return "reproduced", f"all of the interval is above {self.null:g}"
         if found.high < self.null:
             return "contradicted", f"all of the interval is below {self.null:g}"
-        return "not reproduced", f"the interval holds {self.null:g}"
+        return "undecided", f"the interval holds {self.null:g}"
 
     def said(self, show: Show) -> str:
         return f"above {self.null:g}"
@@ -66,7 +70,7 @@ class Below(Rule):
             return "reproduced", f"all of the interval is below {self.null:g}"
         if found.low > self.null:
             return "contradicted", f"all of the interval is above {self.null:g}"
-        return "not reproduced", f"the interval holds {self.null:g}"
+        return "undecided", f"the interval holds {self.null:g}"
 
     def said(self, show: Show) -> str:
         return f"below {self.null:g}"
@@ -98,10 +102,17 @@ class Within(Rule):
             return "reproduced", f"all of the interval is within {band}"
         side = "below" if found.high < self.low else "above" if found.low > self.high else ""
         if not side:
-            return "not reproduced", f"the interval reaches out of {band}"
+            return "undecided", f"the interval reaches out of {band}{self._wanted(found)}"
         if self.null is not None and (self.null < self.low) != (side == "below"):
             return "not reproduced", f"all of the interval is {side} {band}: more than claimed"
         return "contradicted", f"all of the interval is {side} {band}"
+
+    def _wanted(self, found: Interval) -> str:
+        """How many questions an interval takes that fits into the band: its width falls with the root of n."""
+        share = (found.high - found.low) / (self.high - self.low)
+        if share <= 1 or not math.isfinite(share):
+            return ""
+        return f" and is wider: one that fits takes some {round_up(found.n * share**2):,} questions"
 
     def said(self, show: Show) -> str:
         return f"{show(self.low)} to {show(self.high)}"
@@ -131,6 +142,12 @@ class Near(Rule):
     def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
         assert claimed is not None  # the reader of claims.toml sees to it
         return self.band(claimed).judge(found, claimed, show)
+
+
+def round_up(number: float) -> int:
+    """To two digits, upwards: 1,240 -> 1,300."""
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
+    return math.ceil(number / unit) * unit
 
 
 RULES: dict[str, type[Rule]] = {"above": Above, "below": Below, "within": Within, "near": Near}

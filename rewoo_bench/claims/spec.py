@@ -78,6 +78,8 @@ class _Written(BaseModel):
     rule: dict[str, Any] | None = None
     note: str = ""
     """What a reader has to know beside the verdict."""
+    by_construction: bool = False
+    """Whether the design of the architecture makes it so: what is measured then checks the harness, not the claim."""
     untestable: str = ""
     """Why it can't be tested here."""
 
@@ -109,6 +111,7 @@ class Claim:
     source: str
     number: float | None
     note: str
+    by_construction: bool
     untestable: str
     proof: Proof | None
 
@@ -147,7 +150,9 @@ def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
 
 def _claim(values: dict[str, Any], where: str) -> Claim:
     written = validated(_Written, values, where)
-    told = written.model_dump(include={"id", "topic", "says", "source", "number", "note", "untestable"})
+    told = written.model_dump(
+        include={"id", "topic", "says", "source", "number", "note", "by_construction", "untestable"}
+    )
     return Claim(**told, proof=_proof(written, where))
 
 

@@ -26,7 +26,8 @@ def steps(measured: Measured, options: Options) -> Picture:
     names = [name for name in measured.architectures if (measured.of(name)["tool_calls"] > 0).any()]
     if not names or measured.rows["tool_calls"].nunique() < 2:
         raise NothingToDraw(
-            "needs questions that took different numbers of tool calls, such as those of chain?hops=1..10"
+            "needs questions that took different numbers of tool calls, such as those of "
+            "--dataset 'chain?hops=1..10' --max-steps 19"
         )
     figure, axes = sheet()
     grid(axes)

@@ -24,14 +24,14 @@ def judged(rule: str, parameters: dict[str, Any], low: float, high: float, claim
     ("rule", "parameters", "low", "high", "verdict"),
     [
         ("above", {"null": 1.0}, 1.01, 9.0, "reproduced"),
-        ("above", {"null": 1.0}, 1.0, 9.0, "not reproduced"),
+        ("above", {"null": 1.0}, 1.0, 9.0, "undecided"),
         ("above", {"null": 1.0}, 0.5, 0.99, "contradicted"),
         ("below", {"null": 0.0}, -2.0, -0.1, "reproduced"),
-        ("below", {"null": 0.0}, -2.0, 0.0, "not reproduced"),
+        ("below", {"null": 0.0}, -2.0, 0.0, "undecided"),
         ("below", {"null": 0.0}, 0.1, 2.0, "contradicted"),
         ("within", BAND, 4.0, 6.0, "reproduced"),
-        ("within", BAND, 3.9, 5.0, "not reproduced"),
-        ("within", BAND, 1.0, 9.0, "not reproduced"),
+        ("within", BAND, 3.9, 5.0, "undecided"),
+        ("within", BAND, 1.0, 9.0, "undecided"),
         ("within", BAND, 2.0, 3.9, "contradicted"),
         ("within", BAND, 0.2, 0.3, "contradicted"),  # past the null
         ("within", BAND, 6.1, 7.0, "not reproduced"),  # more than was claimed
@@ -42,11 +42,11 @@ def judged(rule: str, parameters: dict[str, Any], low: float, high: float, claim
         ("within", ANY, 1.1, 1.2, "contradicted"),
         ("within", ANY, -1.2, -1.1, "contradicted"),
         ("near", FIFTH, 4.1, 5.9, "reproduced"),
-        ("near", FIFTH, 3.9, 5.9, "not reproduced"),
+        ("near", FIFTH, 3.9, 5.9, "undecided"),
         ("near", FIFTH, 2.0, 3.0, "contradicted"),
         ("near", FIFTH, 7.0, 8.0, "not reproduced"),
         ("near", {"absolute": 0.5}, 4.6, 5.4, "reproduced"),
-        ("near", {"absolute": 0.5}, 5.4, 5.6, "not reproduced"),
+        ("near", {"absolute": 0.5}, 5.4, 5.6, "undecided"),
         ("near", {"absolute": 0.5}, 5.6, 5.7, "contradicted"),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_verdict_is_where_the_interval_lies(
 
 @pytest.mark.parametrize(("rule", "parameters"), [("above", {"null": 0.0}), ("within", BAND), ("near", FIFTH)])
 def test_an_interval_without_bounds_shows_nothing(rule: str, parameters: dict[str, Any]) -> None:
-    assert judged(rule, parameters, -float("inf"), float("inf")) == "not reproduced"
+    assert judged(rule, parameters, -float("inf"), float("inf")) == "undecided"
 
 
 def test_a_relative_band_of_a_negative_number_is_around_it() -> None:

@@ -1,0 +1,140 @@
+"""Claims can come out right: when what was claimed is so, and on the runs that `claims` itself asks for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from claim_runs import run_folder
+from comparison_rows import system
+
+from rewoo_bench.claims import Claim, check, gather, read_claims
+from rewoo_bench.claims.check import needed
+from rewoo_bench.claims.columns import SHARES
+from rewoo_bench.claims.measures import Difference, Mean, Ratio
+from rewoo_bench.claims.render import render
+from rewoo_bench.claims.rules import Near
+from rewoo_bench.cli import main
+from rewoo_bench.stats import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
+
+BY_ID = {claim.id: claim for claim in read_claims()}
+BANDS = [claim for claim in BY_ID.values() if claim.proof and isinstance(claim.proof.rule, Near)]
+
+
+def drawn(claim: Claim, n: int, draw: np.random.Generator) -> Interval:
+    """An interval of n questions of a world in which the claimed number is exactly right."""
+    assert claim.proof is not None
+    assert claim.number is not None
+    measure, number = claim.proof.measure, claim.number
+    if type(measure) is Ratio:
+        below = draw.lognormal(0, 0.4, n)
+        return ratio_of_means(below, number * below * draw.lognormal(-0.02, 0.2, n))
+    if isinstance(measure, Difference):
+        changed = draw.random(n)  # a quarter of the answers differ, for better or worse
+        a = np.where(changed < 0.25, changed < 0.125 - number / 2, draw.random(n) < 0.3).astype(float)
+        b = np.where(changed < 0.25, changed >= 0.125 - number / 2, a).astype(float)
+        return difference_of_proportions(a, b)
+    assert isinstance(measure, Mean)
+    if measure.column in SHARES and number in (0.0, 1.0):
+        return wilson(round(number * n), n)
+    return difference_of_means(np.zeros(n), number + draw.normal(0, 0.1, n))
+
+
+@pytest.mark.parametrize("claim", [claim for claim in BANDS if claim.id != "rewoo-linear"], ids=lambda claim: claim.id)
+def test_a_band_that_is_exactly_right_is_reproduced_with_enough_questions(claim: Claim) -> None:
+    assert claim.proof is not None
+    draw = np.random.default_rng(0)
+    verdicts = [claim.proof.rule.judge(drawn(claim, 4_000, draw), claim.number, str)[0] for _ in range(40)]
+    assert verdicts.count("reproduced") >= 36
+    few = [claim.proof.rule.judge(drawn(claim, 60, draw), claim.number, str)[0] for _ in range(40)]
+    assert few.count("contradicted") <= 2
+
+
+def test_a_share_of_nothing_can_be_reproduced_by_fifty_questions() -> None:
+    claim = BY_ID["failure-react-accuracy"]
+    assert claim.proof is not None
+    assert claim.proof.rule.judge(wilson(0, 50), claim.number, str)[0] == "reproduced"
+    assert claim.proof.rule.judge(wilson(20, 50), claim.number, str)[0] == "contradicted"
+
+
+def test_an_interval_too_wide_says_how_many_questions_one_takes_that_fits() -> None:
+    rule = Near(absolute=0.05)
+    verdict, reason = rule.judge(Interval(0.0, -0.1, 0.1, 50), 0.0, lambda value: f"{value:.2f}")
+    assert verdict == "undecided"
+    assert reason == "the interval reaches out of -0.05 to 0.05 and is wider: one that fits takes some 200 questions"
+
+
+def test_what_the_design_makes_so_is_counted_apart(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "0001", system(matches="1" * 8), system("react", "1" * 8, 2600))
+    findings = check([BY_ID["n-plus-one-calls"], BY_ID["hotpotqa-tokens-react-rewoo"]], gather(run))
+    shown = json.loads(render(findings, "json"))
+    assert shown["findings"][0]["verdict"] == "by construction"
+    assert shown["verdicts"]["by construction"] == 1
+
+
+def command(*arguments: str | Path) -> int | str | None:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return end.value.code
+
+
+def test_a_chain_that_does_not_fit_the_step_limit_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    wanted = ("run", "--arch", "rewoo,react", "--model", "oracle", "--dataset", "chain?hops=1..8", "--out", out)
+    assert command(*wanted, "-n", "16") == 2
+    told = capsys.readouterr().err
+    assert told.splitlines()[-1].endswith(
+        "chain?hops=1..8 has questions that need 15 steps of 'rewoo', which takes at most 8: give --max-steps 15"
+    )
+    assert not out.exists()
+    assert command(*wanted, "-n", "16", "--max-steps", "15", "--no-progress") == 0
+
+
+CHAINS = [
+    "react-quadratic",
+    "rewoo-linear",
+    "gap-widens",
+    "few-steps",
+    "many-steps",
+    "few-steps-native",
+    "many-steps-native",
+]
+
+
+@pytest.mark.parametrize("name", [*CHAINS, "tool-heavy-saving"])
+def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = BY_ID[name]
+    assert claim.proof is not None
+    arguments = shlex.split(needed(claim.proof).partition(";")[0])
+    out = tmp_path / "run"
+    assert command(*arguments, "--model", "oracle", "--out", out, "--no-progress") == 0
+    capsys.readouterr()
+    (finding,) = check([claim], gather(out))
+    assert finding.verdict not in ("no data", "undecided")
+    assert finding.left_out == 0
+    assert finding.interval is not None
+    assert finding.interval.n >= 12
+
+
+def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last two questions of a system, ended by a refused plan after next to nothing."""
+    ended = {"stop_reason": "invalid_plan", "exact_match": False, "f1": 0.0, "input_tokens": 10, "total_tokens": 11}
+    return [{**row, "question_type": "chain-5x1", **(ended if i >= 6 else {})} for i, row in enumerate(rows)]
+
+
+def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_path: Path) -> None:
+    chain = {"generator": "rewoo_bench.loaders.chain:Chain"}
+    rows = [cut_off(system(matches="1" * 8)), cut_off(system("react", "1" * 8, 2600))[:6]]
+    whole = [{**row, "question_type": "chain-5x1"} for row in system("react", "1" * 8, 2600)]
+    run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", **chain)
+    (finding,) = check([BY_ID["many-steps"]], gather(run))
+    assert finding.interval is not None
+    assert (finding.interval.n, finding.left_out) == (6, 2)
+    assert 2 < finding.interval.estimate < 3  # with the two cut off it would be 3.4
+    assert "n = 6, 2 rows left out" in render([finding], "terminal")
