@@ -1,10 +1,14 @@
-"""A run without its texts: numbers and ids that can be published, whatever the data set's licence says.
+"""A run without the data set's texts: what can be published, whatever the data set's licence says.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 
-What a data set, a model or a tool said is left out (question, answers, prediction, error; traces and
-journal); every count, score, id and hash stays, so that `compare`, `plot` and `claims` read the copy as
-they read the run.
+Questions, gold answers, errors, traces and the journal are left out, since they repeat what the data set or a
+tool said. Every count, score, id and hash stays, so that `compare`, `plot` and `claims` read the copy as they
+read the run; and so do the predictions, so that whoever has the data set can score them again:
+
+    rows = rewoo_bench.load("results/my-study/my-run")
+    gold = {example.id: example.answers for example in load_dataset_examples("hotpotqa", limit=50).examples}
+    [score(prediction, gold[id], "hotpotqa").exact_match for id, prediction in zip(rows.example_id, rows.prediction)]
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, read_manifest, write_manifest
 
-TEXTS = ("question", "answers", "prediction", "error")
+TEXTS = ("question", "answers", "error")
 
 
 def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:

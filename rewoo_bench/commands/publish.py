@@ -12,9 +12,9 @@ import click
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Where.")
 @click.option("--without", default="", metavar="NAME,NAME", help="Architectures to leave out.")
 def publish(run: Path, out: Path, without: str) -> int:
-    """Copy a run without what data set, model and tools said: numbers, ids and the manifest."""
+    """Copy a run without the data set's texts: numbers, ids, predictions and the manifest."""
     from rewoo_bench.publishing import publish as copy
 
     rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
-    click.echo(f"{out}: {rows} rows, no texts")
+    click.echo(f"{out}: {rows} rows, without the texts of the data set")
     return 0

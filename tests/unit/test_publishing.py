@@ -1,4 +1,4 @@
-"""A published run has every number and no text."""
+"""A published run has every number and prediction, and no text of the data set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 import rewoo_bench
 from rewoo_bench.benching import BenchRun, bench
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.publishing import TEXTS, publish
+from rewoo_bench.scoring import score
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +24,30 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
 def test_every_number_stays_and_no_text_does(run: BenchRun, tmp_path: Path) -> None:
     assert publish(run.folder, tmp_path / "out") == 9
     rows = rewoo_bench.load(tmp_path / "out")
-    pd.testing.assert_frame_equal(rows.drop(columns=list(TEXTS)), run.rows.drop(columns=list(TEXTS)))
+    others = [*TEXTS, "run_folder"]
+    pd.testing.assert_frame_equal(rows.drop(columns=others), run.rows.drop(columns=others))
     assert rows[list(TEXTS)].isna().all(axis=None)
     files = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert files == ["calls.parquet", "questions.parquet", "run.json"]
     calls = pd.read_parquet(tmp_path / "out" / "calls.parquet").to_csv()
     told = calls + (tmp_path / "out" / "run.json").read_text("utf-8")
     assert not any(question in told for question in run.rows["question"])
+
+
+def test_a_published_run_can_be_scored_again_by_whoever_has_the_data_set(tmp_path: Path) -> None:
+    right_or_wrong = "oracle?wrong_title=0.6"
+    run = bench("rewoo,react", model=right_or_wrong, out=tmp_path / "run", limit=20)
+    publish(run.folder, tmp_path / "out")
+    rows = rewoo_bench.load(tmp_path / "out")
+    data = load_dataset_examples("sample", limit=20)
+    gold = {example.id: example.answers for example in data.examples}
+    scored = [
+        score(None if pd.isna(prediction) else prediction, gold[example], data.scoring)
+        for example, prediction in zip(rows["example_id"], rows["prediction"], strict=True)
+    ]
+    assert [each.exact_match for each in scored] == list(rows["exact_match"])
+    assert [each.f1 for each in scored] == list(rows["f1"])
+    assert 0 < sum(each.exact_match for each in scored) < len(scored)
 
 
 def test_a_published_run_is_compared_as_the_run_is(run: BenchRun, tmp_path: Path) -> None:
