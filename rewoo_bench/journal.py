@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from struct import unpack
@@ -28,9 +28,10 @@ from typing import Any
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.errors import DataError, JournalError, UsageError
+from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.journal_child import pieces
 from rewoo_bench.journal_log import JournalLog, absorb_all
+from rewoo_bench.locking import locked
 from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
 
 JOURNAL = "journal.sqlite"
@@ -105,6 +106,11 @@ class JournalReader:
     def has_answers(self) -> bool:
         """Whether any model has answered."""
         return bool(self._database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
+
+    def holds_answers(self) -> bool:
+        """Whether anything was answered or paid for: also a tool's call, and one that failed after it was billed."""
+        answered = "status = 'ok' OR billed_tokens > 0 OR cost_usd > 0"
+        return bool(self._database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""
@@ -205,7 +211,14 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
 
     Raises `DataError` for a file that is none, and `UsageError` where another process writes it.
     """
-    with _locked(path):
+    lock = path.with_name(f"{path.name}-lock")
+    busy = f"another process is at work on this run: it has {str(path)!r} open"
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock, busy))
+        except OSError as error:
+            raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+        stack.callback(lock.unlink, missing_ok=True)
         database, log = await to_thread.run_sync(_open, path)
         journal = await to_thread.run_sync(Journal, database, log)
         try:
@@ -213,24 +226,6 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
         finally:
             await journal.close()
             database.close()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{path}-lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UsageError(f"another process is at work on this run: it has {str(path)!r} open") from None
-    except OSError as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
 
 
 @asynccontextmanager

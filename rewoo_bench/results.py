@@ -4,6 +4,7 @@
     questions.parquet   a row for each example x trial x architecture
     calls.parquet       a row for each model or tool call
     traces.jsonl        plan, evidence and steps of every question
+    run.lock            empty; held by the process that writes into the folder (run_folder.py)
     journal.sqlite      every call and question as it finished (journal.py), and its log beside it
 
 The journal is the truth while a run goes on; the parquet files are made from it when the run ends,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rewoo_bench.evaluator import Result
 
 MANIFEST = "run.json"
+LOCK = "run.lock"
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
@@ -135,7 +137,8 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 def remove_run(folder: Path) -> None:
     """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
     journal = folder.glob(f"{JOURNAL}-*")  # as a killed run leaves it
-    for path in (*(folder / name for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL)), *journal):
+    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK)
+    for path in (*(folder / name for name in files), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -1,0 +1,54 @@
+"""A run's folder is taken by one process before anything is written into it, and kept until its run has ended.
+
+with taken(folder, is_new=True):
+    write_manifest(folder, manifest)
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.journal import JOURNAL
+from rewoo_bench.locking import locked
+from rewoo_bench.results import CALLS_FILE, LOCK, MANIFEST, QUESTIONS_FILE, TRACES_FILE
+
+_OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
+
+
+@contextmanager
+def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
+    """Holds the folder of a run, which is made for a new one.
+
+    Raises `UsageError` where another process holds it, where it has a run and a new one was to go there,
+    and where it can't be written to.
+    """
+    flag = "--out" if is_new else "--resume"
+    busy = f"{flag}: another process is at work on this run: it has the folder {str(folder)!r}"
+    with ExitStack() as stack:
+        try:
+            if is_new:
+                folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder / LOCK, busy))
+        except OSError as error:
+            raise UsageError(
+                f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror or error}"
+            ) from None
+        if is_new:
+            check_new(folder)
+        yield
+
+
+def check_new(folder: Path) -> None:
+    """Raises `UsageError` where a folder has a run, or the files of one."""
+    found = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
+    if found == MANIFEST:
+        go_on = f"go on with --resume {shlex.quote(str(folder))}"
+        raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
+    if found:
+        raise UsageError(
+            f"--out: {str(folder)!r} holds {found} of another run, without its {MANIFEST}; choose a new folder"
+        )
