@@ -21,9 +21,8 @@ import anyio
 from rewoo_bench.errors import RewooBenchError
 
 # Ctrl-C, by what CI and schedulers end a job, and a terminal that was closed, which Windows has no signal for.
-SIGNALS: tuple[signal.Signals, ...] = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS: tuple[signal.Signals, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 INCOMPLETE = 3  # exit code
 

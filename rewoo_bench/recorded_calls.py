@@ -47,6 +47,10 @@ class UnreadableRecord(ModelError):
     """A recorded answer that was paid for and can't be read any more."""
 
 
+class RecordedFailure(ModelError):
+    """A call that failed in the recorded run, and so fails in its replay."""
+
+
 class RecordedModel:
     """A model whose calls are recorded."""
 
@@ -74,10 +78,16 @@ class RecordedModel:
         return completion
 
     def _recalled(self, key: CallKey) -> Completion | None:
-        """The recorded completion. One that can't be read counts as not recorded, where it cost nothing."""
+        """The recorded completion. One that can't be read counts as not recorded, where it cost nothing.
+
+        Raises `RecordedFailure` where the call failed in the run that is replayed.
+        """
         if (found := self._recorder.recall(key)) is None:
             return None
         record, replayed = found
+        if record.status == "error":
+            said = record.answer.get("message") or "its error can't be read"
+            raise RecordedFailure(f"it failed in the recorded run: {said}", receipt=Receipt(replayed=True))
         try:
             completion = as_completion(record.answer, replayed or "replayed" in record.answer)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
