@@ -5,6 +5,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
@@ -72,14 +73,15 @@ async def run(options: RunOptions) -> Outcome:
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     async with AsyncExitStack() as stack:
-        prepared = await stack.enter_async_context(_prepared(options))
-        allow_open_files(sum(_connections(options, prepared).values()))
-        run_id = new_run_id([architecture.name for architecture in prepared.architectures])
-        folder = options.resume or options.out or RESULTS / run_id
-        stack.enter_context(taken(folder, is_new=options.resume is None))
-        manifest = _begun(options, prepared, folder, run_id)
-        columns = _run_columns(options, prepared, manifest["run_id"])
-        opened = await stack.enter_async_context(open_run(folder, columns))
+        with notices_to(_say):
+            prepared = await stack.enter_async_context(_prepared(options))
+            allow_open_files(sum(_connections(options, prepared).values()))
+            run_id = new_run_id([architecture.name for architecture in prepared.architectures])
+            folder = options.resume or options.out or RESULTS / run_id
+            stack.enter_context(taken(folder, is_new=options.resume is None))
+            manifest = _begun(options, prepared, folder, run_id)
+            columns = _run_columns(options, prepared, manifest["run_id"])
+            opened = await stack.enter_async_context(open_run(folder, columns))
         if options.resume is not None:
             write_manifest(folder, manifest)  # only now: the run may be refused, and stays as it was then
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
@@ -291,6 +293,10 @@ def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mappi
         "temperature": options.temperature,
         "tool_failure_rate": options.tool_failure_rate,
     }
+
+
+def _say(notice: str) -> None:
+    print(f"rewoo-bench: {notice}", file=sys.stderr)
 
 
 def _now() -> str:
