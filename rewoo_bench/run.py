@@ -5,7 +5,6 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.names import LOCAL, REPLAY
-from rewoo_bench.notices import notices_to
+from rewoo_bench.notices import notices_to, say
 from rewoo_bench.open_files import allow_open_files
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.prices import check_price, costs_nothing
@@ -73,7 +72,7 @@ async def run(options: RunOptions) -> Outcome:
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     async with AsyncExitStack() as stack:
-        with notices_to(_say):
+        with notices_to(say):
             prepared = await stack.enter_async_context(_prepared(options))
             allow_open_files(sum(_connections(options, prepared).values()))
             run_id = new_run_id([architecture.name for architecture in prepared.architectures])
@@ -149,8 +148,7 @@ async def _evaluated(
             write_manifest(folder, {**manifest, **ended, **changed})
         except OSError as error:
             said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
-            kept = f"the journal has what was finished; {resume_command(folder)}"
-            raise JournalError(f"{said}; {kept}") from None
+            raise JournalError(f"{said}; the journal has what was finished; {resume_command(folder)}") from None
     if refused and not rows and options.resume is None and not opened.journal.holds_answers():
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
         raise refused
@@ -293,10 +291,6 @@ def _run_columns(options: RunOptions, prepared: _Prepared, run_id: str) -> Mappi
         "temperature": options.temperature,
         "tool_failure_rate": options.tool_failure_rate,
     }
-
-
-def _say(notice: str) -> None:
-    print(f"rewoo-bench: {notice}", file=sys.stderr)
 
 
 def _now() -> str:
