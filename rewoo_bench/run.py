@@ -37,7 +37,7 @@ from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same, resume_command
-from rewoo_bench.run_folder import check_new, taken
+from rewoo_bench.run_folder import begin, check_new, taken
 from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
@@ -82,7 +82,7 @@ async def run(options: RunOptions) -> Outcome:
             columns = _run_columns(options, prepared, manifest["run_id"])
             opened = await stack.enter_async_context(open_run(folder, columns))
         if options.resume is not None:
-            write_manifest(folder, manifest)  # only now: the run may be refused, and stays as it was then
+            begin(folder, manifest, "--resume")  # only now: the run may be refused, and stays as it was then
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared.replay, live, prepared.cache)
@@ -233,10 +233,7 @@ def _begun(options: RunOptions, prepared: _Prepared, folder: Path, run_id: str) 
         _recall(options, prepared, before.get("sent") or {})
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
         return manifest | {**{key: before[key] for key in KEPT}, "sessions": sessions}
-    try:
-        write_manifest(folder, manifest)
-    except OSError as error:
-        raise UsageError(f"--out: can't write into the folder {str(folder)!r}: {error.strerror}") from None
+    begin(folder, manifest, "--out")
     return manifest
 
 

@@ -7,14 +7,15 @@ with taken(folder, is_new=True):
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.journal import JOURNAL
 from rewoo_bench.locking import locked
-from rewoo_bench.results import CALLS_FILE, LOCK, MANIFEST, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.results import CALLS_FILE, LOCK, MANIFEST, QUESTIONS_FILE, TRACES_FILE, write_manifest
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 
@@ -52,3 +53,12 @@ def check_new(folder: Path) -> None:
         raise UsageError(
             f"--out: {str(folder)!r} holds {found} of another run, without its {MANIFEST}; choose a new folder"
         )
+
+
+def begin(folder: Path, manifest: Mapping[str, Any], flag: str) -> None:
+    """Writes the manifest of a run that begins or goes on. Raises `UsageError` where it can't be written."""
+    try:
+        write_manifest(folder, manifest)
+    except OSError as error:
+        said = error.strerror or error
+        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {said}") from None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +143,41 @@ def test_files_of_a_run_without_its_manifest_are_not_overwritten(name: str, capf
     assert quiet("--arch", "cot", "--model", "oracle", "-n", 2, "--out", "here") == 2
     assert f"--out: 'here' holds {name} of another run, without its run.json" in capfd.readouterr().err
     assert Path("here", name).read_bytes() == before
+
+
+@contextmanager
+def no_larger_files(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes, which is what a full disk looks like from here."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_tables_that_cannot_be_written_stay_as_they_were(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", 25, "--out", "here") == 0
+    names = ("questions.parquet", "calls.parquet", "traces.jsonl", "run.json")
+    before = {name: Path("here", name).read_bytes() for name in names}
+    with no_larger_files(40_000):  # bytes: less than the traces, more than the tables and SQLite's index
+        assert quiet("--resume", "here") == 3
+    err = capfd.readouterr().err
+    assert "can't write the tables of 'here': " in err
+    assert err.rstrip().endswith("; rewoo-bench run --resume here")
+    assert {name: Path("here", name).read_bytes() for name in names[:3]} == {name: before[name] for name in names[:3]}
+    assert not list(Path("here").glob("*.part"))
+    assert quiet("--resume", "here") == 0
+    assert len(load("here")) == 25
+
+
+def test_a_resume_without_room_for_its_manifest_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "direct", "--model", "oracle", "-n", 3, "--out", "here") == 0
+    before = Path("here/run.json").read_bytes()
+    capfd.readouterr()
+    with no_larger_files(1000):
+        assert quiet("--resume", "here", "-n", 4) in (2, 3)
+    err = capfd.readouterr().err
+    assert ("Traceback" in err, err.count("\n")) == (False, 1), err
+    assert Path("here/run.json").read_bytes() == before
+    assert quiet("--resume", "here", "-n", 4) == 0
