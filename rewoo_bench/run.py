@@ -37,7 +37,7 @@ from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
 from rewoo_bench.results import RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same, resume_command
-from rewoo_bench.run_folder import begin, check_new, taken
+from rewoo_bench.run_folder import begin, check_journal, check_new, taken
 from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
@@ -229,6 +229,7 @@ def _begun(options: RunOptions, prepared: _Prepared, folder: Path, run_id: str) 
     manifest = _manifest(options, prepared, run_id)
     if options.resume is not None:
         before = read_manifest(options.resume)
+        check_journal(folder, before.get("rows") or 0)
         check_same(before, manifest, [example.id for example in prepared.dataset.examples])
         _recall(options, prepared, before.get("sent") or {})
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]

@@ -62,3 +62,13 @@ def begin(folder: Path, manifest: Mapping[str, Any], flag: str) -> None:
     except OSError as error:
         said = error.strerror or error
         raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {said}") from None
+
+
+def check_journal(folder: Path, rows: int) -> None:
+    """Raises `UsageError` where a run has so many finished questions and no journal: all would be paid again."""
+    journal = folder / JOURNAL
+    if rows and not (journal.is_file() and journal.stat().st_size):
+        raise UsageError(
+            f"--resume: {str(journal)!r} is missing or empty, and this run has {rows:,} questions in its tables: "
+            "bring it back, or start a new run with another --out"
+        )

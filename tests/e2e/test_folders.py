@@ -181,3 +181,39 @@ def test_a_resume_without_room_for_its_manifest_is_one_line(capfd: pytest.Captur
     assert ("Traceback" in err, err.count("\n")) == (False, 1), err
     assert Path("here/run.json").read_bytes() == before
     assert quiet("--resume", "here", "-n", 4) == 0
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_run_whose_journal_is_gone_is_not_paid_for_again(
+    left: bytes | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert quiet("--arch", "direct", "--model", "oracle", "-n", 3, "--out", "here") == 0
+    tables = Path("here/questions.parquet").read_bytes()
+    Path("here/journal.sqlite").unlink()
+    if left is not None:
+        Path("here/journal.sqlite").write_bytes(left)
+    assert quiet("--resume", "here", "-n", 5) == 2
+    assert "'here/journal.sqlite' is missing or empty, and this run has 3 questions" in capfd.readouterr().err
+    assert Path("here/questions.parquet").read_bytes() == tables
+
+
+def test_a_folder_that_is_moved_away_during_a_run_loses_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, going_on = threading.Event(), threading.Event()
+
+    def reply(_: dict[str, Any]) -> Reply:
+        if len(server.books) >= 3 and not going_on.is_set():
+            asked.set()
+            going_on.wait(60)
+        return Reply("Answer: Neva")
+
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1, "--no-progress")
+        with start("--arch", "direct", "-n", 6, "--out", "here", *hosted) as process:
+            assert asked.wait(60)
+            Path("here").rename("elsewhere")
+            going_on.set()
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, "Traceback" in err, err.count("\n")) == (3, False, 1), err
+        assert quiet("--resume", "elsewhere") == 0
+        assert len(server.books) == 6
+    assert len(load("elsewhere")) == 6
