@@ -201,13 +201,12 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
             raise DataError(f"{path}: can't be opened as a journal: {error}") from None
         stack.callback(lock.unlink, missing_ok=True)
         database, log = await to_thread.run_sync(_open, path)
-        journal = await to_thread.run_sync(Journal, database, log)
+        stack.callback(database.close)
+        journal = await to_thread.run_sync(_read, database, log)
         try:
-            await to_thread.run_sync(journal.report_damage)
             yield journal
         finally:
             await journal.close()
-            database.close()
 
 
 @asynccontextmanager
@@ -226,11 +225,27 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
 
 def _open(path: Path) -> tuple[JournalFile, JournalLog]:
     try:
-        return connect(path), JournalLog(path)
-    except ValueError as error:
-        raise _unreadable_log(path, error) from None
+        database = connect(path)
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    try:
+        return database, JournalLog(path)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        database.close()
+        if isinstance(error, ValueError):
+            raise _unreadable_log(path, error) from None
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+
+
+def _read(database: JournalFile, log: JournalLog) -> Journal:
+    """The journal, looked through once. Raises `JournalError`."""
+    try:
+        journal = Journal(database, log)
+        journal.report_damage()
+    except JournalError:
+        log.close()
+        raise
+    return journal
 
 
 def _open_to_read(path: Path) -> JournalFile:

@@ -78,6 +78,16 @@ class JournalFile:
 def connect(path: Path) -> JournalFile:
     """A journal to go on with, made where there is none. Raises `DataError` and `sqlite3.Error`."""
     database = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    try:
+        _prepare(path, database)
+    except (sqlite3.Error, DataError):
+        database.close()
+        raise
+    return JournalFile(path, database)
+
+
+def _prepare(path: Path, database: sqlite3.Connection) -> None:
+    """Makes the tables where there are none, and the indexes anew where they are damaged."""
     database.execute("PRAGMA journal_mode = WAL")
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version not in _CONTINUED_VERSIONS:
@@ -90,7 +100,6 @@ def connect(path: Path) -> JournalFile:
         fault = _fault(database)
     if fault:
         raise damaged(path, fault)
-    return JournalFile(path, database)
 
 
 def connect_to_read(path: Path) -> JournalFile:
