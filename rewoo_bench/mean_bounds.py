@@ -23,7 +23,7 @@ import numpy as np
 from rewoo_bench.bootstrap import Floats, student
 
 REACH = 0.75  # of the range of what was seen: so far beyond its ends one value more may lie
-LEAST = 0.25  # of the mean; so far at least, or equal values would leave no doubt
+LEAST = 0.5  # of the mean; so far at least, or equal values would leave no doubt
 
 
 def mean_bounds(values: Floats, below: float, above: float, level: float) -> tuple[float, float]:

@@ -55,6 +55,16 @@ OWN = 0.9  # share of trials that a question has of its own
 ENOUGH = 0.90  # less is marked
 
 
+_LEGEND = f"""\
+Written by scripts/measure_coverage.py; don't edit.
+
+Share of {{samples:,}} samples of n questions, drawn with replacement from committed runs, whose 95% interval holds
+what the whole run has. **Bold** is under {ENOUGH:.0%}: such an interval is too narrow. A dash: of so few questions
+no interval is printed, and no estimate either; or the run lacks latencies. Differences and ratios are those of an
+architecture to {BASELINE}, the rest is of the architecture. Where there are three trials, two of a question
+correlate with {OWN**2:.2f}."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Columns of two architectures, the same questions and trials in both; `questions` are those of the rows."""
@@ -66,18 +76,26 @@ class Rows:
     questions: NDArray[np.int64] | None = None
 
     def drawn(self, rows: NDArray[np.int64], questions: NDArray[np.int64] | None) -> Rows:
-        columns = (self.right, self.f1, self.tokens, self.latency)
-        return Rows(*((a[rows], b[rows]) for a, b in columns), questions)  # type: ignore[misc]
+        """Some of the rows, and the question that each is a trial of."""
+        right, f1, tokens, latency = ((a[rows], b[rows]) for a, b in (self.right, self.f1, self.tokens, self.latency))
+        return Rows(right, f1, tokens, latency, questions)
 
 
 def population(run: str, architecture: str) -> Rows:
-    """The questions of a committed run that neither the baseline nor the other architecture failed."""
+    """The questions of a committed run that neither the baseline nor the other architecture failed.
+
+    Of some questions the latency isn't known: those that were begun in an earlier session of the run.
+    """
     table = load(RESULTS / "models" / run)
     columns = ["exact_match", "f1", "total_tokens", "latency_s"]
     sides = [table[table["architecture"] == name].set_index("example_id")[columns] for name in (BASELINE, architecture)]
-    both = sides[0].dropna().index.intersection(sides[1].dropna().index)
-    a, b = (side.loc[both].astype(float) for side in sides)
-    return Rows(*((a[name].to_numpy(), b[name].to_numpy()) for name in columns))  # type: ignore[arg-type]
+    known = [side[side["exact_match"].notna()].index for side in sides]
+    a, b = (side.loc[known[0].intersection(known[1])] for side in sides)
+
+    def column(name: str) -> tuple[Floats, Floats]:
+        return a[name].to_numpy(float, na_value=math.nan), b[name].to_numpy(float, na_value=math.nan)
+
+    return Rows(column("exact_match"), column("f1"), column("total_tokens"), column("latency_s"))
 
 
 def sample(rows: Rows, n: int, trials: int, draw: np.random.Generator) -> Rows:
@@ -100,46 +118,46 @@ KINDS: Mapping[str, Callable[[Rows], Interval]] = {
     "tokens": lambda r: mean_of(r.tokens[1], clusters=r.questions),
     "token ratio": lambda r: ratio_of_means(*r.tokens, clusters=r.questions),
     "geometric ratio": lambda r: geometric_mean_ratio(*r.tokens, r.questions),
-    "p50 latency": lambda r: quantile_interval(r.latency[1], 0.5, clusters=r.questions),
-    "p95 latency": lambda r: quantile_interval(r.latency[1], 0.95, clusters=r.questions),
+    "p50 latency": lambda r: _latency(r, 0.5),
+    "p95 latency": lambda r: _latency(r, 0.95),
 }
 
 
-def coverage(
-    rows: Rows, n: int, trials: int, samples: int, kinds: Mapping[str, Callable[[Rows], Interval]] = KINDS
-) -> dict[str, float]:
+def _latency(rows: Rows, share: float) -> Interval:
+    """A quantile; nothing where the run lacks a latency."""
+    if np.isnan(rows.latency[1]).any():
+        return Interval(math.nan, math.nan, math.nan, 0)
+    return quantile_interval(rows.latency[1], share, clusters=rows.questions)
+
+
+def truths(rows: Rows) -> dict[str, float]:
+    """What the intervals should hold: the estimates of the whole. A quantile is one of its values."""
+    found = {name: kind(rows).estimate for name, kind in KINDS.items()}
+    for name, share in (("p50 latency", 0.50), ("p95 latency", 0.95)):
+        found[name] = float(np.quantile(rows.latency[1], share, method="inverted_cdf"))
+    return found
+
+
+def coverage(rows: Rows, n: int, trials: int, samples: int) -> dict[str, float]:
     """Share of samples whose interval holds the truth, by kind; NaN where most samples have none to print."""
-    truth = {name: kind(rows).estimate for name, kind in kinds.items()}
-    held = dict.fromkeys(kinds, 0)
-    printed = dict.fromkeys(kinds, 0)
+    truth = {name: value for name, value in truths(rows).items() if not math.isnan(value)}
+    held, printed = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     draw = np.random.default_rng([n, trials])
     for _ in range(samples):
         drawn = sample(rows, n, trials, draw)
-        for name, kind in kinds.items():
-            found = kind(drawn)
+        for name, value in truth.items():
+            found = KINDS[name](drawn)
             if math.isfinite(found.low) and math.isfinite(found.high):
                 printed[name] += 1
-                held[name] += found.low <= truth[name] <= found.high
-    return {name: held[name] / printed[name] if printed[name] > samples / 2 else math.nan for name in kinds}
+                held[name] += found.low <= value <= found.high
+    return {name: held[name] / printed[name] if printed[name] > samples / 2 else math.nan for name in KINDS}
 
 
 def document(cells: Mapping[tuple[int, int], Mapping[str, Mapping[str, float]]], samples: int) -> str:
     """results/coverage.md: `cells` has for trials and n, and there for each run, the coverage of each kind."""
-    parts = [
-        "# Coverage of the intervals",
-        "",
-        "Written by scripts/measure_coverage.py; don't edit.",
-        "",
-        f"Share of {samples:,} samples of n questions, drawn with replacement from committed runs, whose 95% interval "
-        f"holds what the whole run has (standard error near 95%: {math.sqrt(0.95 * 0.05 / samples):.1%}). "
-        f"**Bold** is under {ENOUGH:.0%}: such an interval is too narrow. A dash: with so few questions no interval is "
-        "printed, and no estimate either. Differences and ratios are those of an architecture to rewoo, the rest is of "
-        f"the architecture. Where there are trials, two of a question correlate with {OWN**2:.2f}.",
-        "",
-        "## The lowest of all runs, and the median",
-        "",
-        *_markdown(["trials", "n", *KINDS], _lowest(cells)),
-    ]
+    parts = ["# Coverage of the intervals", "", _LEGEND.format(samples=samples)]
+    parts += ["", "## The lowest of all runs, and the median", ""]
+    parts += _markdown(["trials", "n", *KINDS], _lowest(cells))
     for (trials, n), by_run in cells.items():
         parts += ["", f"## n = {n}, {trials} {'trial' if trials == 1 else 'trials'}", ""]
         lines = [[run, *(_share(shares[kind]) for kind in KINDS)] for run, shares in by_run.items()]
