@@ -9,7 +9,7 @@ Of an event that n questions didn't show this leaves a share of about 3 / n, as 
 (Hanley and Lippman-Hand 1983, JAMA 249). No interval has zero width, and for many questions it is Student's.
 
 How far such a value may be from the others: to the end of the scale where there is one, else REACH times
-the range of what was seen. REACH and LEAST were chosen for coverage on the project's own runs
+the range of what was seen. REACH and the others were chosen for coverage on the project's own runs
 (scripts/measure_coverage.py), and so was this interval, among percentiles, BCa, a studentised bootstrap
 and Student's: it covers best, and isn't wider than the bootstrap where tokens are skewed.
 """
@@ -23,7 +23,8 @@ import numpy as np
 from rewoo_bench.bootstrap import Floats, student
 
 REACH = 0.75  # of the range of what was seen: so far beyond its ends one value more may lie
-LEAST = 0.5  # of the mean; so far at least, or equal values would leave no doubt
+LEAST = 0.25  # of the mean; so far at least, or equal values would leave no doubt
+LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
 
 
 def mean_bounds(values: Floats, below: float, above: float, level: float) -> tuple[float, float]:
@@ -31,13 +32,13 @@ def mean_bounds(values: Floats, below: float, above: float, level: float) -> tup
     return _bound(values, below, level, -1), _bound(values, above, level, +1)
 
 
-def reaching(values: Floats, scale: float) -> tuple[float, float]:
-    """What one value more could be, of values that have no end: below them all, and above. `scale` is their mean.
+def reaching(values: Floats, least: float) -> tuple[float, float]:
+    """What one value more could be, of values that have no end: below them all, and above, by `least` at least.
 
-    Where all are zero nothing tells how far that is: anything.
+    Where all are zero and `least` is too, nothing tells how far that is: anything.
     """
     low, high = float(values.min()), float(values.max())
-    reach = max(REACH * (high - low), LEAST * abs(scale)) or math.inf
+    reach = max(REACH * (high - low), least) or math.inf
     return low - reach, high + reach
 
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from rewoo_bench.bootstrap import log_ratio_bounds, student
 from rewoo_bench.columns import Floats, averaged, by_question, check_amounts, check_yes_or_no, finite, paired_columns
 from rewoo_bench.errors import DataError
-from rewoo_bench.mean_bounds import mean_bounds, reaching
+from rewoo_bench.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
 from rewoo_bench.sign_flips import signs_flipped
 
 ENOUGH_FOR_TAILS = 50  # questions; of fewer a ratio may hold too little (results/coverage.md)
@@ -99,12 +99,12 @@ def ratio_of_means(
         low, high = log_ratio_bounds(first, second, level)
         return Interval(estimate, math.exp(low), math.exp(high), n, level)
     apart = second / second.mean() - first / first.mean()
-    low, high = mean_bounds(apart, *reaching(apart, 1.0), level)
+    low, high = mean_bounds(apart, *reaching(apart, LEAST_APART), level)
     return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level)
 
 
 def too_few_for_tails(interval: Interval) -> bool:
-    """Whether there are so few questions that a ratio of amounts may hold the truth in less than 90 of 100 cases.
+    """Whether so few questions may make a ratio of amounts hold the truth in less than 90 of 100 cases.
 
     So it is where one question in 100 takes many times the tokens of the others (results/coverage.md).
     """
@@ -127,7 +127,7 @@ def mean_of(
     n, mean = len(column), _mean(column)
     if n < 2:
         return Interval(mean, lowest, highest, n, level)
-    low, high = mean_bounds(column, *(ends or reaching(column, mean)), level)
+    low, high = mean_bounds(column, *(ends or reaching(column, LEAST * abs(mean))), level)
     return Interval(mean, max(low, lowest), min(high, highest), n, level)
 
 
@@ -145,8 +145,8 @@ def difference_of_means(
     widest = math.inf if ends is None else ends[1] - ends[0]
     if n < 2:
         return Interval(_mean(difference), -widest, widest, n, level)
-    scale = max(abs(_mean(first)), abs(_mean(second)))
-    farthest = reaching(difference, scale) if ends is None else (-widest, widest)
+    least = LEAST * max(abs(_mean(first)), abs(_mean(second)))
+    farthest = reaching(difference, least) if ends is None else (-widest, widest)
     low, high = mean_bounds(difference, *farthest, level)
     return Interval(_mean(difference), max(low, -widest), min(high, widest), n, level)
 
@@ -165,7 +165,7 @@ def geometric_mean_ratio(
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
-    low, high = mean_bounds(logs, *reaching(logs, 1.0), level)
+    low, high = mean_bounds(logs, *reaching(logs, LEAST), level)
     return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level)
 
 
