@@ -104,10 +104,7 @@ def ratio_of_means(
 
 
 def too_few_for_tails(interval: Interval) -> bool:
-    """Whether so few questions may make a ratio of amounts hold the truth in less than 90 of 100 cases.
-
-    So it is where one question in 100 takes many times the tokens of the others (results/coverage.md).
-    """
+    """Whether a ratio may hold the truth less than 90 times in 100: so where a tail is that of one question in 100."""
     return interval.n < ENOUGH_FOR_TAILS
 
 

@@ -218,7 +218,10 @@ _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
 
 
 def _seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
-    return "-" if value is None or bounds is None else f"{value:.2f} [{bounds[0]:.2f}, {bounds[1]:.2f}]"
+    if value is None or bounds is None:
+        return "-"
+    shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
+    return f"{shown} [{low}, {high}]"
 
 
 def table(summaries: Sequence[Summary]) -> str:

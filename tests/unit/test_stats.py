@@ -381,3 +381,17 @@ def test_one_question_that_differs_by_far_gives_no_endless_interval() -> None:
     b = a + np.where(np.arange(36) == 5, 1700.0, np.arange(36) % 3)
     found = ratio_of_means(a, b, unseen_tail=False)
     assert 0.9 < found.low < found.estimate < found.high < 1.2
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 9)), min_size=1, max_size=40))
+def test_an_interval_of_means_holds_its_estimate_and_has_a_width(rows: list[tuple[float, float, int]]) -> None:
+    a, b, questions = zip(*rows, strict=True)
+    scores = [
+        mean_of(a, ends=(0.0, 1.0), clusters=questions),
+        difference_of_means(a, b, ends=(0.0, 1.0), clusters=questions),
+    ]
+    amounts = [mean_of(a, clusters=questions), difference_of_means(a, b), ratio_of_means(np.add(a, 1), np.add(b, 1))]
+    for found in scores + amounts:
+        assert found.low <= found.estimate <= found.high
+        assert found.low < found.high
+    assert all(-1 <= found.low <= found.high <= 1 for found in scores)
