@@ -180,7 +180,7 @@ def ratio_beyond(
 
     if now.sum() <= before.sum() * (1 + margin) * (1 + _ROUNDING):
         return None
-    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
+    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests, unseen_tail=False)
 
 
 def _growth(group: Group, growth: Growth, metric: str, margin: float, status: Status, text: str) -> Check:
