@@ -10,8 +10,7 @@ Of an event that n questions didn't show this leaves a share of about 3 / n, as 
 
 How far such a value may be from the others: to the end of the scale where there is one, else REACH times
 the range of what was seen. REACH and the others were chosen for coverage on the project's own runs
-(scripts/measure_coverage.py), and so was this interval, among percentiles, BCa, a studentised bootstrap
-and Student's: it covers best, and isn't wider than the bootstrap where tokens are skewed.
+(scripts/measure_coverage.py): the least that holds the truth 90 times in 100 at n = 50 and more.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ def mean_bounds(values: Floats, below: float, above: float, level: float) -> tup
     return _bound(values, below, level, -1), _bound(values, above, level, +1)
 
 
-def reaching(values: Floats, least: float) -> tuple[float, float]:
+def reaching(values: Floats, least: float, reach: float = REACH) -> tuple[float, float]:
     """What one value more could be, of values that have no end: below them all, and above, by `least` at least.
 
-    Where all are zero and `least` is too, nothing tells how far that is: anything.
+    `reach` is in ranges of the values. Where all are zero and `least` is too, nothing tells how far that is: anything.
     """
     low, high = float(values.min()), float(values.max())
-    reach = max(REACH * (high - low), least) or math.inf
-    return low - reach, high + reach
+    distance = max(reach * (high - low), least) or math.inf
+    return low - distance, high + distance
 
 
 def _bound(values: Floats, more: float, level: float, side: int) -> float:

@@ -162,7 +162,7 @@ def geometric_mean_ratio(
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
-    low, high = mean_bounds(logs, *reaching(logs, LEAST), level)
+    low, high = mean_bounds(logs, *reaching(logs, LEAST, reach=0.0), level)  # logarithms have short tails
     return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level)
 
 
