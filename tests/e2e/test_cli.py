@@ -22,7 +22,7 @@ from rewoo_bench.testing import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
-FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "run.json", "traces.jsonl"]
+FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "run.json", "run.lock", "traces.jsonl"]
 
 
 def contents(folder: Path) -> str:

@@ -15,7 +15,7 @@ from rewoo_bench.testing import Fault, ModelServer
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
-TIMES = ["run_id", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+TIMES = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
 
 
 def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture
     assert "1 of 4 questions failed" in capfd.readouterr().err
     rows, recorded = load("here"), load("recorded")
     same = [name for name in recorded.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
-    same = [name for name in same if name not in ("run_folder", "error", "usage_source")]
+    same = [name for name in same if name not in ("error", "usage_source")]
     pd.testing.assert_frame_equal(rows[same], recorded[same])
     (error,) = rows["error"].dropna()
     assert error.startswith("it failed in the recorded run: ")
