@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, get_args
 from rewoo_bench.comparison import Comparison, System
 from rewoo_bench.comparison_data import as_dict, frame
 from rewoo_bench.pairs import Figure, Pair
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats import ENOUGH_FOR_TAILS, Interval, too_few_for_tails
 from rewoo_bench.summary import Estimate, aligned, reasons
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
@@ -86,6 +86,12 @@ def notes(comparison: Comparison) -> list[str]:
         said.insert(0, f"{MARK} {ORACLE}")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         said.append("tokens are estimated, in part or all, where the provider gave no usage")
+    ratios = [figure.interval for pair in comparison.pairs for figure in pair.figures if figure.kind == "ratio"]
+    if any(too_few_for_tails(ratio) for ratio in ratios):
+        said.append(
+            f"ratios of fewer than {ENOUGH_FOR_TAILS} questions: where one question in 100 costs many times the "
+            "others, the 95% interval may hold the truth less than 90 times in 100 (results/coverage.md)"
+        )
     if comparison.pairs:
         said.append(
             "p: exact McNemar for EM, Wilcoxon's signed ranks for the others. Holm: adjusted for the "
