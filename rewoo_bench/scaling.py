@@ -10,7 +10,7 @@ take no part in the fit: the law is held against them, so it can be wrong.
 
     predict(rows)    # Prediction(law=Law("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, error=0.010, …)
 
-`rows` are rows of questions.parquet of one architecture. A look-up (hop) is what the question needs, not what a run took.
+`rows` are rows of questions.parquet of one architecture. A look-up (hop) is what a question needs, not what a run took.
 """
 
 from __future__ import annotations
@@ -130,9 +130,7 @@ def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
 
 def law_of(rows: pd.DataFrame) -> Name | None:
     """Which of the two laws is about an architecture, by the roles that took tokens."""
-    planned, solved, acted = (
-        (rows[f"{role}_tokens"] > 0).to_numpy(bool) for role in ("planner", "solver", "agent")
-    )
+    planned, solved, acted = ((rows[f"{role}_tokens"] > 0).to_numpy(bool) for role in ("planner", "solver", "agent"))
     if planned.any() and solved.any() and not acted.any():
         return "ReWOO"
     alone = acted.any() and not planned.any() and not solved.any()

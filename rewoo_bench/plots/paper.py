@@ -14,12 +14,14 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, look, sheet
+from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats import Interval
 
 METHODS = ("direct", "cot", "react", "rewoo")
+_LOOKS = looks(METHODS)
 
 
 class Cell(BaseModel):
@@ -110,7 +112,7 @@ def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
     logarithmic(right, "x", 25, 25_000, inches=2.5)
     left.set_xlim(0, 85)
     left.set_ylim(len(METHODS) - 0.45, -0.6)
-    left.set_yticks(range(len(METHODS)), [look(method).name for method in METHODS])
+    left.set_yticks(range(len(METHODS)), [_LOOKS[method].name for method in METHODS])
     for axes in (left, right):
         grid(axes, "x")
         axes.tick_params(axis="y", length=0)
@@ -123,7 +125,7 @@ def _percent(found: Interval) -> Interval:
 
 def _row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
     """A hollow marker for the paper, a filled one for this run, their numbers above and below the row."""
-    own: dict[str, Any] = {"marker": look(method).marker, "color": look(method).colour, "ms": 7, "zorder": 3}
+    own: dict[str, Any] = {"marker": _LOOKS[method].marker, "color": _LOOKS[method].colour, "ms": 7, "zorder": 3}
     axes.plot(theirs, at - 0.14, mfc="white", **own)
     _number(axes, theirs, at - 0.14, count(theirs) if theirs >= 100 else f"{theirs:.1f}", GREY)
     if ours is None:
@@ -143,7 +145,7 @@ def _legend(figure: Figure, axes: Axes, measured: Measured) -> None:
         axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
         axes.plot([], [], "o", color=GREY, ms=7, ls="", label=f"here, {measured.model}")[0],
     ]
-    legend_above(figure, handles=shown, ncols=2)
+    legend_above(figure, handles=shown)
 
 
 def _ratios(block: Block, part: Measured) -> str:
