@@ -76,6 +76,7 @@ def paper(measured: Measured, options: Options) -> Picture:
     for (left, right), (key, part) in zip(grid_of_axes, ours.items(), strict=True):
         part.check_once()
         _block(left, right, published().datasets[key], part)
+    _limits(grid_of_axes)
     left, right = grid_of_axes[-1]
     asked = " and ".join(sorted({f"{published().datasets[key].questions:,}" for key in ours}))
     left.set_xlabel("exact match, % of questions")
@@ -109,14 +110,23 @@ def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
         percent = accuracy and _percent(accuracy)
         _row(left, at, method, cell.exact_match, percent)
         _row(right, at, method, cell.tokens, tokens)
-    logarithmic(right, "x", 25, 25_000, inches=2.5)
-    left.set_xlim(0, 85)
     left.set_ylim(len(METHODS) - 0.45, -0.6)
     left.set_yticks(range(len(METHODS)), [_LOOKS[method].name for method in METHODS])
     for axes in (left, right):
         grid(axes, "x")
         axes.tick_params(axis="y", length=0)
     left.set_title(block.name, loc="left", weight="bold")
+
+
+def _limits(grid_of_axes: Any) -> None:
+    """The same for all data sets, with room for markers at 0 and for numbers to the right of the markers."""
+    lefts, rights = ([axes.dataLim for axes in column] for column in grid_of_axes.T)
+    for axes in grid_of_axes[:, 0]:
+        axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
+        axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
+    low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
+    for axes in grid_of_axes[:, 1]:
+        logarithmic(axes, "x", min(25.0, low / 1.5), max(25_000.0, 2.6 * high), inches=2.5)
 
 
 def _percent(found: Interval) -> Interval:

@@ -52,7 +52,7 @@ def pareto(measured: Measured, options: Options) -> Picture:
         figure,
         "What accuracy costs",
         f"Up and to the left is better. {nothing} measured is both cheaper and more often right than "
-        f"{' or '.join(measured.look(name).name for name in best)}. Bars: 95% intervals.",
+        f"{' or '.join(repr(measured.look(name).name) for name in best)}. Bars: 95% intervals.",
         "" if priced else "No dollars: a price isn't known.",
         facts=measured.facts(),
     )

@@ -22,6 +22,7 @@ _SHOWN = {
     "found_tokens": ("found (observations, plan, evidence)", "#117733", "", "white"),
     "output_tokens": ("output", "#9A9A9A", "xxx", INK),
 }
+_BELOW = 0.22  # of a row's height: where the interval of a total is, off the numbers
 _WIDE = 0.075  # of the longest bar: room for a number
 
 
@@ -40,7 +41,8 @@ def parts(measured: Measured, options: Options) -> Picture:
         _numbers(axes, left, sizes, _WIDE * float(totals.max()), ink, colour)
         left += sizes
     bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
-    axes.errorbar(totals, range(len(table)), xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+    below = np.arange(len(table)) + _BELOW
+    axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
     most = float(np.nanmax([totals.max(), *(found.high for found in bounds)]))
     for at, (total, found) in enumerate(zip(totals, bounds, strict=True)):
         axes.annotate(count(round(total)), (np.nanmax([total, found.high]), at), xytext=(5, 0),

@@ -38,8 +38,8 @@ def ratio(measured: Measured, options: Options) -> Picture:
     grid(axes)
     _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
     shown = _points(axes, spent, up, along, measured.oracle)
-    axes.set_xlabel(f"{along.wrapped(_AXIS)}:\ntokens per question (log scale)")
-    axes.set_ylabel(f"{up.wrapped(_AXIS)}:\ntokens per question (log scale)")
+    axes.set_xlabel(_title(along))
+    axes.set_ylabel(_title(up))
     _panel(panel, axes, f"{up.name} / {along.name}", found)
     return picture(
         figure,
@@ -50,6 +50,10 @@ def ratio(measured: Measured, options: Options) -> Picture:
         "An oracle is told the answers, so right and wrong aren't shown." if measured.oracle else "",
         facts=measured.facts(n=found.n),
     )
+
+
+def _title(of: Look) -> str:
+    return textwrap.fill(f"{of.name}: tokens per question (log scale)", _AXIS)
 
 
 def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:

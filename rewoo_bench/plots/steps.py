@@ -18,6 +18,7 @@ from rewoo_bench.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, pre
 from rewoo_bench.stats import Interval
 
 _JITTER = 0.12
+_DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))
 _SOME = 5  # questions that an interval of their mean is drawn for
 _NEAR = 0.25  # a law that is off by more is told, and not drawn
 
@@ -36,7 +37,8 @@ def steps(measured: Measured, options: Options) -> Picture:
     found = {name: law for name in options.pair if name in names and (law := predict(measured.of(name)))}
     near = {name: law for name, law in found.items() if not law.error > _NEAR}
     for name, law in near.items():
-        _curve(axes, law, ends[name][0], measured.look(name).colour)
+        needed = measured.of(name)["look_ups"]
+        _curve(axes, law, float(needed.min()), float(needed.max()), measured.look(name).colour)
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
     axes.set_xlim(-0.4, max(at for at, _ in ends.values()) + 0.4)
     axes.set_ylim(0, axes.get_ylim()[1])
@@ -48,7 +50,7 @@ def steps(measured: Measured, options: Options) -> Picture:
     legend_above(figure)
     shown = picture(
         figure,
-        _title(measured, near, names),
+        _title(measured, near),
         f"A faint point is {measured.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
         *(_said(measured, name, law) for name, law in found.items()),
         _counted(measured, "Rejected plans, left out", rejected),
@@ -94,19 +96,20 @@ def _settled(value: Interval) -> Interval:
     return value if value.n >= _SOME else replace(value, low=value.estimate, high=value.estimate)
 
 
-def _curve(axes: Axes, found: Prediction, most: float, colour: str) -> None:
+def _curve(axes: Axes, found: Prediction, least: float, most: float, colour: str) -> None:
     """Dotted where the law was fitted, dashed where it predicts."""
-    for ends, dashes in (((0, min(most, FITTED_UP_TO)), (0, (1, 1.2))), ((FITTED_UP_TO, most), (0, (5, 2)))):
-        if ends[0] < ends[1]:
-            x = np.linspace(*ends, 60)
+    end = min(most, FITTED_UP_TO)
+    for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
+        if first < last:
+            x = np.linspace(first, last, 60)
             axes.plot(x, found.law.input_tokens(x), color=colour, ls=dashes, lw=1.8)
 
 
 def _tell_parts(axes: Axes, found: dict[str, Prediction]) -> None:
     """The legend's lines of the laws, and where the questions that they were fitted on end."""
-    axes.plot([], [], color=INK, ls=(0, (1, 1.2)), lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
+    axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
     if any(law.held_out for law in found.values()):
-        axes.plot([], [], color=INK, ls=(0, (5, 2)), lw=1.8, label="the law's prediction")
+        axes.plot([], [], color=INK, ls=_DASHED, lw=1.8, label="the law's prediction")
         axes.axvline(FITTED_UP_TO + 0.5, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
 
 
@@ -114,10 +117,10 @@ def _said(measured: Measured, name: str, found: Prediction) -> str:
     """A law with its numbers, of h look-ups, and how far off it was on the questions that it wasn't fitted on."""
     law = found.law
     fixed, step = count(round(law.fixed)), count(round(law.step))
-    form = f"(h + 1) × {fixed} + h (h + 1) / 2 × {step}" if law.name == "ReAct" else f"{fixed} + {step} h"
+    form = f"(h + 1) × {fixed} + h (h + 1) / 2 × {step}" if law.name == "ReAct" else _line(law.fixed, law.step)
     off = f"off by {found.error:.1%} on average, {found.largest:.1%} at most" if found.held_out else "not tested"
     text = f"{measured.look(name).name}: {form}{_terms(measured, name)}; {found.held_out} questions held out, {off}."
-    return f"{text} That is no law of this run, and isn't drawn." if found.error > _NEAR else text
+    return f"{text} Too far off to be drawn." if found.error > _NEAR else text
 
 
 def _terms(measured: Measured, name: str) -> str:
@@ -129,11 +132,9 @@ def _terms(measured: Measured, name: str) -> str:
 
 
 def _line(fixed: float, step: float) -> str:
-    """`194`, `107 h - 105`."""
-    if abs(step) < 0.5:
-        return count(round(fixed))
-    rest = f" {'+' if fixed > 0 else '-'} {count(abs(round(fixed)))}" if abs(fixed) >= 0.5 else ""
-    return f"{count(round(step))} h{rest}"
+    """`194`, `900 + 217 h`, `-105 + 107 h`."""
+    sign = "+" if step > 0 else "-"
+    return count(round(fixed)) + (f" {sign} {count(abs(round(step)))} h" if abs(step) >= 0.5 else "")
 
 
 def _counted(measured: Measured, said: str, rows: pd.DataFrame) -> str:
@@ -141,8 +142,8 @@ def _counted(measured: Measured, said: str, rows: pd.DataFrame) -> str:
     return f"{said}: {counts}." if counts else ""
 
 
-def _title(measured: Measured, near: dict[str, Prediction], names: list[str]) -> str:
+def _title(measured: Measured, near: dict[str, Prediction]) -> str:
     kinds = {law.law.name: measured.look(name).name for name, law in near.items() if law.law.step > 0}
     if len(kinds) == 2:
         return f"A look-up costs {kinds['ReAct']} its whole prompt again, {kinds['ReWOO']} only its evidence"
-    return f"Input tokens by number of look-ups: {', '.join(measured.look(name).name for name in names)}"
+    return "Input tokens by the look-ups that a question needs"
