@@ -1,4 +1,4 @@
-"""The token model of Xu et al. 2023 (arXiv 2305.18323, section 2.2) beside what was measured.
+"""Where a question's input tokens went, in the terms of Xu et al. 2023 (arXiv 2305.18323, section 2.2).
 
     ReAct   k |Q| + k |C| + k |S| + sum over j < k of (k - j) (|T_j| + |A_j| + |O_j|)     grows with k squared
     ReWOO   2 |Q| + 2 |C| + |S| + sum over j of (|P_j| + |E_j|)                           grows with k
@@ -6,66 +6,21 @@
 Input tokens of one question in k steps: question Q, context C, exemplars S, and of each step thought T,
 action A and observation O, or plan P and evidence E. Every term is measured on the question's own
 prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned tokenizer throughout.
+
+This is an account and no test: for ReAct the terms are differences of the prompts that they add up to, so the
+formula is right whatever was measured. What can be wrong is a prediction, and that is scaling.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 _QUESTION = ["architecture", "example_id", "trial"]
-
-
-@dataclass(frozen=True, slots=True)
-class Law:
-    """One of the two formulas with the mean terms of an architecture's prompts, as a curve over tool calls."""
-
-    name: Literal["ReAct", "ReWOO"]
-    fixed: float
-    """ReAct's |Q| + |C| + |S| of one model call; ReWOO's 2 |Q| + 2 |C| + |S| of both."""
-    step: float
-    """|T| + |A| + |O|, or |P| + |E|, of one tool call."""
-
-    def input_tokens(self, tool_calls: float) -> float:
-        """ReAct takes one model call more than tool calls: the one that answers."""
-        if self.name == "ReWOO":
-            return self.fixed + tool_calls * self.step
-        return (tool_calls + 1) * (self.fixed + tool_calls * self.step / 2)
-
-
-def mean_law(calls: pd.DataFrame) -> Law | None:
-    """The formula that covers the calls of one architecture, where one does and their parts are known."""
-    asked = _asked(calls).dropna(subset=PARTS)
-    roles = set(asked["role"])
-    if roles == {"agent"} and asked["place"].str.startswith(("turn", "partial")).all():
-        return _mean_react(asked)
-    if {"planner", "solver"} <= roles <= {"planner", "solver", "tool"}:
-        return _mean_rewoo(asked, int((calls["kind"] == "tool").sum()))
-    return None
-
-
-def _mean_react(asked: pd.DataFrame) -> Law:
-    by_question = asked.groupby(_QUESTION, sort=False, observed=True)
-    first = by_question[PARTS[:3]].first().sum(axis=1)
-    trace = (asked["written_tokens"] + asked["found_tokens"]).astype("float64")
-    steps = trace.groupby([asked[key] for key in _QUESTION], sort=False, observed=True).diff().dropna()
-    return Law("ReAct", float(first.mean()), float(steps.mean()) if len(steps) else 0.0)
-
-
-def _mean_rewoo(asked: pd.DataFrame, tool_calls: int) -> Law:
-    planner, solver = (
-        asked[asked["role"] == role].groupby(_QUESTION, sort=False, observed=True)[PARTS]
-        for role in ("planner", "solver")
-    )
-    first, last = planner.first().astype("float64"), solver.last().astype("float64")
-    fixed = 2 * first["question_tokens"] + first["context_tokens"] + first["exemplar_tokens"]
-    evidence = float(last["found_tokens"].sum())
-    return Law("ReWOO", float(fixed.mean() + last["context_tokens"].mean()), evidence / max(1, tool_calls))
 
 
 def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
@@ -85,6 +40,19 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     ]
     columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def scaled_parts(calls: pd.DataFrame) -> pd.DataFrame | None:
+    """The parts of each prompt, scaled to add up to its `input_tokens`; None where an older run lacks them.
+
+    Parts are counted with the pinned tokenizer, `input_tokens` by the model's. So the shares are those of the
+    pinned tokenizer, and the sums are those of the tables. A row a call; one that has no prompt is all zeros.
+    """
+    if not set(PARTS) <= set(calls.columns) or not calls[PARTS].notna().all(axis=1).any():
+        return None
+    parts = calls[PARTS].astype("float64").fillna(0.0)
+    whole = parts.sum(axis=1)
+    return parts.mul(calls["input_tokens"].astype("float64").fillna(0.0) / whole.where(whole > 0), axis=0).fillna(0.0)
 
 
 def _asked(calls: pd.DataFrame) -> pd.DataFrame:

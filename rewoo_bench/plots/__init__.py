@@ -76,7 +76,7 @@ def draw(
         for own_name, part in _parts(name, FIGURES[name], measured):
             with styled():
                 try:
-                    yield own_name, FIGURES[name].draw(part, options or Options())
+                    yield own_name, FIGURES[name].draw(_counted(part), options or Options())
                 except NothingToDraw as reason:
                     on_skip(own_name, str(reason))
 
@@ -93,6 +93,16 @@ def _parts(name: str, drawing: Drawing, measured: Measured) -> list[tuple[str, M
     return [
         ("-".join([name, *[_slug(part.dataset)] * datasets, *[_slug(part.model)] * models]), part) for part in found
     ]
+
+
+def _counted(part: Measured) -> Measured:
+    """What of it can be drawn. Raises `NothingToDraw`."""
+    counted = part.counted()
+    if not len(counted.rows):
+        raise NothingToDraw(
+            f"needs questions that were answered; the infrastructure failed all {len(part.rows):,} rows"
+        )
+    return counted
 
 
 def _slug(text: str) -> str:

@@ -10,9 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.labels import WIDTH, label_lines
+from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import count, grid, label_lines, look, sheet
+from rewoo_bench.plots.style import count, grid, sheet, tall
 from rewoo_bench.stats import Interval
 
 _CELL = ["line", "condition"]  # what a row belongs to: an architecture's line, and where on it
@@ -88,10 +90,10 @@ def shared(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _panels(measured: Measured, label: str, form: str, title: str, said: str) -> Picture:
     """Accuracy to the left, tokens to the right, a line an architecture."""
-    figure, (left, right) = sheet(1, 2)
     rows = measured.rows
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
+    figure, (left, right) = sheet(1, 2, tall(measured.look(name).wrapped(WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     accuracies: list[Interval] = []
     for i, name in enumerate(names):
@@ -100,9 +102,9 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
         right_answers = {at: share(part) for at, part in parts.items()}
         accuracies += right_answers.values()
-        _line(left, name, right_answers)
+        _line(left, measured.look(name), right_answers)
         tokens = {at: mean(part, "total_tokens") for at, part in parts.items()}
-        _line(right, name, tokens)
+        _line(right, measured.look(name), tokens)
         ends[name] = (max(tokens), tokens[max(tokens)].estimate)
     top = min(1.03, 1.12 * max([0.2, *(found.high for found in accuracies if not math.isnan(found.high))]))
     left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if measured.oracle else
@@ -113,14 +115,15 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
         grid(axes)
         axes.set_xlabel(label)
         axes.set_xticks(ticks, [form.format(at) for at in ticks])
-    label_lines(right, ends)
     oracle = "An oracle answers right where its search brought what it needs: that says nothing of a model."
     told = oracle if measured.oracle else ""
-    return picture(figure, title, said, told, "Bars: 95% intervals.", facts=measured.facts())
+    shown = picture(figure, title, said, told, "Bars: 95% intervals.", facts=measured.facts())
+    label_lines(right, ends, measured.looks)
+    return shown
 
 
-def _line(axes: Axes, name: str, values: Mapping[float, Interval]) -> None:
-    own, found = look(name), list(values.values())
+def _line(axes: Axes, own: Look, values: Mapping[float, Interval]) -> None:
+    found = list(values.values())
     middle = [value.estimate for value in found]
     axes.errorbar(
         list(values), middle, yerr=arms(found), color=own.colour, marker=own.marker, capsize=2.5, elinewidth=1

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
+from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, look, sampled, sheet
+from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, sampled, sheet, tall
 
 _HALF = 0.34  # of a row's height
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
 Floats = NDArray[np.float64]
+_FEWEST = 72  # questions that a 95% interval of the 95th percentile needs: 0.95 ** 72 < 0.025
+_P50, _P95 = 1.10, 1.24  # where the numbers end, of the axes' width
 
 
 def latency(measured: Measured, options: Options) -> Picture:
@@ -25,66 +29,57 @@ def latency(measured: Measured, options: Options) -> Picture:
     measured.check_once()
     if measured.oracle:
         raise NothingToDraw("needs a model: an oracle takes no time, its seconds are the harness's own")
-    found = {
-        name: column(measured.of(name).dropna(subset=["latency_s"]), "latency_s") for name in measured.architectures
-    }
-    found = {name: seconds[seconds > 0] for name, seconds in found.items() if (seconds > 0).any()}
-    if not found:
+    timed = measured.only(measured.rows[(measured.rows["latency_s"] > 0).fillna(value=False).to_numpy(bool)])
+    names = timed.architectures
+    if not names:
         raise NothingToDraw("needs latency_s, which a replayed or resumed question hasn't")
-    figure, axes = sheet()
-    ends = np.concatenate(list(found.values()))
-    logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2)
-    for at, (name, seconds) in enumerate(found.items()):
-        _row(axes, at, name, seconds, _bounds(seconds) if measured.trials == 1 else None)
-    axes.set_yticks(range(len(found)), [look(name).name for name in found])
-    axes.set_ylim(len(found) - 0.5, -0.5)
+    titles = [timed.look(name).wrapped(WIDTH) for name in names]
+    figure, axes = sheet(height=tall(titles))
+    ends = column(timed.rows, "latency_s")
+    logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
+    late = [name for name in names if timed.of(name)["example_id"].nunique() >= _FEWEST]
+    for at, name in enumerate(names):
+        _row(axes, at, timed.look(name), column(timed.of(name), "latency_s"), late=name in late, once=timed.trials == 1)
+    axes.set_yticks(range(len(names)), titles)
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("seconds per question, wall time (log scale)")
     grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    for where, name in ((1.10, "p50"), (1.24, "p95")):
-        axes.text(where, 1.01, name, transform=axes.transAxes, ha="right", weight="bold")
-    axes.plot(
-        [],
-        [],
-        "o",
-        color=GREY,
-        mec="white",
-        ms=9,
-        ls="",
-        label="median, p50" + (" (bar: 95% interval)" if measured.trials == 1 else ""),
-    )
-    axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label="95th percentile, p95")
-    legend_above(figure, ncols=2)
+    bars = " (bar: 95% interval)" if timed.trials == 1 else ""
+    axes.text(_P50, 1.01, "p50", transform=axes.transAxes, ha="right", weight="bold")
+    axes.plot([], [], "o", color=GREY, mec="white", ms=9, ls="", label=f"median, p50{bars}")
+    if late:
+        axes.text(_P95, 1.01, "p95", transform=axes.transAxes, ha="right", weight="bold")
+        axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label=f"95th percentile, p95{bars}")
+    legend_above(figure)
     at_once = measured.concurrency()
     return picture(
         figure,
         "How long a question takes",
         f"A point is {measured.point}; rows are wide where many questions took so long.",
-        sampled(max(len(seconds) for seconds in found.values())),
+        f"No p95 of fewer than {_FEWEST} questions: it has no 95% interval." if len(late) < len(names) else "",
+        sampled(max(len(timed.of(name)) for name in names)),
         f"Questions at once: {at_once}." if at_once else "",
-        facts=measured.facts(),
+        facts=timed.facts(),
     )
 
 
-def _row(axes: Axes, at: int, name: str, seconds: Floats, bounds: tuple[float, float] | None) -> None:
-    own = look(name)
+def _row(axes: Axes, at: int, own: Look, seconds: Floats, *, late: bool, once: bool) -> None:
+    """Points, the median and, where there are enough, the 95th percentile; intervals where a row is a question."""
     places = at + _HALF * _width(np.log(seconds))
     chosen = drawn(len(seconds))
     axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
-    middle, late = (float(value) for value in np.quantile(seconds, [0.5, 0.95]))
-    if bounds:
-        axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
-    axes.plot(middle, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-    axes.plot([late, late], [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
-    for where, value in ((1.10, middle), (1.24, late)):
-        axes.text(
-            where,
-            at,
-            f"{value:.2f} s" if value < 10 else f"{value:.1f} s",
-            transform=axes.get_yaxis_transform(),
-            ha="right",
-            va="center",
-        )
+    for where, share in ((_P50, 0.5), *(((_P95, 0.95),) if late else ())):
+        value = float(np.quantile(seconds, share))
+        low, high = _bounds(seconds, share) if once else (value, value)
+        if np.isfinite([low, high]).all():
+            axes.plot([low, high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
+        if where == _P50:
+            axes.plot(value, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
+        else:
+            axes.plot([value] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
+        text = f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+        axes.text(where, at, text, transform=axes.get_yaxis_transform(), ha="right", va="center")
 
 
 def _width(values: Floats) -> Floats:
@@ -95,10 +90,10 @@ def _width(values: Floats) -> Floats:
     return places
 
 
-def _bounds(seconds: Floats) -> tuple[float, float]:
-    """The median's 95% interval: order statistics, so nothing is assumed of the distribution."""
+def _bounds(seconds: Floats, share: float) -> tuple[float, float]:
+    """A quantile's 95% interval: order statistics, so nothing is assumed of the distribution; NaN of too few."""
     from scipy.stats import quantile_test
 
-    test: Any = quantile_test(seconds, q=float(np.median(seconds)), p=0.5)
+    test: Any = quantile_test(seconds, q=float(np.quantile(seconds, share)), p=share)
     found = test.confidence_interval(confidence_level=0.95)
     return float(found.low), float(found.high)

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from rewoo_bench.bootstrap import Floats
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.failed_rows import failed
 from rewoo_bench.names import is_oracle
+from rewoo_bench.plots.looks import Look, looks
 from rewoo_bench.results import CALLS_FILE, load, manifests
 from rewoo_bench.stats import Interval, mean_of
 from rewoo_bench.subsets import subsets
@@ -43,6 +45,10 @@ class Measured:
     rows: pd.DataFrame
     calls: pd.DataFrame
     manifests: Mapping[str, Mapping[str, Any]]
+    looks: Mapping[str, Look]
+    """Of every architecture of these runs, so that it looks the same in each figure of them."""
+    failed: pd.DataFrame | None = None
+    """Rows that were taken out since the infrastructure failed them."""
 
     @property
     def architectures(self) -> list[str]:
@@ -58,6 +64,9 @@ class Measured:
     @property
     def dataset(self) -> str:
         return " and ".join(str(name) for name in self.rows["dataset"].unique())
+
+    def look(self, architecture: str) -> Look:
+        return self.looks[architecture]
 
     @property
     def oracle(self) -> bool:
@@ -82,6 +91,11 @@ class Measured:
         keys = _WHAT_RAN if by_dataset else _WHAT_RAN[1:]
         for _, rows in self.rows.groupby(keys, sort=False, observed=True):
             yield self.only(rows)
+
+    def counted(self) -> Measured:
+        """Without the rows that the infrastructure failed; `facts` says how many those were."""
+        mask = failed(self.rows)
+        return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
 
     def by(self, column: str) -> Measured:
         """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
@@ -124,13 +138,29 @@ class Measured:
         """What a reader has to know with every figure: how many questions, which model, which data, when."""
         days = self.rows["started_at"].dropna()
         ends = dict.fromkeys(str(moment)[:10] for moment in (days.min(), days.max())) if len(days) else {}
-        questions = f"n = {n or self.rows['example_id'].nunique():,} questions"
+        questions = f"n = {f'{n:,}' if n is not None else self._questions()} questions"
         if self.trials > 1:
             questions += f", {self.trials} trials each"
-        failed = int(self.rows["exact_match"].isna().sum())
-        if failed:
-            questions += f" ({failed:,} of {len(self.rows):,} rows failed by the infrastructure)"
+        if lost := self._lost():
+            questions += f" (left out, failed by the infrastructure: {lost})"
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
+
+    def counts(self, rows: pd.DataFrame) -> str:
+        """`ReAct 2, ReWOO 1`: how many of these rows each architecture has; nothing of none."""
+        sizes = rows["architecture"].astype(str).value_counts(sort=False)
+        return ", ".join(f"{self.look(str(name)).name} {size:,}" for name, size in sizes.items() if size)
+
+    def _questions(self) -> str:
+        """How many questions each architecture has: `50`, or `47 to 50`."""
+        sizes = self.rows.groupby("architecture", observed=True)["example_id"].nunique()
+        return " to ".join(dict.fromkeys(f"{size:,}" for size in (sizes.min(), sizes.max())))
+
+    def _lost(self) -> str:
+        """The failed rows of the data sets and models that are still in it."""
+        if self.failed is None:
+            return ""
+        here = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
+        return self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(here, on=_WHAT_RAN))
 
 
 def read(runs: Sequence[str | Path]) -> Measured:
@@ -142,7 +172,7 @@ def read(runs: Sequence[str | Path]) -> Measured:
     whole = rows[_done_by_all(rows)]
     if len(whole) < len(rows):
         calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
-    return Measured(whole, calls, manifests(*runs))
+    return Measured(whole, calls, manifests(*runs), looks(rows["architecture"].astype(str)))
 
 
 def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:

@@ -14,12 +14,14 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, look, sheet
+from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats import Interval
 
 METHODS = ("direct", "cot", "react", "rewoo")
+_LOOKS = looks(METHODS)
 
 
 class Cell(BaseModel):
@@ -74,6 +76,7 @@ def paper(measured: Measured, options: Options) -> Picture:
     for (left, right), (key, part) in zip(grid_of_axes, ours.items(), strict=True):
         part.check_once()
         _block(left, right, published().datasets[key], part)
+    _limits(grid_of_axes)
     left, right = grid_of_axes[-1]
     asked = " and ".join(sorted({f"{published().datasets[key].questions:,}" for key in ours}))
     left.set_xlabel("exact match, % of questions")
@@ -107,14 +110,23 @@ def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
         percent = accuracy and _percent(accuracy)
         _row(left, at, method, cell.exact_match, percent)
         _row(right, at, method, cell.tokens, tokens)
-    logarithmic(right, "x", 25, 25_000, inches=2.5)
-    left.set_xlim(0, 85)
     left.set_ylim(len(METHODS) - 0.45, -0.6)
-    left.set_yticks(range(len(METHODS)), [look(method).name for method in METHODS])
+    left.set_yticks(range(len(METHODS)), [_LOOKS[method].name for method in METHODS])
     for axes in (left, right):
         grid(axes, "x")
         axes.tick_params(axis="y", length=0)
     left.set_title(block.name, loc="left", weight="bold")
+
+
+def _limits(grid_of_axes: Any) -> None:
+    """The same for all data sets, with room for markers at 0 and for numbers to the right of the markers."""
+    lefts, rights = ([axes.dataLim for axes in column] for column in grid_of_axes.T)
+    for axes in grid_of_axes[:, 0]:
+        axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
+        axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
+    low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
+    for axes in grid_of_axes[:, 1]:
+        logarithmic(axes, "x", min(25.0, low / 1.5), max(25_000.0, 2.6 * high), inches=2.5)
 
 
 def _percent(found: Interval) -> Interval:
@@ -123,7 +135,7 @@ def _percent(found: Interval) -> Interval:
 
 def _row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
     """A hollow marker for the paper, a filled one for this run, their numbers above and below the row."""
-    own: dict[str, Any] = {"marker": look(method).marker, "color": look(method).colour, "ms": 7, "zorder": 3}
+    own: dict[str, Any] = {"marker": _LOOKS[method].marker, "color": _LOOKS[method].colour, "ms": 7, "zorder": 3}
     axes.plot(theirs, at - 0.14, mfc="white", **own)
     _number(axes, theirs, at - 0.14, count(theirs) if theirs >= 100 else f"{theirs:.1f}", GREY)
     if ours is None:
@@ -143,7 +155,7 @@ def _legend(figure: Figure, axes: Axes, measured: Measured) -> None:
         axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
         axes.plot([], [], "o", color=GREY, ms=7, ls="", label=f"here, {measured.model}")[0],
     ]
-    legend_above(figure, handles=shown, ncols=2)
+    legend_above(figure, handles=shown)
 
 
 def _ratios(block: Block, part: Measured) -> str:

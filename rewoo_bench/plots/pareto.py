@@ -9,13 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.labels import WIDTH, label_points
+from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import PALE, grid, label_points, legend_above, logarithmic, look, sheet
+from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats import Interval
 from rewoo_bench.summary import ORACLE_ACCURACY
 
 Found = Mapping[str, Interval]
+_MARKER, _RIM = 8.0, 4.0  # points
 
 
 def pareto(measured: Measured, options: Options) -> Picture:
@@ -36,7 +39,7 @@ def pareto(measured: Measured, options: Options) -> Picture:
         costs["US$ per 1,000 questions (log scale)"] = of
     figure, axes = sheet(1, len(costs), sharey=True, squeeze=False)
     for at, (label, cost) in zip(axes[0], costs.items(), strict=True):
-        _cloud(at, cost, right, inches=6 / len(costs))
+        _cloud(at, cost, right, measured.looks, inches=6 / len(costs))
         at.set_xlabel(label)
     axes[0][0].set_ylabel("exact match, share of questions")
     tokens = next(iter(costs.values()))
@@ -44,18 +47,20 @@ def pareto(measured: Measured, options: Options) -> Picture:
     nothing = "The grey band is the Pareto front: nothing" if priced or len(best) > 1 else "Nothing"
     if priced:
         handles, labels = axes[0][0].get_legend_handles_labels()
-        legend_above(figure, handles=handles, labels=labels, ncols=4)
+        legend_above(figure, handles=handles, labels=labels)
     shown = picture(
         figure,
         "What accuracy costs",
         f"Up and to the left is better. {nothing} measured is both cheaper and more often right than "
-        f"{' or '.join(look(name).name for name in best)}. Bars: 95% intervals.",
+        f"{' or '.join(repr(measured.look(name).name) for name in best)}. Bars: 95% intervals.",
         "" if priced else "No dollars: a price isn't known.",
         facts=measured.facts(),
     )
     if not priced:  # on a whole sheet there is room for names beside the points
         points = {name: (tokens[name].estimate, right[name].estimate) for name in right}
-        label_points(axes[0][0], points, [*_bars(tokens, right), *band([points[name] for name in best])])
+        label_points(
+            axes[0][0], points, [*_bars(tokens, right), *band([points[name] for name in best])], measured.looks
+        )
     return shown
 
 
@@ -87,15 +92,27 @@ def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return places
 
 
-def _cloud(axes: Axes, cost: Found, right: Found, inches: float) -> None:
+def _cloud(axes: Axes, cost: Found, right: Found, looks: Mapping[str, Look], inches: float) -> None:
     ends = [value.estimate for value in cost.values()]
     logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
-    axes.set_ylim(0, min(1.02, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values()))))
+    top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
+    axes.set_ylim(-0.03 * top, top)  # a marker at 0 or 1 is whole
+    axes.set_yticks([at for at in axes.get_yticks() if 0 <= at <= min(1, top)])
     grid(axes)
     best = front(cost, right)
     axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
               lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
-    for name in right:
-        own, x, y = look(name), cost[name], right[name]
-        axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker, ms=8,
-                      lw=1, capsize=2, label=own.name)  # fmt: skip
+    for name, size in _sizes(axes, {name: (cost[name].estimate, right[name].estimate) for name in right}).items():
+        own, x, y = looks[name], cost[name], right[name]
+        axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
+                      ms=size, mec="white", mew=0.6, lw=1, capsize=2, label=own.wrapped(WIDTH))  # fmt: skip
+
+
+def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Markers in points; of those in the same place the ones below are larger, so that each is seen."""
+    places = {name: axes.transData.transform(point) for name, point in points.items()}
+    names = list(points)
+    return {
+        name: _MARKER + _RIM * sum(np.hypot(*(places[name] - places[other])) < _MARKER / 2 for other in names[at + 1 :])
+        for at, name in enumerate(names)
+    }

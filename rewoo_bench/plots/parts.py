@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rewoo_bench.cost_law import PARTS
+from rewoo_bench.cost_law import PARTS, scaled_parts
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.measured import Measured
+from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.measured import Measured, arms, mean
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import INK, count, grid, legend_above, look, sheet
+from rewoo_bench.plots.style import INK, count, grid, legend_above, sheet, tall
 
 # Colours of Paul Tol's muted scheme, so that no part looks like an architecture; light and dark in turn.
 _SHOWN = {
@@ -20,6 +22,7 @@ _SHOWN = {
     "found_tokens": ("found (observations, plan, evidence)", "#117733", "", "white"),
     "output_tokens": ("output", "#9A9A9A", "xxx", INK),
 }
+_BELOW = 0.22  # of a row's height: where the interval of a total is, off the numbers
 _WIDE = 0.075  # of the longest bar: room for a number
 
 
@@ -28,7 +31,8 @@ def parts(measured: Measured, options: Options) -> Picture:
     measured.check_once()
     table = _table(measured)
     totals = table.sum(axis=1)
-    figure, axes = sheet()
+    names = [measured.look(str(name)).wrapped(WIDTH) for name in table.index]
+    figure, axes = sheet(height=tall(names))
     left = pd.Series(0.0, index=table.index)
     for part, (name, colour, hatch, ink) in _SHOWN.items():
         sizes = table[part]
@@ -36,21 +40,26 @@ def parts(measured: Measured, options: Options) -> Picture:
                   height=0.62, label=name)  # fmt: skip
         _numbers(axes, left, sizes, _WIDE * float(totals.max()), ink, colour)
         left += sizes
-    for at, total in enumerate(totals):
-        axes.annotate(f"{count(round(total))}", (total, at), xytext=(5, 0), textcoords="offset points", va="center",
-                      weight="bold")  # fmt: skip
-    axes.set_yticks(range(len(table)), [look(str(name)).name for name in table.index])
+    bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
+    below = np.arange(len(table)) + _BELOW
+    axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+    most = float(np.nanmax([totals.max(), *(found.high for found in bounds)]))
+    for at, (total, found) in enumerate(zip(totals, bounds, strict=True)):
+        axes.annotate(count(round(total)), (np.nanmax([total, found.high]), at), xytext=(5, 0),
+                      textcoords="offset points", va="center", weight="bold")  # fmt: skip
+    axes.set_yticks(range(len(table)), names)
     axes.invert_yaxis()
-    axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, float(totals.max()) * 1.1))
+    axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, most * 1.12))
     axes.xaxis.set_major_formatter(lambda value, _: count(value))
     grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    legend_above(figure, ncols=3, handlelength=1.8)
+    legend_above(figure, columns=3, handlelength=1.8)
     return picture(
         figure,
         "Where the tokens go",
         "A prompt is paid again with every call that repeats it: instructions, exemplars and what was found count once "
-        "a call. Prompts are counted with the project's own tokenizer, output as the provider counts it.",
+        "a call. Totals are those of the tables, in the model's tokens; their shares were counted with the project's "
+        "own tokenizer. Bars at the ends: 95% intervals.",
         facts=measured.facts(),
     )
 
@@ -59,10 +68,13 @@ def _table(measured: Measured) -> pd.DataFrame:
     """Mean tokens per question, a row an architecture in the order of the run, a column a part."""
     calls = measured.calls
     asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge")]
-    known = asked[asked[PARTS].notna().all(axis=1)]
-    if not len(known):
+    unknown = asked.loc[asked[PARTS].isna().any(axis=1) & (asked["input_tokens"] > 0), "architecture"].unique()
+    asked = asked[~asked["architecture"].isin(unknown)]
+    sizes = scaled_parts(asked)
+    if sizes is None:
         raise NothingToDraw(f"needs calls.parquet with {', '.join(PARTS)}, which older runs lack")
-    sums = known.groupby("architecture", sort=False, observed=True)[list(_SHOWN)].sum().astype("float64")
+    sizes = sizes.assign(output_tokens=asked["output_tokens"].astype("float64").fillna(0.0))
+    sums = sizes.groupby(asked["architecture"], sort=False, observed=True).sum()
     rows = measured.rows.groupby("architecture", sort=False, observed=True).size()
     means = sums.div(rows.rename(index=str), axis=0).dropna()
     return means.loc[[name for name in measured.architectures if name in means.index]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,22 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
+from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, look, sheet
+from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
 from rewoo_bench.stats import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
+_AXIS = 42  # characters of an axis' name
 _LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def ratio(measured: Measured, options: Options) -> Picture:
     """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
-    up, along = (look(name) for name in options.pair)
     pairs = _paired(measured, *options.pair)
+    up, along = (measured.look(name) for name in options.pair)
     found = _ratio(pairs)
     figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
@@ -33,9 +37,9 @@ def ratio(measured: Measured, options: Options) -> Picture:
     axes.set_anchor("W")
     grid(axes)
     _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
-    shown = _points(axes, spent, options.pair, measured.oracle)
-    axes.set(xlabel=f"{along.name}: tokens per question (log scale)")
-    axes.set(ylabel=f"{up.name}: tokens per question (log scale)")
+    shown = _points(axes, spent, up, along, measured.oracle)
+    axes.set_xlabel(_title(along))
+    axes.set_ylabel(_title(up))
     _panel(panel, axes, f"{up.name} / {along.name}", found)
     return picture(
         figure,
@@ -48,12 +52,16 @@ def ratio(measured: Measured, options: Options) -> Picture:
     )
 
 
+def _title(of: Look) -> str:
+    return textwrap.fill(f"{of.name}: tokens per question (log scale)", _AXIS)
+
+
 def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
     """Beside the points: what the markers mean, and the ratio of means."""
     panel.axis("off")
     handles, labels = axes.get_legend_handles_labels()
     panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
-    panel.text(0, 0.25, name, fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.25, "\n".join(textwrap.wrap(name, WIDTH)), fontsize=9, va="bottom", color=GREY)
     panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
     bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
     panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
@@ -92,12 +100,11 @@ def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
                       ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
 
 
-def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: bool) -> int:
+def _points(axes: Axes, pairs: pd.DataFrame, up: Look, along: Look, oracle: bool) -> int:
     """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't.
 
     Returns how many points that is.
     """
-    up, along = (look(name) for name in names)
     right = pairs["up_right"] == 1, pairs["along_right"] == 1
     kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
         ("both right", right[0] & right[1], {"marker": "s", "color": INK}),
@@ -115,6 +122,7 @@ def _points(axes: Axes, pairs: pd.DataFrame, names: tuple[str, str], oracle: boo
     size = 26 if len(pairs) <= 500 else 10
     for label, where, how in kinds:
         some = pairs[where & chosen]
-        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=f"{label} ({where.sum():,})",
+        named = "\n".join(textwrap.wrap(f"{label} ({where.sum():,})", WIDTH))
+        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=named,
                      **{"zorder": 3, **how})  # fmt: skip
     return int(chosen.sum())

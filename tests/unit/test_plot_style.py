@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.text import Annotation
-from plot_runs import oracle_run
 
 from rewoo_bench.bundled import bundled_names
-from rewoo_bench.cost_law import Law, cost_law, mean_law
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import band, front
 from rewoo_bench.plots.style import MANY, drawn, label_points, look, sampled, sheet, spread
@@ -65,25 +60,6 @@ def test_the_papers_ratios_follow_from_its_table() -> None:
     assert table["hotpotqa"].react.tokens / table["hotpotqa"].rewoo.tokens == pytest.approx(4.93, abs=0.005)
     assert table["triviaqa"].react.tokens / table["triviaqa"].rewoo.tokens == pytest.approx(3.14, abs=0.005)
     assert all(0 < block.of(method).exact_match < 100 for block in table.values() for method in METHODS)
-
-
-def test_the_curves_go_through_the_formulas_of_a_question(tmp_path: Path) -> None:
-    folder = oracle_run(tmp_path / "run", "rewoo", "react", "direct", dataset="chain?hops=1", limit=1)
-    calls = pd.read_parquet(folder / "calls.parquet")
-    formulas = cost_law(calls).set_index("architecture")["formula"]
-    for name in ("rewoo", "react"):
-        own = calls[calls["architecture"] == name]
-        law = mean_law(own)
-        assert law is not None
-        assert law.input_tokens(float((own["kind"] == "tool").sum())) == pytest.approx(formulas[name])
-    assert mean_law(calls[calls["architecture"] == "direct"]) is None
-
-
-def test_one_curve_grows_with_the_square_and_the_other_in_a_line() -> None:
-    react, rewoo = Law("ReAct", 0.0, 10.0), Law("ReWOO", 100.0, 10.0)
-    assert [react.input_tokens(k) for k in (1, 2, 3)] == [10, 30, 60]
-    assert [rewoo.input_tokens(k) for k in (1, 2, 3)] == [110, 120, 130]
-    assert math.isclose(Law("ReAct", 7.0, 0.0).input_tokens(0), 7.0)
 
 
 def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:

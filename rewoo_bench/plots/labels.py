@@ -1,0 +1,142 @@
+"""Names beside lines and points, which don't cover each other and stay on the sheet.
+
+Both functions need axes that are finished: with their limits and scales, the title and the caption.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation, Text
+
+from rewoo_bench.plots.looks import Look
+
+Point = tuple[float, float]
+SIZE = 8.5  # points of a name
+WIDTH = 24  # characters of a line of a name
+_LINE = 0.15  # inches, a line of a name
+_AIR = 0.03  # inches between names
+_HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
+_NEAR = 14.0  # points from a marker to its name, if there is room
+_LEADER = 22.0  # a name farther off has a line to its marker
+
+
+def label_lines(axes: Axes, ends: Mapping[str, Point], looks: Mapping[str, Look]) -> None:
+    """The architectures' names to the right of where their lines end, pushed apart where they meet."""
+    figure = _drawn(axes)
+    inches = axes.bbox.height / figure.dpi
+    names = sorted(ends, key=lambda name: ends[name][1])
+    texts = [looks[name].wrapped(WIDTH) for name in names]
+    sizes = [(_AIR + _LINE * (1 + text.count("\n"))) / inches for text in texts]
+    for name, text, at in zip(names, texts, spread([_height(axes, ends[name]) for name in names], sizes), strict=True):
+        colour = looks[name].colour
+        axes.annotate(
+            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=colour, va="center",
+            fontsize=SIZE,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """Rising heights of names of these sizes, moved as little as it takes to be apart, within 0 to 1 where they fit.
+
+    >>> spread([0.25, 0.25, 0.75], [0.25, 0.25, 0.25])
+    [0.125, 0.375, 0.75]
+    """
+    from scipy.optimize import isotonic_regression
+
+    if not len(heights):
+        return []
+    size = np.asarray(sizes, dtype=np.float64)
+    steps = np.concatenate([[0.0], np.cumsum((size[:-1] + size[1:]) / 2)])
+    placed = isotonic_regression(np.asarray(heights) - steps).x
+    within = np.clip(placed, 0, max(0.0, 1 - steps[-1])) + steps
+    return [float(height) for height in within]
+
+
+def label_points(
+    axes: Axes, points: Mapping[str, Point], obstacles: Sequence[Point], looks: Mapping[str, Look]
+) -> None:
+    """The architectures' names beside their points, each where it covers no other name, no point and no obstacle.
+
+    A name that has to be far from its point, or is closer to another one, has a line to its own. Where there is
+    no such place, a name may cover obstacles, but no other name.
+    """
+    figure = _drawn(axes)
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    marks = {name: axes.transData.transform(point) for name, point in points.items()}
+    spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
+    taken: list[Any] = []
+    for name, point in points.items():
+        best: tuple[int, Annotation] | None = None
+        for offset in _offsets():
+            text = _name(axes, looks[name], point, offset, leader=_unclear(name, marks, offset, figure.dpi))
+            box = _text_box(text, renderer)
+            covered = sum(box.contains(*spot) for spot in spots)
+            covered += 10_000 * sum(box.overlaps(other) for other in taken)
+            covered += 1_000 * (not _within(axes, figure, box))
+            if best is None or covered < best[0]:
+                if best:
+                    best[1].remove()
+                best = covered, text
+            else:
+                text.remove()
+            if best[0] == 0:
+                break
+        assert best is not None
+        taken.append(_text_box(best[1], renderer))
+
+
+def _offsets() -> Iterator[Point]:
+    """Places around a point, in points, the nearest first; to the right before to the left."""
+    for radius in (_NEAR, *np.arange(26.0, 200.0, 13.0)):
+        for degrees in (35, -35, 145, -145, 0, 180, 62, -62, 118, -118, 90, -90):
+            yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
+
+
+def _unclear(name: str, marks: Mapping[str, Any], offset: Point, dpi: float) -> bool:
+    """Whether a reader may take a name at this place for another point's."""
+    begins = marks[name] + np.array(offset) * dpi / 72
+    own = float(np.hypot(*(marks[name] - begins)))
+    others = [float(np.hypot(*(mark - begins))) for other, mark in marks.items() if other != name]
+    return own > _LEADER * dpi / 72 or any(far <= own for far in others)
+
+
+def _name(axes: Axes, own: Look, point: Point, offset: Point, *, leader: bool) -> Annotation:
+    side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
+    line = {"arrowstyle": "-", "color": own.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+    return axes.annotate(
+        own.wrapped(WIDTH), point, xytext=offset, textcoords="offset points", ha=side, va="center", color=own.colour,
+        fontsize=SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
+    )  # fmt: skip
+
+
+def _text_box(text: Annotation, renderer: Any) -> Any:
+    """Where the name is, without the line to its point."""
+    text.update_positions(renderer)
+    return Text.get_window_extent(text, renderer)
+
+
+def _within(axes: Axes, figure: Figure, box: Any) -> bool:
+    return bool(
+        axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1
+    )
+
+
+def _drawn(axes: Axes) -> Figure:
+    """The figure, laid out, so that its places are known."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    return figure
+
+
+def _height(axes: Axes, point: Point) -> float:
+    """Where a point lies between the bottom (0) and the top (1) of its axes."""
+    return float(axes.transAxes.inverted().transform(axes.transData.transform(point))[1])

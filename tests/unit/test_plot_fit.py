@@ -1,0 +1,231 @@
+"""Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line that says what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from comparison_rows import frame, system
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from plot_runs import model_run, oracle_run, write_questions
+
+import rewoo_bench
+from rewoo_bench.bundled import bundled_names
+from rewoo_bench.cli import main
+from rewoo_bench.plots import Picture, draw, read
+
+VARIANTS = [
+    "rewoo?max_steps=23&max_replans=2&schedule=levels&slot_tokens=400",
+    "rewoo?max_steps=23&max_replans=2&schedule=levels&slot_tokens=300",
+    "react?max_steps=23",
+    "my-own-architecture-with-a-name-of-sixty-characters-and-more-x",
+]
+TWELVE = [*bundled_names("architectures", "architecture.toml"), *VARIANTS]
+LONG = "a-data-set-with-a-name-of-sixty-characters-and-then-some-more"
+_SLACK = 1.5  # pixels
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve systems of the oracle, four of them variants."""
+    folder = tmp_path_factory.mktemp("fit") / "run"
+    names = [*TWELVE[:8], *VARIANTS[:3], "rewoo-json?max_steps=23"]
+    return oracle_run(folder, *names, dataset="chain?hops=1..6", limit=12, max_steps=23)
+
+
+def made_run(folder: Path, names: Iterable[str], matches: str = "110100", **values: Any) -> Path:
+    """A model's run of systems that cost about the same and are right as often."""
+    values = {"run_id": "made", "dataset": "hotpotqa", "cost_usd": None, "model": "openai/small_1", **values}
+    values = {"planner_model": values["model"], "solver_model": values["model"], **values}
+    rows = frame(*(system(name, matches, 1000 + i // 2, **values) for i, name in enumerate(names)))
+    rows["started_at"] = pd.Timestamp("2026-03-04", tz="UTC")
+    folder.mkdir()
+    write_questions(folder, rows)
+    manifest = {"run_id": "made", "dataset": {"format": "hotpotqa"}, "concurrency": 4, "options": {}}
+    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def pictures(*runs: Path, **how: Any) -> dict[str, Picture]:
+    return dict(draw(read(runs), **how))
+
+
+def shown(figure: Figure) -> list[Text]:
+    """Every text that can be read in a figure; of tick labels those within the axes' limits."""
+    figure.draw_without_rendering()
+    ticks = {label: at for axes in figure.axes for label, at in _ticks(axes)}
+    return [
+        text
+        for text in figure.findobj(Text)
+        if isinstance(text, Text) and text.get_visible() and text.get_text().strip() and ticks.get(text, True)
+    ]
+
+
+def _ticks(axes: Axes) -> Iterable[tuple[Text, bool]]:
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+            for label in (tick.label1, tick.label2):
+                yield label, axes.axison and low <= tick.get_loc() <= high
+
+
+def check_fits(figure: Figure) -> None:
+    """Nothing runs off the sheet, and no text covers another."""
+    texts = shown(figure)
+    boxes = [Text.get_window_extent(text) for text in texts]
+    for text, box in zip(texts, boxes, strict=True):
+        inside = (box.x0, box.y0) >= (-_SLACK, -_SLACK) and box.y0 >= -_SLACK
+        assert inside, text
+        assert box.x1 <= figure.bbox.x1 + _SLACK, text
+        assert box.y1 <= figure.bbox.y1 + _SLACK, text
+    for (one, a), (other, b) in combinations(zip(texts, boxes, strict=True), 2):
+        across = min(a.x1, b.x1) - max(a.x0, b.x0)
+        up = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= _SLACK or up <= _SLACK, (one, other)
+
+
+def test_the_check_sees_what_runs_off_and_what_is_covered() -> None:
+    for places in ([(0.9, 0.5)], [(0.1, 0.5), (0.12, 0.5)], [(-0.1, 0.5)]):
+        figure = Figure()
+        for place in places:
+            figure.text(*place, "a text of some length")
+        with pytest.raises(AssertionError):
+            check_fits(figure)
+
+
+def test_twelve_systems_with_long_names_fit_in_each_figure(chains: Path) -> None:
+    drawn = pictures(chains)
+    assert list(drawn) == ["ratio", "steps", "parts"]
+    for picture in drawn.values():
+        check_fits(picture.figure)
+
+
+@pytest.mark.parametrize("cost", [None, 0.001])
+def test_twelve_systems_of_a_model_fit_though_they_are_all_tied(tmp_path: Path, cost: float | None) -> None:
+    run = made_run(tmp_path / "run", TWELVE, dataset=LONG, cost_usd=cost, model="openai/" + "m" * 60)
+    for name, picture in pictures(run, only=["pareto", "latency", "paper"]).items():
+        check_fits(picture.figure)
+        if name == "latency" or cost is None:
+            said = "\n".join(text.get_text() for text in shown(picture.figure)).replace("\n", "")
+            assert "slot tokens 300" in said.replace("tokens300", "tokens 300"), name
+
+
+@pytest.mark.parametrize("pair", [("react", VARIANTS[0]), (VARIANTS[3], VARIANTS[1])])
+def test_a_ratio_of_long_names_fits(tmp_path: Path, pair: tuple[str, str]) -> None:
+    run = made_run(tmp_path / "run", TWELVE, dataset=LONG)
+    ((_, picture),) = draw(read([run]), only=["ratio"], options=rewoo_bench.plots.Options(pair))
+    check_fits(picture.figure)
+
+
+def test_markers_at_nothing_and_at_everything_are_whole(tmp_path: Path) -> None:
+    for matches in ("000000", "111111"):
+        run = made_run(tmp_path / matches, ["rewoo", "react"], matches)
+        for picture in pictures(run, only=["pareto"]).values():
+            picture.figure.draw_without_rendering()
+            axes = picture.figure.axes[0]
+            low, high = axes.get_ylim()
+            at = float(matches[0])
+            radius = 6 * picture.figure.dpi / 72  # of the larger of two tied markers
+            assert low < at < high
+            spot, bottom, top = (axes.transData.transform((1000, y))[1] for y in (at, low, high))
+            assert spot - bottom >= radius
+            assert top - spot >= radius
+            assert all(0 <= tick <= 1 for tick in axes.get_yticks())
+
+
+def test_names_of_tied_points_are_apart_and_their_markers_seen(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", ["rewoo", "react", "cot"], cost_usd=None)
+    rows = rewoo_bench.load(run)
+    write_questions(run, rows.assign(total_tokens=1000))
+    ((_, picture),) = draw(read([run]), only=["pareto"])
+    check_fits(picture.figure)
+    sizes = [line.get_markersize() for line in picture.figure.axes[0].lines if line.get_marker() in "o^p"]
+    assert sorted(set(sizes)) == [8, 12, 16]
+
+
+def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
+    for n in (5, 71, 72):
+        run = made_run(tmp_path / str(n), ["rewoo", "react"], "10" * (n // 2) + "1" * (n % 2))
+        ((_, picture),) = draw(read([run]), only=["latency"])
+        texts = [text.get_text() for text in shown(picture.figure)]
+        assert ("p95" in texts) == (n >= 72)
+        assert ("No p95 of fewer than 72 questions" in picture.caption) == (n < 72)
+        check_fits(picture.figure)
+
+
+def test_one_question_one_architecture_and_two_data_sets(tmp_path: Path, chains: Path) -> None:
+    one = oracle_run(tmp_path / "one", "rewoo", limit=1)
+    assert list(pictures(one)) == ["parts"]
+    for picture in pictures(one, chains).values():
+        check_fits(picture.figure)
+    assert list(pictures(made_run(tmp_path / "single", ["react"], "1"))) == ["latency", "paper"]
+
+
+def test_failed_rows_are_in_no_figure_and_a_pair_with_one_is_left_out(tmp_path: Path) -> None:
+    run = model_run(tmp_path / "run")
+    rows = rewoo_bench.load(run)
+    first = (rows["architecture"] == "react") & (rows["example_id"] == "q0")
+    write_questions(run, rows[~((rows["example_id"] == "q0") & rows["architecture"].isin(["react", "rewoo"]))])
+    without = pictures(run, only=["ratio"])["ratio"].title
+    rows.loc[first, ["exact_match", "stop_reason"]] = [None, "error"]
+    rows.loc[first, ["input_tokens", "total_tokens", "latency_s"]] = [9_000_000, 9_000_000, 9e6]
+    write_questions(run, rows)
+    drawn = pictures(run)
+    assert drawn["ratio"].title == without
+    assert "n = 5 questions (left out, failed by the infrastructure: ReAct 1)" in drawn["ratio"].caption
+    for name in ("pareto", "latency", "paper"):
+        assert "n = 5 to 6 questions (left out, failed by the infrastructure: ReAct 1)" in drawn[name].caption
+        assert max(axes.get_xlim()[1] for axes in drawn[name].figure.axes) < 100_000
+
+
+def test_where_the_infrastructure_failed_all_it_is_said_in_a_line_and_the_command_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made_run(tmp_path / "run", ["rewoo", "react"], "----")
+    with pytest.raises(SystemExit) as ended:
+        main(["plot", str(run)])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "ratio: not drawn: needs questions that were answered; the infrastructure failed all 8 rows"
+    assert said[-1] == f"rewoo-bench: no figure could be drawn of {str(run)!r}"
+
+
+def test_rejected_plans_are_left_out_of_steps_and_counted(tmp_path: Path) -> None:
+    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", limit=12, max_steps=5)
+    rows = rewoo_bench.load(run)
+    rejected = rows[rows["stop_reason"] == "invalid_plan"]
+    assert len(rejected) == 6  # 2 h - 1 steps of 4 look-ups and more
+    assert set(rejected["architecture"]) == {"rewoo"}
+    ((_, picture),) = draw(read([run]), only=["steps"])
+    assert "Rejected plans, left out: ReWOO 6." in picture.caption
+    assert "In the means but in no fit, since a limit cut them off: ReAct 2." in picture.caption
+    (rewoo,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata())]
+    assert list(rewoo.get_xdata()) == [1, 2, 3]
+    only = oracle_run(tmp_path / "only", "rewoo", dataset="chain?hops=5..6", limit=4, max_steps=5)
+    reasons: dict[str, str] = {}
+    assert not dict(draw(read([only]), only=["steps"], on_skip=reasons.__setitem__))
+    assert reasons["steps"] == "needs questions that a plan was found for; here all 4 plans were rejected"
+
+
+def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:
+    rows = rewoo_bench.load(chains)
+    ((_, picture),) = draw(read([chains]), only=["parts"])
+    bars = [sum(bar[i].get_width() for bar in picture.figure.axes[0].containers[:6]) for i in range(12)]
+    means = rows.groupby("architecture", sort=False, observed=True)["total_tokens"].mean()
+    assert bars == pytest.approx(means.tolist())
+
+
+def test_a_run_without_the_newer_columns_is_drawn(chains: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    rows = pd.read_parquet(chains / "questions.parquet")
+    newer = ["hops", "level", "gold_pages_found", "seed", "temperature", "tool_failure_rate", "cache_write_tokens"]
+    rows.drop(columns=newer).to_parquet(old / "questions.parquet", index=False)
+    assert list(pictures(old)) == ["ratio", "steps"]  # no calls.parquet, so no parts
