@@ -62,7 +62,8 @@ Share of {{samples:,}} samples of n questions, drawn with replacement from commi
 what the whole run has. **Bold** is under {ENOUGH:.0%}: such an interval is too narrow. A dash: of so few questions
 no interval is printed, and no estimate either; or the run lacks latencies. Differences and ratios are those of an
 architecture to {BASELINE}, the rest is of the architecture. Where there are three trials, two of a question
-correlate with {OWN**2:.2f}. How far the intervals allow for a tail that wasn't seen was chosen on these runs (mean_bounds.py)."""
+correlate with {OWN**2:.2f}. How far the intervals allow for a tail that wasn't seen was chosen on these runs
+(mean_bounds.py)."""
 
 
 @dataclass(frozen=True, slots=True)
