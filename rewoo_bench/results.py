@@ -185,21 +185,30 @@ def load(*runs: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows: pd.DataFrame = load_table(*runs).to_pandas(
+    tables = [
+        table.append_column("run_folder", pa.repeat(pa.scalar(name), len(table)).dictionary_encode())
+        for table, name in zip(_tables(runs), _folder_names(runs), strict=True)
+    ]
+    rows: pd.DataFrame = _joined(tables).to_pandas(
         types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
     )
     return rows
 
 
 def load_table(*runs: str | Path) -> pa.Table:
-    """The same as a table of pyarrow, which is there sooner. Raises `DataError`."""
+    """The same as a table of pyarrow, which is there sooner, without `run_folder`. Raises `DataError`."""
+    return _joined(_tables(runs))
+
+
+def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
+    """questions.parquet of each run. Raises `DataError`."""
     if not runs:
         raise DataError("no run given")
     tables = []
-    for run, name in zip(runs, _folder_names(runs), strict=True):
+    for run in runs:
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
         try:
-            tables.append(_in_folder(_read(path), name))
+            tables.append(_read(path))
         except FileNotFoundError:
             unfinished = (path.parent / MANIFEST).is_file()
             said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
@@ -209,6 +218,10 @@ def load_table(*runs: str | Path) -> pa.Table:
             raise DataError(f"{str(run)!r} {said}: {missing}") from None
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: not a parquet file: {error}") from None
+    return tables
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 
@@ -218,12 +231,6 @@ def _read(path: Path) -> pa.Table:
         categories = [name for name in CATEGORIES if name in file.schema_arrow.names]
     with pq.ParquetFile(path, read_dictionary=categories) as file:
         return file.read()
-
-
-def _in_folder(rows: pa.Table, name: str) -> pa.Table:
-    """The rows with the name of the run's folder, as `run_folder`."""
-    names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [name])
-    return rows.append_column("run_folder", names)
 
 
 def _folder_names(runs: Sequence[str | Path]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line that says what is missing."""
+"""Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line on what is missing."""
 
 from __future__ import annotations
 
