@@ -4,52 +4,122 @@
     cache.get(key)      # the recorded answer, or None
 
 Two trials of a question are two questions here: with a temperature above 0 they differ. Several
-runs may use a folder at once.
+runs may use a folder at once. A cache only saves money, so one that can't be read or written is a
+warning, and the run goes on without it. Each answer has a checksum, and is asked again where that is wrong.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from rewoo_bench.errors import DataError
 
 CACHE = "answers.sqlite"
 
 
+_CHECKSUM = "crc32"  # a field of the answer; those of older versions have none
+_log = logging.getLogger(__name__)
+
+
 class AnswerCache:
-    """A folder's answers. Raises `DataError` where it can't be used."""
+    """A folder's answers. Raises `DataError` where there can't be such a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / CACHE
         self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=60)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID"
-            )
-        except (OSError, sqlite3.DatabaseError) as error:
+        except OSError as error:
             raise DataError(f"--cache: {str(self.path)!r} can't be used: {error}") from None
+        try:
+            self._database = _opened(self.path)
+        except sqlite3.Error as error:
+            self._leave(error)
 
     def get(self, key: bytes) -> dict[str, Any] | None:
+        """The answer that is kept; None where there is none that can be read."""
         with self._lock:
-            found = self._database.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
-        return json.loads(found[0]) if found else None
+            try:
+                found = self._run("SELECT answer FROM answers WHERE key = ?", key)
+            except sqlite3.Error as error:
+                self._leave(error)
+                return None
+            if not found:
+                return None
+            try:
+                return _checked(found[0][0])
+            except (ValueError, TypeError, RecursionError):
+                _log.warning("--cache: an answer in %r is damaged; it is asked again", str(self.path))
+                self._change("DELETE FROM answers WHERE key = ?", key)
+                return None
 
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
-        with self._lock, self._database:
-            self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
+        """Keeps an answer, where it can be."""
+        whole = {**answer, _CHECKSUM: _checksum(answer)}
+        with self._lock:
+            self._change("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, json.dumps(whole))
 
     def close(self) -> None:
-        self._database.close()
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+
+    def _run(self, statement: str, *values: object) -> list[Any]:
+        if self._database is None:
+            return []
+        with self._database:
+            return self._database.execute(statement, values).fetchall()
+
+    def _change(self, statement: str, *values: object) -> None:
+        try:
+            self._run(statement, *values)
+        except sqlite3.Error as error:
+            self._leave(error)
+
+    def _leave(self, error: sqlite3.Error) -> None:
+        """Goes on without the cache, and says so."""
+        _log.warning("--cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
+        database, self._database = self._database, None
+        if database is not None:
+            with suppress(sqlite3.Error):
+                database.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, check_same_thread=False, timeout=60)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _checked(text: str) -> dict[str, Any]:
+    """An answer as it was kept. Raises `ValueError` where it isn't."""
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise ValueError("no object")
+    checksum = answer.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(answer):
+        raise ValueError("not what was kept")
+    return answer
+
+
+def _checksum(answer: Mapping[str, Any]) -> int:
+    return crc32(json.dumps(answer).encode())
 
 
 def cache_key(identity: str, request: bytes, trial: int, nth: int) -> bytes:

@@ -12,13 +12,18 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
+from contextlib import suppress
 
 import anyio
 
 from rewoo_bench.errors import RewooBenchError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and by what CI and schedulers end a job
+# Ctrl-C, by what CI and schedulers end a job, and a terminal that was closed, which Windows has no signal for.
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS: tuple[signal.Signals, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+_HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 INCOMPLETE = 3  # exit code
 
 
@@ -61,14 +66,25 @@ class Brake:
             await self._idle.wait()
 
 
-async def pull_on_signal(brake: Brake, grace_s: float) -> None:
-    """Pulls the brake at the first signal, and ends the process at the second, with nothing lost that was finished."""
+def signals_heard() -> list[signal.Signals]:
+    """The signals that end a run: not a hangup where `nohup` has it ignored."""
+    return [each for each in SIGNALS if each != _HANGUP or signal.getsignal(each) is not signal.SIG_IGN]
+
+
+async def pull_on_signal(brake: Brake, grace_s: float, command: str) -> None:
+    """Pulls the brake at the first signal, and ends the process at the second, with nothing lost that was finished.
+
+    `command` is what goes on with the run.
+    """
     interrupted = False  # the brake may have been pulled for another reason
     try:
-        with anyio.open_signal_receiver(*SIGNALS) as signals:
-            async for _ in signals:
+        with anyio.open_signal_receiver(*signals_heard()) as signals:
+            async for each in signals:
+                if each == _HANGUP:
+                    leave_closed_terminal()
                 if interrupted:
                     print("rewoo-bench: stopped at once; what was finished is in the journal", file=sys.stderr)
+                    print(command, file=sys.stderr, flush=True)
                     os._exit(INCOMPLETE)
                 said = f"waiting up to {grace_s:g} s for the calls in flight; once more to stop at once"
                 print(f"rewoo-bench: interrupted; {said}", file=sys.stderr)
@@ -76,3 +92,13 @@ async def pull_on_signal(brake: Brake, grace_s: float) -> None:
                 brake.pull()
     except NotImplementedError:  # Windows: Ctrl-C is a KeyboardInterrupt there
         await anyio.sleep_forever()
+
+
+def leave_closed_terminal() -> None:
+    """Sends output to nowhere, where it went to a terminal that is gone: each write would be an error."""
+    for output in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(output).st_mode) and not os.isatty(output):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, output)
+                os.close(nowhere)

@@ -125,16 +125,29 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
         if budget.group not in groups:
             there_are = "; ".join(map(str, groups)) or "none"
             raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
-        matched = groups[budget.group]
-        matched = matched[~failed(matched)]  # what was left undone cost little
+        every = groups[budget.group]
+        matched = every[~failed(every)]  # what was left undone cost little
+        yield from _left_out(budget.group, every, matched)
         if not len(matched):
-            text = "nothing was measured: every question failed"
-            yield Check("failed questions", "fail", budget.group, "failed questions", text)
             continue
         for metric, kind, limit in budget.limits:
             yield _limit(budget.group, matched, metric, kind, limit)
         for metric, floor in budget.floors:
             yield _floor(budget.group, matched, metric, floor)
+
+
+def _left_out(group: Group, every: pd.DataFrame, matched: pd.DataFrame) -> Iterator[Check]:
+    """What a budget isn't held against: failed questions; and whether any question was answered at all."""
+    n = int(matched["example_id"].nunique())
+    if not n:
+        text = "nothing was measured: every question failed"
+        yield Check("failed questions", "fail", group, "failed questions", text)
+    elif out := len(every) - len(matched):
+        text = f"{out} of {len(every)} failed in the infrastructure and are in no figure below, {len(matched)} are"
+        yield Check("failed questions", "fail" if out >= len(matched) else "warn", group, "failed questions", text, n=n)
+    if n and not (matched["stop_reason"] == "answered").any():
+        text = "no question was answered, and what isn't answered is cheap"
+        yield Check("accuracy", "fail", group, "answered", text, 0.0, n=n)
 
 
 def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "mean", "p95"], limit: float) -> Check:

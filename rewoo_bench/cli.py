@@ -190,18 +190,23 @@ group.add_command(publish)
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM, by which CI and schedulers end a job, is taken as Ctrl-C: what was finished is kept."""
+    """SIGTERM, by which CI and schedulers end a job, and SIGHUP of a terminal that is closed are taken as Ctrl-C:
+    what was finished is kept."""
+
+    from rewoo_bench.brake import signals_heard
 
     def interrupt(*_: object) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    heard = [each for each in signals_heard() if each is not signal.SIGINT]
+    before = {each: signal.signal(each, interrupt) for each in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

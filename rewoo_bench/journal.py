@@ -17,39 +17,31 @@ The file is in WAL mode. Whoever opens a journal takes in what a killed run has 
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from struct import unpack
-from typing import Any
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.errors import DataError, JournalError, UsageError
-from rewoo_bench.journal_child import pieces
+from rewoo_bench.errors import DataError, JournalError
+from rewoo_bench.journal_child import as_line, is_sound, pieces
+from rewoo_bench.journal_file import JournalFile, connect, connect_to_read
 from rewoo_bench.journal_log import JournalLog, absorb_all
+from rewoo_bench.locking import locked
 from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
 
 JOURNAL = "journal.sqlite"
-_VERSION = 2
-_READ_VERSIONS = (1, 2)  # calls are the same in both
+# Tables, what their records are of, and what becomes of a damaged one.
+_RECORDS = (
+    ("calls", "calls", "a run that goes on makes them again, and what they cost is in no sum; a replay lacks them"),
+    ("questions", "questions", "a run that goes on evaluates them again, from their recorded calls"),
+)
+_log = logging.getLogger(__name__)
 _TEXTS_KNOWN = 1000  # texts of prompts, held so as not to hash and write them with every call
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS calls(
-    task TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, request BLOB NOT NULL,
-    nth INTEGER NOT NULL, status TEXT NOT NULL, prompt BLOB NOT NULL, answer TEXT NOT NULL,
-    billed_tokens INTEGER NOT NULL, cost_usd REAL);
-CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
-CREATE TABLE IF NOT EXISTS questions(
-    task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS absorbed(piece INTEGER NOT NULL, offset INTEGER NOT NULL);
-INSERT INTO absorbed SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM absorbed);
-"""
 
 
 @dataclass(slots=True)
@@ -66,39 +58,27 @@ class Spent:
         self.unpriced |= bool(tokens) and cost_usd is None
 
 
-class _Database:
-    """The file, which any thread may use, one at a time."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-        self._lock = threading.Lock()
-
-    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Raises `JournalError` where the file can't be read."""
-        with self._lock:
-            try:
-                return self._connection.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise JournalError(f"can't read {str(self.path)!r}: {error}") from None
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class JournalReader:
     """What is in a journal; `read_journal` makes one."""
 
-    def __init__(self, database: _Database) -> None:
+    def __init__(self, database: JournalFile) -> None:
         self.path = database.path
         self._database = database
 
+    def report_damage(self) -> None:
+        """Warns of records that aren't what was written: nothing is paid twice without a word."""
+        for table, what, then in _RECORDS if self._database.has_checksums else ():
+            checked = [(row[0], is_sound(row)) for row in self._database.each(table)]
+            bad = [str(task) for task, sound in checked if not sound]
+            if bad:
+                said = f"{len(bad)} of {len(checked)} recorded {what} are damaged, first that of {bad[0]}"
+                _log.warning("%s: %s; %s", self.path, said, then)
+
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """What is recorded of a question, in the order written."""
-        columns = "place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd"
-        found = self._database.read(f"SELECT {columns} FROM calls WHERE task = ? ORDER BY rowid", (str(task),))
+        found = self._database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[:5]), row[5], (), read_answer(row[7]), row[8], row[9], text_ids=row[6])
+            CallRecord(task, CallKey(*row[1:6]), row[6], (), read_answer(row[8]), row[9], row[10], text_ids=row[7])
             for row in found
         ]
 
@@ -106,24 +86,30 @@ class JournalReader:
         """Whether any model has answered."""
         return bool(self._database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
 
+    def holds_answers(self) -> bool:
+        """Whether anything was answered or paid for: also a tool's call, and one that failed after it was billed."""
+        answered = "status = 'ok' OR billed_tokens > 0 OR cost_usd > 0"
+        return bool(self._database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
+
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""
         ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
-        return [self._database.read("SELECT text FROM texts WHERE id = ?", (id_,))[0][0] for id_ in ids]
+        found = [self._database.rows("texts", "WHERE id = ?", (id_,)) for id_ in ids]
+        return [rows[0][1] if rows else "" for rows in found]
 
     def finished(self) -> set[str]:
         """The tasks, as text, that needn't be done again: all but those that the infrastructure failed."""
-        return {task for (task,) in self._database.read("SELECT task FROM questions WHERE NOT failed")}
+        return {row[0] for row in self._database.each("questions") if not row[1] and is_sound(row)}
 
     def count_finished(self) -> int:
-        return int(self._database.read("SELECT count(*) FROM questions WHERE NOT failed")[0][0])
+        return len(self.finished())
 
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """What came of questions, in their order: rows and trace of each, where there is anything yet."""
         names = [str(task) for task in tasks]
         places = ", ".join("?" * len(names))
-        found = self._database.read(f"SELECT task, rows, trace FROM questions WHERE task IN ({places})", names)
-        by_task = {task: (rows, trace) for task, rows, trace in found}
+        found = self._database.rows("questions", f"WHERE task IN ({places})", names)
+        by_task = {task: (rows, trace) for task, _, rows, trace, _ in found}
         return [by_task[name] for name in names if name in by_task]
 
 
@@ -133,15 +119,16 @@ class Journal(JournalReader):
     `spent` covers all calls in it; `is_new` says that it had none when it was opened.
     """
 
-    def __init__(self, database: _Database, log: JournalLog) -> None:
+    def __init__(self, database: JournalFile, log: JournalLog) -> None:
         super().__init__(database)
         self.spent = Spent()
         self._log = log
         self._unlogged = b""
         self._ids: dict[str, int] = {}  # of some texts that are logged
         self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
-        for tokens, cost in self._database.read("SELECT billed_tokens, cost_usd FROM calls WHERE billed_tokens > 0"):
-            self.spent.add(tokens, cost)
+        for row in self._database.each("calls"):
+            if is_sound(row) and row[9] > 0:
+                self.spent.add(row[9], row[10])
 
     async def add_call(self, record: CallRecord) -> None:
         """Logs a call. Raises `JournalError`.
@@ -156,7 +143,7 @@ class Journal(JournalReader):
             "call", str(record.task), str(key.place), key.kind, str(key.name), key.request.hex(), key.nth,
             record.status, ids, int(record.billed_tokens), cost,
         )  # fmt: skip
-        self._unlogged += b"%b\t%b\n" % (as_bytes(head), as_bytes(record.answer))
+        self._unlogged += as_line(b"%b\t%b" % (as_bytes(head), as_bytes(record.answer)))
         if key.kind == "tool":
             return
         await self._append()
@@ -164,7 +151,7 @@ class Journal(JournalReader):
 
     async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
         """Logs what came of a question (two JSON texts), in place of what came of it before. Raises `JournalError`."""
-        self._unlogged += b"%b\t%b\t%b\n" % (as_bytes(("question", str(task), failed)), rows, trace)
+        self._unlogged += as_line(b"%b\t%b\t%b" % (as_bytes(("question", str(task), failed)), rows, trace))
         await self._append()
 
     async def settle(self) -> None:
@@ -182,7 +169,7 @@ class Journal(JournalReader):
         if len(self._ids) >= _TEXTS_KNOWN:
             self._ids.clear()  # those that are sent again and again are soon known again
         self._ids[text] = id_ = _text_id(text)
-        self._unlogged += as_bytes(("text", id_, text)) + b"\n"
+        self._unlogged += as_line(as_bytes(("text", id_, text)))
         return id_
 
     async def _append(self) -> None:
@@ -205,32 +192,21 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
 
     Raises `DataError` for a file that is none, and `UsageError` where another process writes it.
     """
-    with _locked(path):
+    lock = path.with_name(f"{path.name}-lock")
+    busy = f"another process is at work on this run: it has {str(path)!r} open"
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock, busy))
+        except OSError as error:
+            raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+        stack.callback(lock.unlink, missing_ok=True)
         database, log = await to_thread.run_sync(_open, path)
-        journal = await to_thread.run_sync(Journal, database, log)
+        stack.callback(database.close)
+        journal = await to_thread.run_sync(_read, database, log)
         try:
             yield journal
         finally:
             await journal.close()
-            database.close()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{path}-lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UsageError(f"another process is at work on this run: it has {str(path)!r} open") from None
-    except OSError as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
 
 
 @asynccontextmanager
@@ -239,53 +215,51 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
     if not await to_thread.run_sync(path.is_file):
         raise DataError(f"no recorded run: there is no {str(path)!r}")
     database = await to_thread.run_sync(_open_to_read, path)
+    journal = JournalReader(database)
     try:
-        yield JournalReader(database)
+        await to_thread.run_sync(journal.report_damage)
+        yield journal
     finally:
         database.close()
 
 
-def _open(path: Path) -> tuple[_Database, JournalLog]:
+def _open(path: Path) -> tuple[JournalFile, JournalLog]:
     try:
-        return _connect(path), JournalLog(path)
-    except ValueError as error:
-        raise _unreadable_log(path, error) from None
+        database = connect(path)
     except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    try:
+        return database, JournalLog(path)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        database.close()
+        if isinstance(error, ValueError):
+            raise _unreadable_log(path, error) from None
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
 
 
-def _open_to_read(path: Path) -> _Database:
+def _read(database: JournalFile, log: JournalLog) -> Journal:
+    """The journal, looked through once. Raises `JournalError`."""
+    try:
+        journal = Journal(database, log)
+        journal.report_damage()
+    except JournalError:
+        log.close()
+        raise
+    return journal
+
+
+def _open_to_read(path: Path) -> JournalFile:
     if pieces(str(path)):  # of a run that was killed, or goes on
         try:
             absorb_all(path)
         except (sqlite3.Error, OSError, ValueError) as error:
             raise _unreadable_log(path, error) from None
-    # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
-    waiting = path.with_name(f"{path.name}-wal").exists()
-    options = "mode=ro" if waiting else "mode=ro&immutable=1"
-    try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True, check_same_thread=False)
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise DataError(f"{path}: can't be read as a journal: {error}") from None
-    if version not in _READ_VERSIONS:
-        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads versions {_READ_VERSIONS}")
-    return _Database(path, database)
+    return connect_to_read(path)
 
 
 def _unreadable_log(path: Path, error: Exception) -> DataError:
     said = f"{path}: what a killed run has left in {path.name}-log.* can't be taken in: {error}"
     return DataError(f"{said}; without those files, what is only there is asked again")
-
-
-def _connect(path: Path) -> _Database:
-    database = sqlite3.connect(path, check_same_thread=False, timeout=30)
-    database.execute("PRAGMA journal_mode = WAL")
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _VERSION):
-        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench goes on with version {_VERSION}")
-    database.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
-    return _Database(path, database)
 
 
 def _text_id(text: str) -> int:

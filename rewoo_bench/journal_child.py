@@ -1,10 +1,11 @@
 """The process that takes a run's log into its journal: `python -I -S journal_child.py journal.sqlite`.
 
 The log lies beside the journal in numbered pieces, `journal.sqlite-log.7`. A line of it is a record, which
-`journal.py` writes: its values as a JSON list, the kind first, and after a tab each what is kept as the JSON
-that it is. A piece gets no more lines once there is a next one. How far the log was taken in stands in the
-journal and changes in the same commit, so that every record is taken in once, whoever is killed when, and
-whoever else takes them in too.
+`journal.py` writes: the CRC-32 of the rest in hexadecimal digits, and after a tab its values as a JSON list, the
+kind first, and after a tab each what is kept as the JSON that it is. Lines of older versions begin with the list.
+A row of the journal has a checksum too, of its values. A piece gets no more lines once there is a next one. How
+far the log was taken in stands in the journal and changes in the same commit, so that every record is taken in
+once, whoever is killed when, and whoever else takes them in too.
 
 Every byte of the standard input is answered by a `.` when all that had been logged before it is in the
 journal; at the first failure of the file comes a `!` and what that was. It ends when its input does, as it
@@ -27,18 +28,23 @@ from contextlib import suppress
 from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple
+from zlib import crc32
 
 _PAUSE_S = 0.1
 _PIECES_A_COMMIT = 4  # some megabytes
 _ROWS_A_STATEMENT = 64
 _PAGES_BEFORE_CHECKPOINT = 4000  # 16 MB: a page that is written again and again is moved to its place once
 
-# Texts come first, since calls name them.
+# Texts come first, since calls name them. The checksum is the last column of each.
 _INSERTS = {
     "text": "INSERT OR IGNORE INTO texts",
     "call": "INSERT INTO calls",
     "question": "INSERT OR REPLACE INTO questions",
 }
+
+
+class DamagedRecord(ValueError):
+    """What is in the log, or how far it was taken in, isn't what was written."""
 
 
 class _News(NamedTuple):
@@ -54,6 +60,24 @@ def connect(journal: str) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = NORMAL")  # safe against the process's death, not the machine's
     connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
     return connection
+
+
+def checksum(values: Sequence[object]) -> int:
+    """CRC-32 of a row's values, as text where they aren't bytes."""
+    found = 0
+    for value in values:
+        found = crc32(value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass"), found)
+    return found
+
+
+def is_sound(row: Sequence[object]) -> bool:
+    """Whether a row's last value is the checksum of the others; older versions wrote none."""
+    return row[-1] is None or row[-1] == checksum(row[:-1])
+
+
+def as_line(record: bytes) -> bytes:
+    """A record as a line of the log."""
+    return b"%08x\t%b\n" % (crc32(record), record)
 
 
 def piece_of(journal: str, number: int) -> Path:
@@ -74,7 +98,8 @@ def absorb(connection: sqlite3.Connection, journal: str) -> None:
         with connection:
             if absorbed(connection) == news.since:  # else another process was faster
                 _write(connection, news.lines)
-                connection.execute("UPDATE absorbed SET piece = ?, offset = ?", news.until)
+                until = (*news.until, checksum(news.until))
+                connection.execute("UPDATE absorbed SET piece = ?, offset = ?, crc = ?", until)
     piece, _ = absorbed(connection)
     for number in pieces(journal):
         if number < piece:
@@ -82,9 +107,11 @@ def absorb(connection: sqlite3.Connection, journal: str) -> None:
 
 
 def absorbed(connection: sqlite3.Connection) -> tuple[int, int]:
-    """How far the log was taken in: the number of a piece, and bytes of it."""
-    piece, offset = connection.execute("SELECT piece, offset FROM absorbed").fetchone()
-    return piece, offset
+    """How far the log was taken in: the number of a piece, and bytes of it. Raises `DamagedRecord`."""
+    row = connection.execute("SELECT piece, offset, crc FROM absorbed").fetchone()
+    if row is None or not is_sound(row):
+        raise DamagedRecord("how far its log was taken in is damaged")
+    return row[0], row[1]
 
 
 def _news(journal: str, since: tuple[int, int]) -> _News | None:
@@ -115,10 +142,20 @@ def _lines(piece: Path, offset: int) -> bytes:
 def _write(connection: sqlite3.Connection, lines: Sequence[bytes]) -> None:
     rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in _INSERTS}
     for line in lines:
-        kind, *values = _record(line.decode())
-        rows[kind].append(tuple(values))
+        kind, *values = _record(_checked(line).decode())
+        rows[kind].append((*values, checksum(values)))
     for kind, insert in _INSERTS.items():
         _insert(connection, insert, rows[kind])
+
+
+def _checked(line: bytes) -> bytes:
+    """A line without its checksum. Raises `DamagedRecord` where that is wrong."""
+    if line.startswith(b"["):  # of an older version
+        return line
+    said, _, record = line.partition(b"\t")
+    if said != b"%08x" % crc32(record):
+        raise DamagedRecord(f"a record is damaged: {record[:60].decode(errors='replace')} …")
+    return record
 
 
 def _record(line: str) -> list[Any]:
@@ -128,6 +165,9 @@ def _record(line: str) -> list[Any]:
         _, task, place, kind, name, request, nth, status, ids, tokens, cost, answer = record
         prompt = pack(f"{len(ids)}q", *ids)
         return ["call", task, place, kind, name, bytes.fromhex(request), nth, status, prompt, answer, tokens, cost]
+    if record[0] == "question":
+        _, task, failed, rows, trace = record
+        return ["question", task, int(failed), rows, trace]
     return list(record)
 
 
@@ -173,7 +213,11 @@ def main() -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
         _follow(sys.argv[1])
-    except (sqlite3.Error, OSError) as error:  # any other is a fault of ours: it ends this with its traceback
+    except (
+        sqlite3.Error,
+        OSError,
+        DamagedRecord,
+    ) as error:  # any other is a fault of ours: it ends this with its traceback
         _say(b"!" + str(error).encode())
         sys.exit(1)
 

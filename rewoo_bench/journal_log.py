@@ -12,6 +12,7 @@ keep up, `is_behind` says so.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import subprocess
@@ -24,6 +25,11 @@ from pathlib import Path
 from rewoo_bench import journal_child
 from rewoo_bench.errors import JournalError
 from rewoo_bench.journal_child import absorb, absorbed, connect, piece_of, pieces
+
+VERSION = 3
+_WITHOUT_CHECKSUMS = 2
+_TABLES = ("texts", "calls", "questions", "absorbed")
+_log = logging.getLogger(__name__)
 
 _BYTES_A_PIECE = 1 << 20
 _PIECES_AHEAD = 16
@@ -133,6 +139,7 @@ def absorb_all(journal: Path | str) -> int:
     """Takes all that was logged into a journal; the number of the log's last piece."""
     connection = connect(str(journal))
     try:
+        upgrade(connection)
         absorb(connection, str(journal))
         piece, _ = absorbed(connection)
         return piece
@@ -140,12 +147,37 @@ def absorb_all(journal: Path | str) -> int:
         connection.close()
 
 
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Gives the tables of an older version their columns of checksums, which are empty in its rows."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == _WITHOUT_CHECKSUMS:
+        added = "".join(f"ALTER TABLE {table} ADD COLUMN crc INTEGER; " for table in _TABLES)
+        connection.executescript(f"BEGIN IMMEDIATE; {added} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
 def _tidied(journal: str) -> int:
     """The number of the next piece. All others are in the journal then, and removed."""
     last = absorb_all(journal)
     for number in pieces(journal):
-        piece_of(journal, number).unlink(missing_ok=True)
+        _remove_taken(journal, number)
     return last + 1
+
+
+def _remove_taken(journal: str, number: int) -> None:
+    """Removes a piece that was taken in; says so where its last line was only half written."""
+    piece = piece_of(journal, number)
+    with suppress(FileNotFoundError):
+        if not _ends_a_line(piece):
+            said = "its last record was only half written; what that held is asked again"
+            _log.warning("%s: %s", piece, said)
+        piece.unlink()
+
+
+def _ends_a_line(piece: Path) -> bool:
+    with piece.open("rb") as log:
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - 1))
+        return log.read(1) in (b"", b"\n")
 
 
 def _new_piece(journal: str, number: int) -> int:

@@ -7,6 +7,7 @@ with notices_to(progress.say):
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -29,3 +30,8 @@ def notices_to(say: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+def say(notice: str) -> None:
+    """A line on standard error, where there is no progress to show it with."""
+    print(f"rewoo-bench: {notice}", file=sys.stderr)

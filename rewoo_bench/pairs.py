@@ -8,7 +8,7 @@ failed either of a pair (failed_rows.py), the pair is left out of every figure, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -124,8 +124,8 @@ def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure 
 def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
     if not len(a):
         return None
-    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, clusters=clusters)
-    return Figure("f1", "difference", replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)), p, p)
+    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
+    return Figure("f1", "difference", found, p, p)
 
 
 def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:

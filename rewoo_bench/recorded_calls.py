@@ -7,7 +7,7 @@ meter -> recorded tool -> deadline -> tool
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -47,6 +47,10 @@ class UnreadableRecord(ModelError):
     """A recorded answer that was paid for and can't be read any more."""
 
 
+class RecordedFailure(ModelError):
+    """A call that failed in the recorded run, and so fails in its replay."""
+
+
 class RecordedModel:
     """A model whose calls are recorded."""
 
@@ -63,10 +67,8 @@ class RecordedModel:
         if (recalled := self._recalled(key)) is not None:
             return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
         self._recorder.check_live(key, prompt)
-        if self._recorder.has_cache and (cached := await self._recorder.cached(key, self._identity)):
-            answer = {**cached, "replayed": True}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
-            return as_completion(answer, replayed=True)
+        if self._recorder.has_cache and (cached := await self._cached(key, prompt)) is not None:
+            return cached
         async with LiveCall(self._recorder.live, self._model, messages, asked) as call:
             completion = await self._ask(call, key, prompt)
         if self._recorder.earlier_failures(key):
@@ -74,22 +76,38 @@ class RecordedModel:
         return completion
 
     def _recalled(self, key: CallKey) -> Completion | None:
-        """The recorded completion. One that can't be read counts as not recorded, where it cost nothing."""
+        """The recorded completion. One that can't be read counts as not recorded, where it cost nothing.
+
+        Raises `RecordedFailure` where the call failed in the run that is replayed.
+        """
         if (found := self._recorder.recall(key)) is None:
             return None
         record, replayed = found
+        if record.status == "error":
+            said = record.answer.get("message") or "its error can't be read"
+            raise RecordedFailure(f"it failed in the recorded run: {said}", receipt=Receipt(replayed=True))
         try:
-            completion = as_completion(record.answer, replayed or "replayed" in record.answer)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            why = f"{type(error).__name__}: {error}"
-        else:
-            if is_sensible(completion):
-                return completion
-            why = "its text or its counts aren't what they should be"
-        if not record.billed_tokens:
+            return _read_completion(record.answer, replayed or "replayed" in record.answer)
+        except ValueError as error:
+            if not record.billed_tokens:
+                return None
+            receipt = Receipt(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
+            raise UnreadableRecord(
+                f"the answer recorded at {key.place!r} can't be read: {error}", receipt=receipt
+            ) from None
+
+    async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+        """The answer of another run to the same request, which is recorded in this one too."""
+        found = await self._recorder.cached(key, self._identity)
+        if found is None:
             return None
-        receipt = Receipt(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
-        raise UnreadableRecord(f"the answer recorded at {key.place!r} can't be read: {why}", receipt=receipt)
+        answer = {**found, "replayed": True}
+        try:
+            completion = _read_completion(answer, replayed=True)
+        except ValueError:
+            return None
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
+        return completion
 
     async def _ask(self, call: LiveCall, key: CallKey, prompt: tuple[str, ...]) -> Completion:
         """The model's completion, once it is recorded. What a failed or cancelled call cost is recorded too."""
@@ -141,6 +159,17 @@ class RecordedModel:
             failed = record.answer.get("receipt") or _receipt_of(record)
             receipt = with_failed(receipt, failed)
         return receipt
+
+
+def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
+    """The completion that an answer was recorded of. Raises `ValueError` where it can't be read."""
+    try:
+        completion = as_completion(answer, replayed)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    if not is_sensible(completion):
+        raise ValueError("its text or its counts aren't what they should be")
+    return completion
 
 
 def _answer(completion: Completion) -> dict[str, Any]:

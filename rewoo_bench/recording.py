@@ -81,7 +81,9 @@ class QuestionRecorder:
         for record in records:
             if record.status == "error":
                 self._failed.setdefault(record.key, []).append(record)
-        self._replayed = {record.key: record for record in replayed}
+        # An attempt that failed counts where none succeeded later.
+        failed_first = sorted(replayed, key=lambda record: record.status == "ok")
+        self._replayed = {record.key: record for record in failed_first}
 
     def model(self, model: Model) -> Model:
         """The model, recorded."""

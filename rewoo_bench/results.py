@@ -4,6 +4,7 @@
     questions.parquet   a row for each example x trial x architecture
     calls.parquet       a row for each model or tool call
     traces.jsonl        plan, evidence and steps of every question
+    run.lock            empty; held by the process that writes into the folder (run_folder.py)
     journal.sqlite      every call and question as it finished (journal.py), and its log beside it
 
 The journal is the truth while a run goes on; the parquet files are made from it when the run ends,
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rewoo_bench.evaluator import Result
 
 MANIFEST = "run.json"
+LOCK = "run.lock"
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
@@ -81,12 +83,13 @@ async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[Ru
 def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
     """The finished questions of a journal as files, in the order of `tasks`; returns how many there are.
 
-    Each file appears under its name when it is whole.
+    Each file appears under its name when all three are whole: a disk that is full leaves those of before.
     """
     written = 0
     rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (
+        _removed_unless_written(traces),
         Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
         Table(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
@@ -98,8 +101,20 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
                 calls.add(of_calls)
                 lines.writelines(f"{line}\n" for _, line in found)
                 written += len(found)
+        questions.close()
+        calls.close()
     traces.replace(folder / TRACES_FILE)
     return written
+
+
+@contextmanager
+def _removed_unless_written(part: Path) -> Iterator[None]:
+    """Takes a file away again where writing it failed."""
+    try:
+        yield
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 class Table:
@@ -115,9 +130,17 @@ class Table:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._writer.close()
         if kind is None:
+            self.close()
             self._part.replace(self._path)
+            return
+        with suppress(OSError):  # what was raised first is what went wrong
+            self.close()
+        self._part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Writes what is left, once. Raises `OSError`."""
+        self._writer.close()
 
     def add(self, rows: pa.Table) -> None:
         self._writer.write_table(rows)
@@ -128,14 +151,16 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{MANIFEST}.part"
     text = replace_surrogates(json.dumps(manifest, indent=2, ensure_ascii=False, default=str))
-    part.write_text(_PASSWORD.sub(rf"\1{HIDDEN}@", text) + "\n", encoding="utf-8")
+    with _removed_unless_written(part):
+        part.write_text(_PASSWORD.sub(rf"\1{HIDDEN}@", text) + "\n", encoding="utf-8")
     part.replace(folder / MANIFEST)
 
 
 def remove_run(folder: Path) -> None:
     """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
     journal = folder.glob(f"{JOURNAL}-*")  # as a killed run leaves it
-    for path in (*(folder / name for name in (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL)), *journal):
+    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK)
+    for path in (*(folder / name for name in files), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -6,6 +6,7 @@ options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -50,8 +51,9 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     options = {name: value for name, value in recorded.items() if name in known}
     asked = json.loads(json.dumps(dict(given), default=str))
     for name, value in asked.items():
-        if name == "limit" and value > (_limit(manifest) or value):
-            continue  # more questions
+        if name == "limit":
+            _check_limit(value, manifest)
+            continue
         if name not in FREE and value != recorded.get(name):
             flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
@@ -62,6 +64,11 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
     names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
+
+
+def resume_command(folder: Path) -> str:
+    """What goes on with a run, as it is typed."""
+    return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], ids: Sequence[str]) -> None:
@@ -79,6 +86,16 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], ids: Sequence[
         difference = next(differences(before.get(part), written.get(part), part, loose), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a run goes on only as it began")
+
+
+def _check_limit(limit: int, manifest: Mapping[str, Any]) -> None:
+    """Raises `UsageError` where there are to be fewer questions than before."""
+    before = _limit(manifest)
+    if before is None and limit != manifest.get("dataset", {}).get("examples", limit):
+        raise UsageError("--resume: this run has all questions of its data set; leave -n out")
+    if before is not None and limit < before:
+        asked = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
+        raise UsageError(f"--resume: {asked}; leave -n out, or give more than {before:,}")
 
 
 def _grown(manifest: Mapping[str, Any]) -> frozenset[str]:

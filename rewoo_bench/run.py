@@ -6,7 +6,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,14 +29,15 @@ from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.names import LOCAL, REPLAY
-from rewoo_bench.notices import notices_to
+from rewoo_bench.notices import notices_to, say
 from rewoo_bench.open_files import allow_open_files
 from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.prices import check_price, costs_nothing
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import MANIFEST, RunFolder, open_run, read_manifest, remove_run, write_manifest
-from rewoo_bench.resume import KEPT, as_json, check_same
+from rewoo_bench.results import RunFolder, open_run, read_manifest, remove_run, write_manifest
+from rewoo_bench.resume import KEPT, as_json, check_same, resume_command
+from rewoo_bench.run_folder import begin, check_journal, check_new, taken
 from rewoo_bench.run_limits import RunLimits
 from rewoo_bench.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
@@ -71,17 +72,23 @@ async def run(options: RunOptions) -> Outcome:
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     async with AsyncExitStack() as stack:
-        prepared = await stack.enter_async_context(_prepared(options))
-        allow_open_files(sum(_connections(options, prepared).values()))
-        folder, manifest = _open_folder(options, prepared)
-        columns = _run_columns(options, prepared, manifest["run_id"])
-        opened = await stack.enter_async_context(open_run(folder, columns))
+        with notices_to(say):
+            prepared = await stack.enter_async_context(_prepared(options))
+            allow_open_files(sum(_connections(options, prepared).values()))
+            run_id = new_run_id([architecture.name for architecture in prepared.architectures])
+            folder = options.resume or options.out or RESULTS / run_id
+            stack.enter_context(taken(folder, is_new=options.resume is None))
+            manifest = _begun(options, prepared, folder, run_id)
+            columns = _run_columns(options, prepared, manifest["run_id"])
+            opened = await stack.enter_async_context(open_run(folder, columns))
         if options.resume is not None:
-            write_manifest(folder, manifest)  # only now: the run may be refused, and stays as it was then
+            begin(folder, manifest, "--resume")  # only now: the run may be refused, and stays as it was then
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared.replay, live, prepared.cache)
-        await stack.enter_async_context(beside(partial(pull_on_signal, recorder.brake, options.grace)))
+        await stack.enter_async_context(
+            beside(partial(pull_on_signal, recorder.brake, options.grace, resume_command(folder)))
+        )
         evaluator = _evaluator(options, prepared, recorder)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
 
@@ -131,7 +138,8 @@ async def _evaluated(
         ended["reason"] = str(stop)
         refused = UsageError(str(stop))
     finally:
-        progress.close()
+        with suppress(OSError):  # of a terminal that was closed
+            progress.close()
         try:
             rows = await opened.export(tasks)
             if ended["status"] == "done" and rows != len(tasks):
@@ -140,9 +148,9 @@ async def _evaluated(
             write_manifest(folder, {**manifest, **ended, **changed})
         except OSError as error:
             said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
-            raise JournalError(f"{said}; the journal has what was finished, --resume goes on from it") from None
-    if refused and not rows and not opened.journal.spent.tokens:
-        remove_run(folder)  # nothing was paid yet: the same --out can be used again
+            raise JournalError(f"{said}; the journal has what was finished; {resume_command(folder)}") from None
+    if refused and not rows and options.resume is None and not opened.journal.holds_answers():
+        remove_run(folder)  # nothing was answered yet: the same --out can be used again
         raise refused
     return Outcome(folder, **ended, tasks=len(tasks))
 
@@ -150,9 +158,8 @@ async def _evaluated(
 @asynccontextmanager
 async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
     """Everything that can be wrong is found here, cheapest first, before a model is fetched or asked."""
-    if options.out is not None and options.resume is None and (options.out / MANIFEST).exists():
-        folder = str(options.out)
-        raise UsageError(f"--out: {folder!r} holds another run; choose a new folder, or go on with --resume {folder}")
+    if options.out is not None and options.resume is None:
+        check_new(options.out)  # once more when the folder is taken
     inputs = await read_inputs(options)
     async with AsyncExitStack() as stack:
         replay = cache = None
@@ -217,25 +224,18 @@ def _concurrency(options: RunOptions, prepared: _Prepared) -> int:
     return options.concurrency or prepared.models[options.role_models[""]].concurrency
 
 
-def _open_folder(options: RunOptions, prepared: _Prepared) -> tuple[Path, dict[str, Any]]:
-    """The run's folder and manifest: new ones, which are written, or those of the run that goes on."""
-    names = [architecture.name for architecture in prepared.architectures]
-    manifest = _manifest(options, prepared, new_run_id(names))
+def _begun(options: RunOptions, prepared: _Prepared, folder: Path, run_id: str) -> dict[str, Any]:
+    """The manifest of a run: a new one, which is written, or that of the run that goes on."""
+    manifest = _manifest(options, prepared, run_id)
     if options.resume is not None:
         before = read_manifest(options.resume)
+        check_journal(folder, before.get("rows") or 0)
         check_same(before, manifest, [example.id for example in prepared.dataset.examples])
         _recall(options, prepared, before.get("sent") or {})
         sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
-        manifest |= {**{key: before[key] for key in KEPT}, "sessions": sessions}
-    folder = options.resume or options.out or RESULTS / manifest["run_id"]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if options.resume is None:
-            write_manifest(folder, manifest)
-    except OSError as error:
-        flag = "--resume" if options.resume else "--out"
-        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror}") from None
-    return folder, manifest
+        return manifest | {**{key: before[key] for key in KEPT}, "sessions": sessions}
+    begin(folder, manifest, "--out")
+    return manifest
 
 
 def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str, Any]:

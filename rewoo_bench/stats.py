@@ -17,14 +17,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rewoo_bench.bootstrap import Floats, log_ratio_bounds, mean_bounds, student
-from rewoo_bench.columns import averaged, by_question, check_amounts, check_yes_or_no, finite, paired_columns
+from rewoo_bench.bootstrap import log_ratio_bounds, student
+from rewoo_bench.columns import Floats, averaged, by_question, check_amounts, check_yes_or_no, finite, paired_columns
 from rewoo_bench.errors import DataError
+from rewoo_bench.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
+from rewoo_bench.sign_flips import signs_flipped
 
+ENOUGH_FOR_TAILS = 50  # questions; of fewer a ratio may hold too little (results/coverage.md)
 _EXACT, _EXACT_WITH_TIES = 50, 13  # differences up to which Wilcoxon's test is exact
-_LONG = 1 << 24  # multiplications, above which a convolution by Fourier's transform is faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,25 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
         raise DataError(f"{successes} successes of {n}: expected a count from 0 to n")
     if n == 0:
         return Interval(math.nan, 0.0, 1.0, 0, level)
-    share, z = successes / n, _normal((1 + level) / 2)
-    whole = n + z**2
-    centre, half = (successes + z**2 / 2) / whole, z * math.sqrt(n * share * (1 - share) + z**2 / 4) / whole
-    low, high = centre - half if successes else 0.0, centre + half if successes < n else 1.0
-    return Interval(share, low, high, n, level)
+    return Interval(successes / n, *_score_bounds(successes / n, n, _normal((1 + level) / 2)), n, level)
+
+
+def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
+    """The share of ones among zeros and ones, with Wilson's interval.
+
+    With trials the rows count as many as they are worth by their design effect (Rao and Scott 1992,
+    Biometrics 48), with Student's quantile; as many as there are questions where all trials agree.
+    """
+    column, _, labels = paired_columns(values, values, clusters)
+    check_yes_or_no(column)
+    (means,) = averaged(labels, column)
+    n, share = len(means), _mean(means)
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0, 0, level)
+    if n == len(column) or n < 2:
+        return Interval(share, *_score_bounds(share, n, _normal((1 + level) / 2)), n, level)
+    worth = rows_worth(share * (1 - share), means, len(column))
+    return Interval(share, *_score_bounds(share, worth, student(n, level)), n, level)
 
 
 def ratio_of_means(
@@ -66,52 +82,76 @@ def ratio_of_means(
     *,
     clusters: ArrayLike | None = None,
     level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    unseen_tail: bool = True,
 ) -> Interval:
-    """mean(b) / mean(a), with a studentised paired bootstrap interval of its logarithm.
+    """mean(b) / mean(a), with the interval of mean_bounds.py on the logarithm (delta method).
 
-    Of percentile, BCa, Fieller's and the delta method this one covers best where tokens are skewed
-    (scripts/simulate_intervals.py). Where either mean is zero, the interval runs from zero to infinity.
+    It allows for a tail that no question of the sample has reached; see `too_few_for_tails`. Without
+    `unseen_tail` it is a studentised bootstrap: for a test of two runs of one system, which have the same
+    tail. Where either mean is zero, the interval runs from zero to infinity.
     """
     first, second = by_question(a, b, clusters)
     check_amounts(first, second)
-    n, means = len(first), (_mean(first), _mean(second))
-    estimate = _divided(means[1], means[0])
-    if n < 2 or not all(means):
+    n, estimate = len(first), _divided(_mean(second), _mean(first))
+    if n < 2 or not first.any() or not second.any():
         return Interval(estimate, 0.0, math.inf, n, level)
-    low, high = log_ratio_bounds(first, second, level, resamples, seed)
-    return Interval(estimate, math.exp(low), math.exp(high), n, level)
+    if not unseen_tail:
+        low, high = log_ratio_bounds(first, second, level)
+        return Interval(estimate, math.exp(low), math.exp(high), n, level)
+    apart = second / second.mean() - first / first.mean()
+    low, high = mean_bounds(apart, *reaching(apart, LEAST_APART), level)
+    return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level)
+
+
+def too_few_for_tails(interval: Interval) -> bool:
+    """Whether a ratio may hold the truth less than 90 times in 100: so where a tail is that of one question in 100."""
+    return interval.n < ENOUGH_FOR_TAILS
+
+
+def mean_of(
+    values: ArrayLike,
+    *,
+    ends: tuple[float, float] | None = None,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+) -> Interval:
+    """The mean with the interval of mean_bounds.py; `ends` are those of a scale, as 0 and 1 of F1.
+
+    Without them the mean of what is never negative isn't either: amounts.
+    """
+    column, _ = by_question(values, values, clusters)
+    lowest, highest = ends or (-math.inf if (column < 0).any() else 0.0, math.inf)
+    n, mean = len(column), _mean(column)
+    if n < 2:
+        return Interval(mean, lowest, highest, n, level)
+    low, high = mean_bounds(column, *(ends or reaching(column, LEAST * abs(mean))), level)
+    return Interval(mean, max(low, lowest), min(high, highest), n, level)
 
 
 def difference_of_means(
     a: ArrayLike,
     b: ArrayLike,
     *,
+    ends: tuple[float, float] | None = None,
     clusters: ArrayLike | None = None,
     level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
 ) -> Interval:
-    """mean(b) - mean(a), with a paired bootstrap interval."""
+    """mean(b) - mean(a), paired, with the interval of mean_bounds.py; `ends` are those of a scale, as of F1."""
     first, second = by_question(a, b, clusters)
     n, difference = len(first), second - first
+    widest = math.inf if ends is None else ends[1] - ends[0]
     if n < 2:
-        return Interval(_mean(difference), -math.inf, math.inf, n, level)
-    low, high = mean_bounds(difference, level, resamples, seed)
-    return Interval(_mean(difference), low, high, n, level)
+        return Interval(_mean(difference), -widest, widest, n, level)
+    least = LEAST * max(abs(_mean(first)), abs(_mean(second)))
+    farthest = reaching(difference, least) if ends is None else (-widest, widest)
+    low, high = mean_bounds(difference, *farthest, level)
+    return Interval(_mean(difference), max(low, -widest), min(high, widest), n, level)
 
 
 def geometric_mean_ratio(
-    a: ArrayLike,
-    b: ArrayLike,
-    clusters: ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None, *, level: float = 0.95
 ) -> Interval:
-    """Geometric mean of b / a over the questions, with a bootstrap interval of its logarithm.
+    """Geometric mean of b / a over the questions, with the interval of mean_bounds.py on the logarithm.
 
     A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
     """
@@ -122,7 +162,7 @@ def geometric_mean_ratio(
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
-    low, high = mean_bounds(logs, level, resamples, seed)
+    low, high = mean_bounds(logs, *reaching(logs, LEAST), level)
     return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level)
 
 
@@ -157,7 +197,7 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     if labels is not None:
         _, position = np.unique(labels, return_inverse=True)
         signs = np.bincount(position, weights=signs, minlength=0).astype(np.int64)
-    return McNemar(only_a, only_b, _signs_flipped(signs))
+    return McNemar(only_a, only_b, signs_flipped(signs))
 
 
 def minimum_detectable_difference(discordant_share: float, n: float, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -195,7 +235,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> f
     doubled = (2 * np.cumsum(ties) - ties + 1)[position]  # ranks from 1, equal ones averaged, times two
     signed = np.where(differences > 0, doubled, -doubled)
     if n <= _EXACT_WITH_TIES or (n <= _EXACT and ties.max() == 1):
-        return _signs_flipped(signed)
+        return signs_flipped(signed)
     variance = (n * (n + 1) * (2 * n + 1) - float((ties.astype(float) ** 3 - ties).sum()) / 2) / 24
     return math.erfc(abs(float(signed.sum())) / 4 / math.sqrt(2 * variance))
 
@@ -223,41 +263,25 @@ def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple
     n, (only_a, only_b) = len(parts[0]), map(_mean, parts)
     if n < 2 or labels is None:
         return only_a, only_b, float(n), n
-    difference = only_b - only_a
-    of_pairs = only_a + only_b - difference**2
-    of_questions = float((parts[1] - parts[0]).var(ddof=1))
-    worth = n * of_pairs / of_questions if of_questions > 0 else float(n)
-    return only_a, only_b, min(max(worth, n), len(first)), n
+    of_pairs = only_a + only_b - (only_b - only_a) ** 2
+    return only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first)), n
 
 
-def _signs_flipped(differences: NDArray[np.int64]) -> float:
-    """P of a sum as far from zero as this one where every difference may as well have the other sign."""
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    law = np.ones(1)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        steps = np.zeros(2 * size * count + 1)
-        steps[:: 2 * size] = _fair_coins(count)
-        law = _convolved(law, steps)
-    farthest = len(law) // 2
-    return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
+def _score_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Wilson 1927, Journal of the American Statistical Association 22."""
+    whole = n + quantile**2
+    centre = (n * share + quantile**2 / 2) / whole
+    half = quantile * math.sqrt(n * share * (1 - share) + quantile**2 / 4) / whole
+    return centre - half if share > 0 else 0.0, centre + half if share < 1 else 1.0
 
 
-def _fair_coins(n: int) -> Floats:
-    """P of 0, 1, …, n heads."""
-    from scipy.special import gammaln
+def rows_worth(variance: float, of_questions: Floats, rows: int) -> float:
+    """How many independent rows have a mean as sure as this one: from the number of questions to that of rows.
 
-    heads = np.arange(n + 1)
-    logs: Floats = gammaln(n + 1) - gammaln(heads + 1) - gammaln(n - heads + 1) - n * math.log(2)
-    return np.exp(logs)
-
-
-def _convolved(a: Floats, b: Floats) -> Floats:
-    if len(a) * len(b) < _LONG:
-        return np.convolve(a, b)
-    from scipy.signal import fftconvolve
-
-    convolved: Floats = fftconvolve(a, b)
-    return convolved
+    `variance` is that of one row, `of_questions` has the means of the questions.
+    """
+    n, between = len(of_questions), float(of_questions.var(ddof=1))
+    return min(max(n * variance / between, n), rows) if between > 0 else n
 
 
 def _normal(share: float) -> float:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from rewoo_bench.stats import Interval
     from rewoo_bench.table_columns import Column
 
 CONFIDENCE = 0.95
@@ -71,7 +72,9 @@ class Summary:
     total_tokens: float
     latency_p50_s: float | None
     latency_p95_s: float | None
-    """None where no latency was measured: in a replay."""
+    latency_p50_interval_s: tuple[float, float] | None
+    latency_p95_interval_s: tuple[float, float] | None
+    """95%. A quantile is None where too few latencies were measured for an interval (72 for p95), as in a replay."""
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
@@ -103,8 +106,7 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
     def mean(column: str) -> float:
         return _mean(scored[column].known)
 
-    latency = scored["latency_s"].known
-    p50, p95 = _quantiles(latency, 0.5, 0.95) if len(latency) else (None, None)
+    p50, p95 = (_quantile(scored, "latency_s", share) for share in (0.5, 0.95))
     sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     return Summary(
@@ -125,17 +127,19 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
         cached_input_tokens=mean("cached_input_tokens"),
         output_tokens=mean("output_tokens"),
         total_tokens=mean("total_tokens"),
-        latency_p50_s=p50,
-        latency_p95_s=p95,
+        latency_p50_s=p50.estimate if p50 else None,
+        latency_p95_s=p95.estimate if p95 else None,
+        latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
+        latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         cost_usd=mean("cost_usd") if priced else None,
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
     )
 
 
 def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
-    """Mean over questions with its 95% interval; the trials of a question are one cluster.
+    """Mean over questions of scores from 0 to 1, with its 95% interval; the trials of a question are one cluster.
 
-    Wilson's interval for yes-or-no columns with one trial, else Student's over the questions' means.
+    `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
     """
     from rewoo_bench.table_columns import read_columns
 
@@ -143,45 +147,36 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
 
 def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
-    import numpy as np
+    from rewoo_bench.stats import mean_of, proportion
 
-    values = rows[column].values
-    there = ~np.isnan(values)
-    _, question_of = np.unique(rows["example_id"].values[there], return_inverse=True)
-    trials = np.bincount(question_of)
-    means = np.bincount(question_of, values[there]) / trials
-    n = len(means)
-    if not n:
+    known, questions = _known(rows, column)
+    if not len(known):
         return Estimate(None, None, None, 0)
-    mean = fmean(means.tolist())
-    if binary and (trials == 1).all():
-        from rewoo_bench.stats import wilson
-
-        interval = wilson(round(mean * n), n, CONFIDENCE)
-        return Estimate(mean, interval.low, interval.high, n)
-    if n == 1:
-        return Estimate(mean, None, None, 1)
-    half = _student_half(means)
-    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), n)
+    if binary:
+        found = proportion(known, clusters=questions, level=CONFIDENCE)
+    else:
+        found = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
+    return Estimate(found.estimate, found.low, found.high, found.n)
 
 
-def _student_half(means: NDArray[Any]) -> float:
-    """Half of the width of Student's interval of a mean."""
+def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values that aren't missing, and the question of each."""
     import numpy as np
 
-    from rewoo_bench.bootstrap import student
+    there = ~np.isnan(rows[column].values)
+    return rows[column].values[there], rows["example_id"].values[there]
 
-    return student(len(means), CONFIDENCE) * float(np.std(means, ddof=1)) / math.sqrt(len(means))
+
+def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval | None:
+    from rewoo_bench.quantiles import quantile_interval
+
+    known, questions = _known(rows, column)
+    found = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
+    return found if math.isfinite(found.high - found.low) else None
 
 
 def _mean(known: NDArray[Any]) -> float:
     return fmean(known.tolist()) if len(known) else math.nan
-
-
-def _quantiles(values: NDArray[Any], *shares: float) -> list[float]:
-    import numpy as np
-
-    return [float(value) for value in np.quantile(values, shares)]
 
 
 def _interval(value: Estimate) -> str:
@@ -216,14 +211,17 @@ _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("cached", lambda s: _number(s.cached_input_tokens, ",.0f")),
     ("out", lambda s: _number(s.output_tokens, ",.0f")),
     ("total", lambda s: _number(s.total_tokens, ",.0f")),
-    ("p50 s", lambda s: _seconds(s.latency_p50_s)),
-    ("p95 s", lambda s: _seconds(s.latency_p95_s)),
+    ("p50 s [95% CI]", lambda s: _seconds(s.latency_p50_s, s.latency_p50_interval_s)),
+    ("p95 s [95% CI]", lambda s: _seconds(s.latency_p95_s, s.latency_p95_interval_s)),
     ("$ / 1000", _cost),
 )
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
+    if value is None or bounds is None:
+        return "-"
+    shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
+    return f"{shown} [{low}, {high}]"
 
 
 def table(summaries: Sequence[Summary]) -> str:

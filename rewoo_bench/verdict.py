@@ -15,7 +15,15 @@ ENOUGH_QUESTIONS = 200
 """Below, accuracy only warns: one and the same system differs by several points from run to run."""
 
 Kind = Literal[
-    "budget", "cost unknown", "latency", "accuracy", "growth", "changed", "not comparable", "failed questions"
+    "budget",
+    "cost unknown",
+    "latency",
+    "accuracy",
+    "growth",
+    "changed",
+    "not comparable",
+    "failed questions",
+    "can't tell",
 ]
 Status = Literal["pass", "warn", "fail"]
 
@@ -84,6 +92,11 @@ class Verdict:
     @property
     def warnings(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.status == "warn")
+
+    @property
+    def untold(self) -> tuple[Check, ...]:
+        """Those that a live comparison of so few questions could not decide."""
+        return tuple(check for check in self.checks if check.kind == "can't tell")
 
     @property
     def code(self) -> int:

@@ -19,13 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from rewoo_bench.claims.columns import COLUMNS, NOT_OF_AN_ORACLE, SHARES, YES_OR_NO
+from rewoo_bench.claims.columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
 from rewoo_bench.claims.evidence import Evidence, before
 from rewoo_bench.claims.growth import curvature, trend
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
 from rewoo_bench.columns import by_question
 from rewoo_bench.errors import unknown
-from rewoo_bench.stats import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
+from rewoo_bench.stats import (
+    Interval,
+    difference_of_means,
+    difference_of_proportions,
+    mean_of,
+    proportion,
+    ratio_of_means,
+)
 
 Floats = NDArray[np.float64]
 
@@ -133,9 +140,9 @@ class Mean(Measure):
         if not found:
             return None
         (values,) = found.columns
-        if self.column in YES_OR_NO and found.clusters is None:
-            return wilson(int(values.sum()), len(values))
-        return difference_of_means(np.zeros_like(values), values, clusters=found.clusters)
+        if self.column in YES_OR_NO:
+            return proportion(values, clusters=found.clusters)
+        return mean_of(values, ends=_ends(self.column), clusters=found.clusters)
 
 
 class QuantileRatio(Measure):
@@ -252,8 +259,14 @@ MEASURES: dict[str, type[Measure]] = {
 
 
 def _difference(found: Pairs, column: str) -> Interval:
-    means = difference_of_proportions if column in YES_OR_NO else difference_of_means
-    return means(*found.columns, clusters=found.clusters)
+    if column in YES_OR_NO:
+        return difference_of_proportions(*found.columns, clusters=found.clusters)
+    return difference_of_means(*found.columns, ends=_ends(column), clusters=found.clusters)
+
+
+def _ends(column: str) -> tuple[float, float] | None:
+    """The ends of a score's scale; an amount has none."""
+    return (0.0, 1.0) if column in SCORES else None
 
 
 def _only_tools(name: str, plain: str) -> bool:

@@ -42,6 +42,8 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
                    "runs is the oracle or a replay]")
 @click.option("--accept-prompts", is_flag=True,
               help="Prompts, settings and tools may differ from the baseline's; the counts alone decide.")
+@click.option("--strict", is_flag=True,
+              help="Fail where a live comparison has too few questions to catch a growth of --max-increase.")
 @click.option("--allow-incomplete", is_flag=True, help="Judge what there is of an incomplete run.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Write Markdown here.  [default: appended to ${_SUMMARY} where that is set]")
@@ -50,17 +52,18 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write means per question here, as github-action-benchmark takes them (customSmallerIsBetter).")
 def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
-         accept_prompts: bool, allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
+         accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
          json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
-    Exit codes: 0 passed, 1 failed, 2 the command is wrong, 3 the run is incomplete.
+    Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
+    rewoo-bench. Nothing but a failed check exits with 1.
     """
     # fmt: on
     from rewoo_bench.gate import Terms, check_run
     from rewoo_bench.gate.render import text
 
-    terms = Terms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts)
+    terms = Terms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
     click.echo(text(verdict))
     _write(verdict, run, markdown, junit_file, json_file)
@@ -76,8 +79,7 @@ def _write(verdict: Verdict, run: Path, markdown: Path | None, junit_file: Path 
     if markdown is not None:
         reports.write_report(markdown, shown, "--markdown")
     elif os.environ.get(_SUMMARY):
-        with Path(os.environ[_SUMMARY]).open("a", encoding="utf-8") as summary:
-            summary.write(shown)
+        reports.append_report(Path(os.environ[_SUMMARY]), shown, f"${_SUMMARY}")
     if junit_file is not None:
         reports.write_report(junit_file, reports.junit(verdict), "--junit")
     if json_file is not None:

@@ -57,7 +57,8 @@ def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Bas
     if not Path(path).is_dir():
         return read_baseline(Path(path))
     manifest, rows = read_manifest(Path(path)), load(path)
-    reason = why_incomplete(manifest, rows)
+    check_unique(path, rows)
+    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
     if reason:
         raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
     return baseline_of(manifest, rows, deterministic=deterministic)
@@ -65,7 +66,7 @@ def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Bas
 
 def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
     """Raises `DataError` where two rows are of one question, trial and architecture."""
-    keys = ["run_id", "architecture", "example_id", "trial"]
+    keys = ["architecture", "example_id", "trial"]
     again = rows[rows.duplicated(keys)]
     if len(again):
         first = again.iloc[0]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.gate.comparable import Fault, changes, incomparable_rows, incomparable_runs
 from rewoo_bench.gate.growth import Growth, growth_of, scored_pairs
+from rewoo_bench.gate.power import smallest_growth
 from rewoo_bench.names import is_oracle
 from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Status, shown
 
@@ -39,6 +40,8 @@ class Terms:
     mode: Literal["exact", "live"] | None = None
     max_increase: float | None = None
     accept_prompts: bool = False
+    strict: bool = False
+    """Whether a live comparison fails that couldn't have caught a growth of the margin."""
 
 
 def check_against(before: Baseline, now: Baseline, terms: Terms) -> Iterator[Check]:
@@ -71,7 +74,12 @@ def _architecture(before: Baseline, now: Baseline, name: str, terms: Terms, test
         yield from _exact(group, growth, EXACT_MARGIN if terms.max_increase is None else terms.max_increase, cause)
     else:
         margin = LIVE_MARGIN if terms.max_increase is None else terms.max_increase
-        yield from _live(group, growth, scored_pairs(old, new), margin, tests, cause)
+        pairs = scored_pairs(old, new)
+        found = list(_live(group, growth, pairs, margin, tests, cause))
+        yield from found
+        if all(check.status != "fail" for check in found):
+            yield _power(group, growth.n, pairs, margin, tests, strict=terms.strict)
+        yield from _nothing_answered(group, new)
     yield from _answers(group, old, new) if exact else _accuracy(group, old, new, tests)
 
 
@@ -143,6 +151,27 @@ def _live(
         yield _growth(group, growth, metric, margin, status, text)
 
 
+def _power(
+    group: Group, n: int, pairs: tuple[pd.DataFrame, pd.DataFrame], margin: float, tests: int, *, strict: bool
+) -> Check:
+    """Whether the comparison could have caught a growth of the margin; where it couldn't, it says so."""
+    before, now = (side[_JUDGED_LIVE].to_numpy(float) for side in pairs)
+    ids = pairs[0].index.get_level_values("example_id").to_numpy(dtype=str)
+    caught = smallest_growth(before, now, ids, error=FALSE_ALARMS / tests)
+    text = f"growth of {_percent(round(caught, 3))} or more would have been caught, 4 times in 5"
+    name = f"{_JUDGED_LIVE} power"
+    if caught <= margin:
+        return Check("growth", "pass", group, name, f"{_JUDGED_LIVE}: {text}", n=n)
+    told = f"can't tell whether {_JUDGED_LIVE} grew by {_percent(margin)}: on {n} questions {text}"
+    return Check("can't tell", "fail" if strict else "warn", group, name, told, n=n)
+
+
+def _nothing_answered(group: Group, new: pd.DataFrame) -> Iterator[Check]:
+    """What no question was answered for is cheap, and no pass."""
+    if "stop_reason" in new and not (new["stop_reason"] == "answered").any():
+        yield Check("accuracy", "fail", group, "answered", "no question was answered", 0.0, n=len(new))
+
+
 def ratio_beyond(
     before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], margin: float, tests: int
 ) -> Interval | None:
@@ -151,7 +180,7 @@ def ratio_beyond(
 
     if now.sum() <= before.sum() * (1 + margin) * (1 + _ROUNDING):
         return None
-    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
+    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests, unseen_tail=False)
 
 
 def _growth(group: Group, growth: Growth, metric: str, margin: float, status: Status, text: str) -> Check:
@@ -184,7 +213,9 @@ def _answers(group: Group, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Che
     for name, is_good in _GOOD.items():
         before, now = is_good(old), is_good(new)
         if before is None or now is None:
-            continue  # a baseline of an older version doesn't say why questions ended
+            text = f"{name}: the baseline is of an older version and doesn't say; `baseline update` writes it anew"
+            yield Check("accuracy", "warn", group, name, text, n=n)
+            continue
         fell = now < before - _ROUNDING
         text = f"{name} {before:.3f} -> {now:.3f}" + (
             "; the same questions gave the same answers before" if fell else ""

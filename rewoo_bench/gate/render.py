@@ -50,6 +50,8 @@ def headline(verdict: Verdict) -> str:
         return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges what there is"
     failed, total, warned = len(verdict.failures), len(verdict.checks), len(verdict.warnings)
     warnings = f", {warned} warning{'' if warned == 1 else 's'}"
+    if verdict.untold:
+        warnings += f", can't tell {len(verdict.untold)} time{'' if len(verdict.untold) == 1 else 's'}"
     return f"FAILED: {failed} of {total} checks{warnings}" if failed else f"PASSED: {total} checks{warnings}"
 
 

@@ -94,3 +94,12 @@ def write_report(path: Path, content: str, flag: str) -> None:
         part.replace(path)
     except OSError as error:
         raise UsageError(f"{flag}: can't write {str(path)!r}: {error.strerror or error}") from None
+
+
+def append_report(path: Path, content: str, name: str) -> None:
+    """A report behind what the file has. Raises `UsageError` that names the setting."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise UsageError(f"{name}: can't write {str(path)!r}: {error.strerror or error}") from None

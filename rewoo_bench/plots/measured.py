@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.bootstrap import Floats, mean_bounds
+from rewoo_bench.bootstrap import Floats
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.names import is_oracle
 from rewoo_bench.results import CALLS_FILE, load, manifests
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats import Interval, mean_of
 from rewoo_bench.subsets import subsets
 from rewoo_bench.summary import estimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RESAMPLES, SEED = 10_000, 0
 _CALLS = ("run_id", "architecture", "example_id", "trial", "call_index", "kind", "role", "place", "status")
 _SIZES = (
     *("input_tokens", "output_tokens"),
@@ -170,15 +169,14 @@ def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
 
 
 def mean(rows: pd.DataFrame, column: str) -> Interval:
-    """The mean over questions with its 95% bootstrap interval; the trials of a question are one observation."""
+    """The mean over questions with its 95% interval; the trials of a question are one observation."""
     known = rows[["dataset", "example_id", column]].dropna()
     values = known.groupby(["dataset", "example_id"], sort=False, observed=True)[column].mean().to_numpy(np.float64)
     if not len(values):
         return Interval(math.nan, math.nan, math.nan, 0)
     if len(values) == 1:
         return Interval(float(values[0]), math.nan, math.nan, 1)
-    low, high = mean_bounds(values, 0.95, RESAMPLES, SEED)
-    return Interval(float(values.mean()), max(0.0, low), high, len(values))
+    return mean_of(values)
 
 
 def share(rows: pd.DataFrame, column: str = "exact_match") -> Interval:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from command_runs import new, quiet
 
 from rewoo_bench.results import load
-from rewoo_bench.testing import ModelServer
+from rewoo_bench.testing import Fault, ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -45,6 +46,37 @@ def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
     assert (calls["role"] == "judge").sum() == 8
 
 
+def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture[str]) -> None:
+    left = ["Thought: I look.\nAction: Search[Kyiv]", Fault(status=400, message="blocked by a filter")]
+
+    def reply(_: dict[str, Any]) -> str | Fault:
+        return left.pop(0) if left else "Thought: I know.\nAction: Finish[Neva]"
+
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
+        assert quiet("--arch", "react", "-n", 4, *hosted, "--out", "recorded") == 3
+    assert quiet("--arch", "react", "-n", 4, "--model", "replay/recorded", "--out", "here") == 3
+    assert "1 of 4 questions failed" in capfd.readouterr().err
+    rows, recorded = load("here"), load("recorded")
+    same = [name for name in recorded.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
+    same = [name for name in same if name not in ("run_folder", "error", "usage_source")]
+    pd.testing.assert_frame_equal(rows[same], recorded[same])
+    (error,) = rows["error"].dropna()
+    assert error.startswith("it failed in the recorded run: ")
+    assert "blocked by a filter" in error
+    assert rows["billed_tokens"].sum() == 0
+
+
+def test_a_call_that_succeeded_when_it_was_tried_again_succeeds_in_the_replay() -> None:
+    left = [Fault(status=400, message="blocked by a filter")]
+    with ModelServer(lambda _: left.pop() if left else "Answer: Neva") as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
+        assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "recorded") == 3
+        assert quiet("--resume", "recorded") == 0
+    assert quiet("--arch", "direct", "-n", 3, "--model", "replay/recorded", "--out", "here") == 0
+    assert load("here")["prediction"].tolist() == load("recorded")["prediction"].tolist()
+
+
 @pytest.mark.parametrize(
     ("flag", "model", "role_model"),
     [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],
@@ -75,3 +107,14 @@ def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
     assert pd.read_parquet("b/calls.parquet")["replayed"].all()
     assert new(server, "--out", "c", "--cache", "answers", "--temperature", 1) == 0
     assert len(server.books) == 2 * asked
+
+
+def test_a_cache_that_is_damaged_costs_a_warning_and_not_the_run(
+    server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("answers").mkdir()
+    Path("answers/answers.sqlite").write_bytes(b"no database at all " * 100)
+    assert new(server, "--out", "here", "--cache", "answers") == 0
+    err = capfd.readouterr().err
+    assert "--cache: 'answers/answers.sqlite' can't be used: file is not a database; this run goes on without it" in err
+    assert load("here")["error"].isna().all()

@@ -62,7 +62,7 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
     ("arguments", "message"),
     [
         (["--arch", "rewoo"], "--resume: --arch was 'direct,cot' in this run; leave it out, or start a new run"),
-        (["-n", 3], "--resume: --limit was 4 in this run"),
+        (["-n", 3], "--resume: this run has 4 questions, and -n 3 would be fewer; leave -n out, or give more than 4"),
         (["--temperature", 1], "--resume: --temperature was 0.0 in this run"),
         (["--model", "openai/other"], "--resume: --model was 'openai/test' in this run"),
         (["--token-limit", 9], "--resume: --token-limit wasn't set in this run"),
@@ -95,7 +95,14 @@ def test_a_run_can_be_extended_to_more_questions(server: ModelServer, capfd: pyt
     new(server, "-n", 6, "--out", "anew")
     assert rows["example_id"].tolist() == load("anew")["example_id"].tolist()
     assert quiet("--resume", "here", "-n", 5) == 2
-    assert "--limit was 6 in this run" in capfd.readouterr().err
+    assert "--resume: this run has 6 questions, and -n 5 would be fewer" in capfd.readouterr().err
+
+
+def test_a_run_over_all_questions_of_a_data_set_stays_so(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "direct", "--model", "oracle", "--out", "here") == 0
+    assert quiet("--resume", "here", "-n", 7) == 2
+    assert "--resume: this run has all questions of its data set; leave -n out" in capfd.readouterr().err
+    assert len(load("here")) == 100
 
 
 def test_a_run_over_generated_questions_can_be_extended() -> None:

@@ -86,8 +86,23 @@ def test_trials_of_few_questions_are_few_questions(tmp_path: Path) -> None:
 
 def test_failed_questions_are_in_no_mean(tmp_path: Path) -> None:
     lines = [row(0, total_tokens=400), *(row(number, **FAILED, total_tokens=0) for number in range(1, 10))]
-    (check,) = checked(tmp_path, "total_tokens = { mean = 100 }", *lines)
+    failures, check = checked(tmp_path, "total_tokens = { mean = 100 }", *lines)
     assert (check.status, check.measured, check.n) == ("fail", 400.0, 1)
+    assert (failures.status, failures.n) == ("fail", 1)  # more failed than are measured
+    assert failures.text == "9 of 10 failed in the infrastructure and are in no figure below, 1 are"
+
+
+def test_a_few_failed_questions_are_said_with_every_budget(tmp_path: Path) -> None:
+    lines = [*rows(9), row(9, **FAILED, total_tokens=0)]
+    failures, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
+    assert (failures.status, check.status, check.n) == ("warn", "pass", 9)
+
+
+def test_a_run_in_which_nothing_is_answered_is_within_no_budget(tmp_path: Path) -> None:
+    lines = rows(3, stop_reason="invalid_plan", exact_match=False, total_tokens=10)
+    nothing, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
+    assert (nothing.status, nothing.text) == ("fail", "no question was answered, and what isn't answered is cheap")
+    assert check.status == "pass"
 
 
 def test_what_is_exactly_at_its_limit_is_within_it(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_file_of_claims_that_is_wrong_is_refused(tmp_path: Path, text: str, sa
     ],
 )
 def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> None:
-    run = run_folder(tmp_path / "0001", system(matches="1" * 8), system("react", "1" * 8, 2600))
+    run = run_folder(tmp_path / "0001", system(matches="1" * 20, tokens=10_000), system("react", "1" * 20, 26_000))
     (finding,) = found(one_claim(rule, number=2.4), tmp_path, run)
     assert finding.interval is not None
     assert 2 < finding.interval.low < 2.35 < 2.4 < finding.interval.high < 3
@@ -160,7 +160,7 @@ def test_each_model_and_each_set_of_questions_has_its_own_verdict(tmp_path: Path
     runs = []
     for name, values in {"0001": {}, "0002": {"model": "openai/big"}}.items():
         runs.append(run_folder(tmp_path / name, system(**values), system("react", "110100", 2600, **values)))
-    runs.append(run_folder(tmp_path / "0003", system(), system("react", "110100", 900), ids="2e"))
+    runs.append(run_folder(tmp_path / "0003", system(), system("react", "110100", 500), ids="2e"))
     findings = found(one_claim(ABOVE), tmp_path, *runs)
     assert [finding.verdict for finding in findings] == ["reproduced", "reproduced", "contradicted"]
     labels = [finding.evidence.label for finding in findings if finding.evidence]
@@ -235,7 +235,7 @@ def command(*arguments: str | Path) -> int | str | None:
 def test_the_command_on_runs_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ("--arch", "rewoo,react", "--model", "oracle", "--no-progress")
     assert command("run", *common, "-n", "4", "--out", tmp_path / "sample") == 0
-    chain = ("--dataset", "chain?hops=1..6", "--max-steps", "16", "-n", "18")
+    chain = ("--dataset", "chain?hops=1..6", "--max-steps", "16", "-n", "48")
     assert command("run", *common, *chain, "--out", tmp_path / "chain") == 0
     capsys.readouterr()
     assert command("claims", tmp_path / "sample", tmp_path / "chain", "--format", "json") == 0

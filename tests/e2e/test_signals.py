@@ -1,0 +1,145 @@
+"""Signals that end a run: Ctrl-C, what CI and schedulers send, a terminal that is closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import SCRIPT, quiet, start
+
+from rewoo_bench.results import load
+from rewoo_bench.testing import Fault, ModelServer, Reply
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+QUESTIONS = 6
+ANSWERED = 3
+
+
+class Waiting:
+    """Answers the first requests, and the others once it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.answers = False
+        self._count = 0
+
+    def __call__(self, _: dict[str, Any]) -> Reply | Fault:
+        self._count += 1
+        if self._count <= ANSWERED or self.answers:
+            return Reply("Answer: Neva")
+        self.asked.set()
+        return Fault("hang")
+
+
+@pytest.fixture
+def waiting() -> Waiting:
+    return Waiting()
+
+
+@pytest.fixture
+def slow(waiting: Waiting) -> Iterator[ModelServer]:
+    with ModelServer(waiting) as server:
+        yield server
+
+
+def arguments(server: ModelServer, out: str, grace: float = 0.1) -> list[object]:
+    hosted = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1, "--grace", grace]
+    return ["--arch", "direct", "-n", QUESTIONS, "--out", out, *hosted]
+
+
+def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
+    """The run was interrupted, and a resume pays for nothing twice."""
+    manifest = json.loads(Path(folder, "run.json").read_text())
+    assert (manifest["status"], manifest["reason"], manifest["rows"]) == ("incomplete", "interrupted", ANSWERED)
+    waiting.answers = True
+    assert quiet("--resume", folder) == 0
+    assert len(load(folder)) == QUESTIONS
+    assert sum(entry.usage is not None for entry in server.books) == QUESTIONS
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("out", ["here", "two words"])
+def test_a_signal_ends_a_run_and_the_last_line_is_the_command_that_goes_on(
+    waiting: Waiting, slow: ModelServer, number: signal.Signals, out: str
+) -> None:
+    process = start(*arguments(slow, out))
+    assert waiting.asked.wait(60)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err) == (3, False), err
+    folder = f"'{out}'" if " " in out else out
+    assert err.splitlines()[-1] == f"rewoo-bench run --resume {folder}"
+    goes_on(waiting, slow, out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_the_second_signal_too(waiting: Waiting, slow: ModelServer, number: signal.Signals) -> None:
+    process = start(*arguments(slow, "here", grace=60))
+    assert waiting.asked.wait(60)
+    process.send_signal(number)
+    assert process.stderr is not None
+    assert any("once more to stop at once" in line for line in iter(process.stderr.readline, ""))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert err.splitlines()[-1] == "rewoo-bench run --resume here"
+
+
+def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(waiting: Waiting, slow: ModelServer) -> None:
+    command = [sys.executable, str(SCRIPT), *map(str, arguments(slow, "here"))]
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execv(sys.executable, command)
+    reader = threading.Thread(target=drain, args=(terminal, waiting.asked))
+    reader.start()
+    reader.join(60)
+    assert waiting.asked.is_set()
+    os.close(terminal)
+    assert exit_code(pid) == 3
+    goes_on(waiting, slow, "here")
+
+
+def drain(terminal: int, until: threading.Event) -> None:
+    """Reads what is printed, so that nothing waits for it."""
+    os.set_blocking(terminal, False)
+    while not until.wait(0.05):
+        try:
+            os.read(terminal, 4096)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return
+
+
+def exit_code(pid: int) -> int:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("the run goes on without its terminal")
+
+
+def test_a_run_under_nohup_outlives_its_terminal(waiting: Waiting, slow: ModelServer) -> None:
+    command = ["nohup", sys.executable, str(SCRIPT), *map(str, arguments(slow, "here")), "--no-progress"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        assert waiting.asked.wait(60)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 3
+    goes_on(waiting, slow, "here")

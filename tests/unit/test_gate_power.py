@@ -1,0 +1,148 @@
+"""What the gate can't tell, and what it catches: seeded regressions with their rates, and none of the same system."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gate_runs import row, rows, write_run
+from test_gate_live import FACTS, lines
+
+from rewoo_bench.benching import bench
+from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.cli import main
+from rewoo_bench.errors import DataError
+from rewoo_bench.gate import Terms, check_run, open_baseline
+from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.verdict import Verdict
+
+ROOT = Path(__file__).parents[2]
+MODELS = ROOT / "results" / "models"
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "simulate_gate.py"))
+
+
+def judged(folder: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], **terms: Any) -> Verdict:
+    baseline = write_run(folder / "before", before, FACTS)
+    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=Terms(**terms))
+
+
+def test_the_smallest_growth_is_caught_four_times_in_five() -> None:
+    """With the normal approximation's own test, on questions of quite different length."""
+    draw, n, error, caught = np.random.default_rng(0), 100, 0.005, []
+    for _ in range(400):
+        lengths = draw.lognormal(7, 0.5, n)
+        before, same = (lengths * draw.lognormal(0, 0.3, n) for _ in range(2))
+        smallest = smallest_growth(before, same, np.arange(n), error=error)
+        now = same * (1 + smallest)
+        relative = now / now.mean() - before / before.mean()
+        low = np.log(now.mean() / before.mean()) - 2.576 * relative.std(ddof=1) / np.sqrt(n)
+        caught.append(low > 0)
+    assert 0.74 < np.mean(caught) < 0.86
+
+
+def test_a_comparison_of_few_questions_says_that_it_cant_tell(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lines(30), lines(30, seed=1))
+    (check,) = verdict.untold
+    assert (verdict.code, check.status) == (0, "warn")
+    assert check.text.startswith("can't tell whether total_tokens grew by 5%: on 30 questions growth of ")
+    (strict,) = judged(tmp_path / "strict", lines(30), lines(30, seed=1), strict=True).failures
+    assert strict.kind == "can't tell"
+
+
+def test_a_comparison_that_could_have_caught_it_says_how_little(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lines(200, noise=0.02), lines(200, seed=1, noise=0.02))
+    assert not verdict.untold
+    (power,) = [check for check in verdict.checks if check.name == "total_tokens power"]
+    assert (power.status, power.text) == (
+        "pass", "total_tokens: growth of 0.8% or more would have been caught, 4 times in 5"
+    )  # fmt: skip
+
+
+def test_a_live_run_that_answers_nothing_fails(tmp_path: Path) -> None:
+    silent = lines(50, stop_reason="invalid_plan", exact_match=False)
+    (check,) = [check for check in judged(tmp_path, lines(50), silent).failures if check.name == "answered"]
+    assert check.text == "no question was answered"
+
+
+@pytest.mark.parametrize("name", ["plan-execute", "react"])
+def test_a_dearer_tail_is_never_passed_in_silence(script: dict[str, Any], name: str) -> None:
+    tables = script["measured"]([MODELS / "hotpotqa-qwen-1.5b-eight"])
+    for n in (30, 100):
+        found = script["simulate"]({name: tables[name]}, n, 60, script["dearer_tail"])
+        assert found.caught[name] + found.cant_tell[name] >= 0.95
+
+
+def test_the_same_system_seldom_fails(script: dict[str, Any]) -> None:
+    runs = [MODELS / "hotpotqa-smollm2-135m", MODELS / "hotpotqa-smollm2-135m-300"]
+    tables = script["measured"](runs)
+    for n in (30, 50, 100):
+        assert script["simulate"](tables, n, 100, script["same"]).any_failed <= 0.05
+
+
+def first_step_only(folder: Path) -> str:
+    """ReWOO as it is, but for a plan that is cut after its first step."""
+    shutil.copytree(bundled_folder("architectures"), folder)
+    path = folder / "rewoo" / "architecture.toml"
+    text = path.read_text(encoding="utf-8").replace("max_steps = 8", 'max_steps = 1\ntoo_long = "truncate"')
+    assert "too_long" in text
+    path.write_text(text, encoding="utf-8")
+    return str(path.parent)
+
+
+def test_an_architecture_that_runs_only_its_first_step_is_caught(tmp_path: Path) -> None:
+    whole = bench("rewoo", out=tmp_path / "whole", limit=30)
+    cut = bench(first_step_only(tmp_path / "cut-folder"), out=tmp_path / "cut", limit=30)
+    verdict = check_run(cut.folder, baseline=whole.folder, terms=Terms(accept_prompts=True))
+    assert "exact_match" in {check.name for check in verdict.failures}
+    again = bench("rewoo", out=tmp_path / "again", limit=30)
+    assert check_run(again.folder, baseline=whole.folder).code == 0
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_half_of_the_questions_failed_is_caught(tmp_path: Path, allowed: bool) -> None:
+    failed = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
+    now = [{**line, **(failed if n % 2 else {})} for n, line in enumerate(lines(50))]
+    baseline = write_run(tmp_path / "before", lines(50), FACTS)
+    run = write_run(tmp_path / "now", now, FACTS)
+    assert check_run(run, baseline=baseline, allow_incomplete=allowed).code == (1 if allowed else 3)
+
+
+def test_a_run_folder_with_rows_twice_is_no_baseline(tmp_path: Path) -> None:
+    twice = write_run(tmp_path / "twice", [*rows(5), {**row(0), "run_id": "another"}])
+    with pytest.raises(DataError, match="has 1 rows twice, such as rewoo, question 'q000'"):
+        open_baseline(twice)
+    with pytest.raises(DataError, match="rows twice"):
+        check_run(twice, baseline=write_run(tmp_path / "whole", rows(5)))
+
+
+def test_a_summary_that_cant_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))  # a folder
+    whole = write_run(tmp_path / "whole", rows(5))
+    with pytest.raises(SystemExit) as done:
+        main(["gate", str(whole), "--baseline", str(whole)])
+    assert done.value.code == 2
+    assert "$GITHUB_STEP_SUMMARY: can't write" in capsys.readouterr().err
+
+
+def test_an_older_baseline_says_what_it_cant_check(tmp_path: Path) -> None:
+    whole = write_run(tmp_path / "whole", rows(5))
+    older = open_baseline(whole).model_dump()
+    place = older["columns"].index("stop_reason")
+    older["columns"].pop(place)
+    for line in older["questions"]["rewoo"]:
+        line.pop(place)
+    (tmp_path / "older.json").write_text(type(open_baseline(whole)).model_validate(older).text(), encoding="utf-8")
+    verdict = check_run(whole, baseline=tmp_path / "older.json")
+    assert verdict.code == 0
+    assert {check.name for check in verdict.warnings} == {"answered", "sound_plans"}
+    assert all("`baseline update` writes it anew" in check.text for check in verdict.warnings)
