@@ -83,7 +83,7 @@ def needed(proof: Proof) -> str:
     `run --arch react,rewoo --dataset hotpotqa; or --dataset triviaqa`
     """
     on, measure = proof.on, proof.measure
-    first, *others = _datasets(on)
+    first, *others = _datasets(on, measure.of_a_chain)
     command = f"run --arch {','.join(measure.architectures())} --dataset {first}"
     if on.failure_rate:
         command += f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}"
@@ -95,11 +95,11 @@ def needed(proof: Proof) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _datasets(on: On) -> list[str]:
+def _datasets(on: On, of_a_chain: int) -> list[str]:
     """The data sets that will do, as `--dataset` takes them, with the flags that they need."""
     if on.unforeseen:
-        return ["'chain?hops=5&branching=4' -n 96"]
+        return [f"'chain?hops=5&branching=4' -n {of_a_chain}"]
     if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
         least, most = on.least_steps or 1, on.most_steps or 8
-        return [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n 96"]
+        return [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {of_a_chain}"]
     return list(on.data) or ["sample"]
