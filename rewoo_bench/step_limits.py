@@ -47,11 +47,11 @@ def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
     """The steps (of a plan, or turns) in which a runner of ours answers without a mistake; 0 for any other runner."""
     if isinstance(runner, ReWOO | ReWOOReAct):
         return _planned(chain)
-    if isinstance(runner, ReAct):
-        return len(chain) + 1  # a look-up a turn, and a turn for the answer
+    if isinstance(runner, ReAct | PlanExecute):
+        return len(chain) + 1  # a look-up a turn; at the last one a limit ends the question, whatever it answers
     if isinstance(runner, NativeReAct):
         return _depth(chain) + 1  # look-ups that don't wait for each other share a turn
-    return len(chain) if isinstance(runner, PlanExecute) else 0
+    return 0
 
 
 def steps_allowed(runner: Runner) -> int | None:

@@ -19,9 +19,8 @@ from rewoo_bench.stats import Interval
 
 # What a column needs beside a run of the architectures.
 _FOR_COLUMN = {
-    "judged_correct": " --judge-model JUDGE",
-    "cost_usd": ", of a model with a price",
-    "latency_s": ", one question at once where the model is a local one",
+    "cost_usd": "of a model with a price",
+    "latency_s": "one question at once where the model is a local one",
 }
 
 
@@ -58,7 +57,7 @@ def _tested(claim: Claim, proof: Proof, gathered: Sequence[Evidence]) -> Iterato
         interval = proof.measure.measure(part, gathered)
         if interval is not None:
             verdict, reason = proof.rule.judge(interval, claim.number, proof.measure.show)
-            if claim.by_construction:
+            if claim.by_construction and verdict == "reproduced":  # where it fails, that is news
                 verdict = "by construction"
             measured = [(part, name, proof.measure.column) for name in proof.measure.architectures()]
             yield Finding(claim, verdict, reason, interval, evidence, left_out(measured))
@@ -79,22 +78,28 @@ def _means_something(evidence: Evidence, measure: Measure) -> bool:
 
 
 def needed(proof: Proof) -> str:
-    """What to run for a test: `rewoo-bench run --arch react,rewoo --dataset hotpotqa`, and what beside it."""
+    """What to run for a test, a command that runs as it stands, and behind a semicolon what else to know of it.
+
+    `run --arch react,rewoo --dataset hotpotqa; or --dataset triviaqa`
+    """
     on, measure = proof.on, proof.measure
-    columns = "".join(_FOR_COLUMN.get(name, "") for name in sorted(measure.columns()))
-    failing = (
-        f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}" if on.failure_rate else ""
-    )
-    command = f"run --arch {','.join(measure.architectures())} --dataset {_dataset(on)}{failing}{columns}"
-    parts = [command, measure.beside, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
+    first, *others = _datasets(on, measure.of_a_chain)
+    command = f"run --arch {','.join(measure.architectures())} --dataset {first}"
+    if on.failure_rate:
+        command += f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}"
+    if "judged_correct" in measure.columns():
+        command += " --judge-model JUDGE"
+    parts = [command, *(f"or --dataset {name}" for name in others)]
+    parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
+    parts += [measure.beside, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
     return "; ".join(filter(None, parts))
 
 
-def _dataset(on: On) -> str:
-    """The data set as `--dataset` takes it."""
+def _datasets(on: On, of_a_chain: int) -> list[str]:
+    """The data sets that will do, as `--dataset` takes them, with the flags that they need."""
+    if on.unforeseen:
+        return [f"'chain?hops=5&branching=4' -n {of_a_chain}"]
     if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
-        if on.unforeseen:
-            return "'chain?hops=5&branching=4' -n 96"
         least, most = on.least_steps or 1, on.most_steps or 8
-        return f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n 96"
-    return " or ".join(on.data) or "NAME"
+        return [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {of_a_chain}"]
+    return list(on.data) or ["sample"]

@@ -54,6 +54,8 @@ class Measure(BaseModel):
     unit: ClassVar[str] = "its column's"
     beside: ClassVar[str] = ""
     """What has to be there beside the run itself."""
+    of_a_chain: ClassVar[int] = 96
+    """So many questions of the chain data set decide a claim."""
 
     column: Column
     of: str
@@ -172,6 +174,7 @@ class Curvature(Measure):
     """The share of the growth with look-ups that a quadratic term makes: 0 is linear growth. For the chain data set."""
 
     unit: ClassVar[str] = "share"
+    of_a_chain: ClassVar[int] = 240
 
     def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
         found = by_steps((evidence, self.of, self.column))

@@ -144,6 +144,6 @@ def _cell(text: str) -> str:
 def _notes(findings: Sequence[Finding], mark: str) -> Iterator[str]:
     yield ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count) + ". " + INTERVALS
     if any(finding.verdict == "by construction" for finding in findings):
-        yield "By construction: the design of the architecture makes it so. It checks the harness, and is not counted."
+        yield "By construction: the architecture or the measure is made so that it holds. Not counted as reproduced."
     if any(finding.evidence and finding.evidence.oracle for finding in findings):
         yield ORACLE.replace(MARK, mark, 1)

@@ -79,7 +79,7 @@ class _Written(BaseModel):
     note: str = ""
     """What a reader has to know beside the verdict."""
     by_construction: bool = False
-    """Whether the design of the architecture makes it so: what is measured then checks the harness, not the claim."""
+    """Whether the design of the architecture or of the measure makes it so: a test of the harness, not of the claim."""
     untestable: str = ""
     """Why it can't be tested here."""
 

@@ -95,7 +95,7 @@ def test_where_prices_are_known_of_some_only_there_is_no_cost(tmp_path: Path) ->
     run = run_folder(tmp_path / "0001", rows, system("react", "1111", 2600))
     finding = measured('name = "ratio", column = "cost_usd", of = "react", to = "rewoo"', tmp_path, run)
     assert finding.verdict == "no data"
-    assert finding.reason == "needs run --arch react,rewoo --dataset NAME, of a model with a price"
+    assert finding.reason == "needs run --arch react,rewoo --dataset sample; of a model with a price"
 
 
 def test_calls_of_the_llm_tool_are_not_the_architectures_own(tmp_path: Path) -> None:

@@ -69,11 +69,25 @@ def test_an_interval_too_wide_says_how_many_questions_one_takes_that_fits() -> N
 
 
 def test_what_the_design_makes_so_is_counted_apart(tmp_path: Path) -> None:
-    run = run_folder(tmp_path / "0001", system(matches="1" * 8), system("react", "1" * 8, 2600))
+    react = [{**row, "llm_calls": 3, "tool_calls": 2} for row in system("react", "1" * 8, 2600)]
+    run = run_folder(tmp_path / "0001", system(matches="1" * 8), react)
     findings = check([BY_ID["n-plus-one-calls"], BY_ID["hotpotqa-tokens-react-rewoo"]], gather(run))
     shown = json.loads(render(findings, "json"))
     assert shown["findings"][0]["verdict"] == "by construction"
     assert shown["verdicts"]["by construction"] == 1
+
+
+def test_what_the_design_should_make_so_and_does_not_is_contradicted(tmp_path: Path) -> None:
+    claim = BY_ID["n-plus-one-calls"]
+    calls = [{**row, "llm_calls": 3, "tool_calls": 0} for row in system("react", "1" * 8)]
+    (finding,) = check([claim], gather(run_folder(tmp_path / "0001", calls)))
+    assert finding.verdict == "contradicted"
+
+
+def test_the_formula_of_rewoo_is_no_identity() -> None:
+    run = Path(__file__).parents[2] / "results" / "models" / "chain-smollm2-135m"
+    (finding,) = check([BY_ID["rewoo-formula"]], gather(run))
+    assert finding.verdict == "contradicted"
 
 
 def command(*arguments: str | Path) -> int | str | None:
@@ -107,7 +121,10 @@ CHAINS = [
 ]
 
 
-@pytest.mark.parametrize("name", [*CHAINS, "tool-heavy-saving"])
+ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula", "cached-planner"]
+
+
+@pytest.mark.parametrize("name", [*CHAINS, "tool-heavy-saving", *ANY_DATA])
 def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = BY_ID[name]
     assert claim.proof is not None
@@ -120,6 +137,20 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
     assert finding.left_out == 0
     assert finding.interval is not None
     assert finding.interval.n >= 12
+
+
+COMMANDS = sorted({needed(claim.proof).partition(";")[0] for claim in BY_ID.values() if claim.proof})
+
+
+@pytest.mark.parametrize("suggested", COMMANDS)
+def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Path) -> None:
+    """The real questions are on the network, and a judge is a real model: the sample stands for them, without one."""
+    arguments = shlex.split(suggested.replace(" --judge-model JUDGE", ""))
+    name = arguments.index("--dataset") + 1
+    if arguments[name] in ("hotpotqa", "triviaqa"):
+        arguments[name] = "sample"
+    few = ["--model", "oracle", "--out", str(tmp_path / "run"), "--no-progress", "-n", "2"]
+    assert command(*arguments, *few) == 0
 
 
 def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,114 @@
+"""Made-up evidence in which a claim is exactly right, or clearly wrong: what a run of that world would hold.
+
+evidence, gathered = world(claim, truth, n=1000, draw=np.random.default_rng(0))
+claim.proof.measure.measure(evidence, gathered)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rewoo_bench.claims import Claim
+from rewoo_bench.claims.columns import SHARES
+from rewoo_bench.claims.evidence import Evidence, System
+from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
+
+Floats = NDArray[np.float64]
+DISCORDANT = 0.25
+"""Of two systems, the share of questions that one alone answers rightly; more where they differ by as much."""
+CHAIN_NOISE, NOISE = 0.03, 0.2
+"""Spread of a question's tokens: 1 to 3% of chains of one length with the oracle, far more elsewhere."""
+
+
+def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tuple[Evidence, list[Evidence]]:
+    """Evidence whose measure is `truth` but for chance, and all evidence there is."""
+    assert claim.proof is not None
+    measure, on = claim.proof.measure, claim.proof.on
+    steps = draw.integers(on.least_steps or 1, (on.most_steps or 8) + 1, n).astype(float)
+    below, above = columns_of(measure, truth, steps, draw)
+    if isinstance(measure, Change) and measure.minus is None:
+        before, after = evidence({measure.of: (below, 2)}, measure, steps), {measure.of: (above, 2)}
+        failing = evidence(after, measure, steps, failure_rate=1.0)
+        return failing, [before, failing]
+    if isinstance(measure, Change):
+        assert measure.minus is not None
+        start = {measure.of: (below, 2), measure.minus: (below, 2)}
+        before = evidence(start, measure, steps)
+        failing = evidence({measure.of: (above, 2), measure.minus: (below, 2)}, measure, steps, failure_rate=1.0)
+        return failing, [before, failing]
+    other = f"{measure.of}?tools=Search" if isinstance(measure, MoreTools) else "".join(measure.architectures()[1:])
+    systems = {measure.of: (above, 2)}
+    if other:
+        systems[other] = (below, 1)
+    found = evidence(systems, measure, steps, unforeseen=bool(on.unforeseen))
+    return found, [found]
+
+
+def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
+    """The column of the other architecture, or condition, and of the one that the claim is about."""
+    n = len(steps)
+    spread = CHAIN_NOISE if isinstance(measure, Curvature | RatioTrend) else NOISE
+    noise = draw.lognormal(0, spread, n)
+    if isinstance(measure, Curvature):
+        u = (steps - 1) / 7
+        return steps, 1_000 * (1 + 5 * ((1 - truth) * u + truth * u**2)) * noise
+    if isinstance(measure, RatioTrend):
+        return 1_000 * noise, 1_000 * noise * (2 + truth * steps) * draw.lognormal(0, spread, n)
+    if isinstance(measure, Mean):
+        share = measure.column in SHARES
+        return steps, (draw.random(n) < truth).astype(float) if share else truth + draw.normal(0, 0.1, n)
+    if isinstance(measure, Difference | Change | MoreTools):
+        if measure.column in SHARES:
+            return answers(truth, draw, n)
+        return 10_000 * noise, 10_000 * noise + truth * draw.lognormal(0, spread, n)
+    below = 1_000 * draw.lognormal(0, 0.4, n)
+    ratio = 1 - truth if isinstance(measure, Saving) else truth
+    return below, ratio * below * noise
+
+
+def answers(difference: float, draw: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+    """Right and wrong of two systems on the same questions; the second is right more often by `difference`."""
+    lot = draw.random(n)
+    discordant = max(DISCORDANT, abs(difference) + 0.05)
+    gained, lost = (discordant + difference) / 2, (discordant - difference) / 2
+    both = draw.random(n) < 0.3
+    first = np.where(lot < gained, 0.0, np.where(lot < gained + lost, 1.0, both))
+    second = np.where(lot < gained, 1.0, np.where(lot < gained + lost, 0.0, both))
+    return first, second
+
+
+def evidence(
+    systems: dict[str, tuple[Floats, int]],
+    measure: Measure,
+    steps: Floats,
+    *,
+    failure_rate: float = 0.0,
+    unforeseen: bool = False,
+) -> Evidence:
+    """One evidence of the chain data set; a column and a number of tools for each architecture."""
+    index = pd.MultiIndex.from_product([[f"q{i}" for i in range(len(steps))], [0]], names=["example_id", "trial"])
+    shapes = [f"chain-{step:.0f}x1{'+1' if unforeseen else ''}" for step in steps]
+    rows = {
+        name: pd.DataFrame(
+            {"exact_match": True, "stop_reason": "answered", "question_type": shapes, **held(measure, column)}, index
+        )
+        for name, (column, _) in systems.items()
+    }
+    nowhere = Path("no calls here")
+    built = {name: System(name, rows[name], nowhere, tools) for name, (_, tools) in systems.items()}
+    return Evidence("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", ("run",), True, built)
+
+
+def held(measure: Measure, column: Floats) -> dict[str, object]:
+    """The columns of questions.parquet that hold what the measure's column is made from."""
+    if measure.column == "wrong_answer":
+        return {"exact_match": column == 0}
+    if measure.column == "over_limit":
+        return {"stop_reason": np.where(column == 1, "step_limit", "answered")}
+    if measure.column == "calls_beyond_tools":
+        return {"llm_calls": column + 2, "tool_calls": 2.0}
+    return {measure.column: column == 1 if measure.column == "exact_match" else column}
