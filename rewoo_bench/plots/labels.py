@@ -20,6 +20,7 @@ from rewoo_bench.plots.looks import Look
 Point = tuple[float, float]
 SIZE = 8.5  # points of a name
 WIDTH = 24  # characters of a line of a name
+ROW = 30  # the same of a row's name, which has the left of the sheet for itself
 _LINE = 0.15  # inches, a line of a name
 _AIR = 0.03  # inches between names
 _HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
