@@ -198,21 +198,24 @@ def test_where_the_infrastructure_failed_all_it_is_said_in_a_line_and_the_comman
     assert said[-1] == f"rewoo-bench: no figure could be drawn of {str(run)!r}"
 
 
-def test_rejected_plans_are_left_out_of_steps_and_counted(tmp_path: Path) -> None:
-    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", limit=12, max_steps=5)
-    rows = rewoo_bench.load(run)
-    rejected = rows[rows["stop_reason"] == "invalid_plan"]
-    assert len(rejected) == 6  # 2 h - 1 steps of 4 look-ups and more
-    assert set(rejected["architecture"]) == {"rewoo"}
-    ((_, picture),) = draw(read([run]), only=["steps"])
+def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path: Path) -> None:
+    rows = rewoo_bench.load(chains)
+    rows = rows[rows["architecture"].isin(["rewoo", "react"])].astype({"stop_reason": str}).reset_index(drop=True)
+    long = rows["hops"] >= 4
+    rows.loc[long & (rows["architecture"] == "rewoo"), ["stop_reason", "tool_calls"]] = ["invalid_plan", 0]
+    rows.loc[(rows["hops"] == 6) & (rows["architecture"] == "react"), "stop_reason"] = "step_limit"
+    for name in ("some", "all"):
+        (tmp_path / name).mkdir()
+    write_questions(tmp_path / "some", rows)
+    write_questions(tmp_path / "all", rows[rows["stop_reason"] == "invalid_plan"])
+    ((_, picture),) = draw(read([tmp_path / "some"]), only=["steps"])
     assert "Rejected plans, left out: ReWOO 6." in picture.caption
-    assert "In the means but in no fit, since a limit cut them off: ReAct 4." in picture.caption
+    assert "In the means but in no fit, since a limit cut them off: ReAct 2." in picture.caption
     (rewoo,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata())]
     assert list(rewoo.get_xdata()) == [1, 2, 3]
-    only = oracle_run(tmp_path / "only", "rewoo", dataset="chain?hops=5..6", limit=4, max_steps=5)
     reasons: dict[str, str] = {}
-    assert not dict(draw(read([only]), only=["steps"], on_skip=reasons.__setitem__))
-    assert reasons["steps"] == "needs questions that a plan was found for; here all 4 plans were rejected"
+    assert not dict(draw(read([tmp_path / "all"]), only=["steps"], on_skip=reasons.__setitem__))
+    assert reasons == {"steps": "needs questions that a plan was found for; here all 6 plans were rejected"}
 
 
 def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:
