@@ -20,6 +20,7 @@ from rewoo_bench.plots.looks import Look
 Point = tuple[float, float]
 SIZE = 8.5  # points of a name
 WIDTH = 24  # characters of a line of a name
+ROW = 30  # the same of a row's name, which has the left of the sheet for itself
 _LINE = 0.15  # inches, a line of a name
 _AIR = 0.03  # inches between names
 _HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
@@ -74,11 +75,12 @@ def label_points(
     spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
     taken: list[Any] = []
     for name, point in points.items():
-        best: tuple[int, Annotation] | None = None
+        best: tuple[float, Annotation] | None = None
         for offset in _offsets():
-            text = _name(axes, looks[name], point, offset, leader=_unclear(name, marks, offset, figure.dpi))
+            leader = _unclear(name, marks, offset, figure.dpi)
+            text = _name(axes, looks[name], point, offset, leader=leader)
             box = _text_box(text, renderer)
-            covered = sum(box.contains(*spot) for spot in spots)
+            covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
             covered += 1_000 * (not _within(axes, figure, box))
             if best is None or covered < best[0]:
@@ -87,7 +89,7 @@ def label_points(
                 best = covered, text
             else:
                 text.remove()
-            if best[0] == 0:
+            if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
                 break
         assert best is not None
         taken.append(_text_box(best[1], renderer))
@@ -95,7 +97,7 @@ def label_points(
 
 def _offsets() -> Iterator[Point]:
     """Places around a point, in points, the nearest first; to the right before to the left."""
-    for radius in (_NEAR, *np.arange(26.0, 200.0, 13.0)):
+    for radius in (_NEAR, _LEADER - 1, *np.arange(26.0, 200.0, 13.0)):
         for degrees in (35, -35, 145, -145, 0, 180, 62, -62, 118, -118, 90, -90):
             yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
 

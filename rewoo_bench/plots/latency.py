@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
-from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.labels import ROW
 from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, sampled, sheet, tall
+from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, sampled, sheet, tall_rows
 
 _HALF = 0.34  # of a row's height
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
@@ -33,8 +33,8 @@ def latency(measured: Measured, options: Options) -> Picture:
     names = timed.architectures
     if not names:
         raise NothingToDraw("needs latency_s, which a replayed or resumed question hasn't")
-    titles = [timed.look(name).wrapped(WIDTH) for name in names]
-    figure, axes = sheet(height=tall(titles))
+    titles = [timed.look(name).wrapped(ROW) for name in names]
+    figure, axes = sheet(height=tall_rows(titles))
     ends = column(timed.rows, "latency_s")
     logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
     late = [name for name in names if timed.of(name)["example_id"].nunique() >= _FEWEST]

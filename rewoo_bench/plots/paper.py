@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -22,6 +23,7 @@ from rewoo_bench.stats import Interval
 
 METHODS = ("direct", "cot", "react", "rewoo")
 _LOOKS = looks(METHODS)
+_MODEL = 50  # characters of a line of its name
 
 
 class Cell(BaseModel):
@@ -153,7 +155,7 @@ def _number(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
 def _legend(figure: Figure, axes: Axes, measured: Measured) -> None:
     shown = [
         axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
-        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=f"here, {measured.model}")[0],
+        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=textwrap.fill(f"here, {measured.model}", _MODEL))[0],
     ]
     legend_above(figure, handles=shown)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.labels import WIDTH, label_points
@@ -18,7 +21,7 @@ from rewoo_bench.stats import Interval
 from rewoo_bench.summary import ORACLE_ACCURACY
 
 Found = Mapping[str, Interval]
-_MARKER, _RIM = 8.0, 4.0  # points
+_MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker, of what is seen of one below it, and how many are
 
 
 def pareto(measured: Measured, options: Options) -> Picture:
@@ -46,8 +49,7 @@ def pareto(measured: Measured, options: Options) -> Picture:
     best = front(tokens, right)
     nothing = "The grey band is the Pareto front: nothing" if priced or len(best) > 1 else "Nothing"
     if priced:
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        legend_above(figure, handles=handles, labels=labels)
+        legend_above(figure, handles=[_handle(measured.look(name)) for name in right])
     shown = picture(
         figure,
         "What accuracy costs",
@@ -105,7 +107,15 @@ def _cloud(axes: Axes, cost: Found, right: Found, looks: Mapping[str, Look], inc
     for name, size in _sizes(axes, {name: (cost[name].estimate, right[name].estimate) for name in right}).items():
         own, x, y = looks[name], cost[name], right[name]
         axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
-                      ms=size, mec="white", mew=0.6, lw=1, capsize=2, label=own.wrapped(WIDTH))  # fmt: skip
+                      ms=size, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
+
+
+def _handle(own: Look) -> Line2D:
+    return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=own.wrapped(WIDTH))
+
+
+def _tied(places: Mapping[str, NDArray[np.float64]], name: str, other: str) -> bool:
+    return bool(np.hypot(*(places[name] - places[other])) < _MARKER / 2)
 
 
 def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
@@ -113,6 +123,6 @@ def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, f
     places = {name: axes.transData.transform(point) for name, point in points.items()}
     names = list(points)
     return {
-        name: _MARKER + _RIM * sum(np.hypot(*(places[name] - places[other])) < _MARKER / 2 for other in names[at + 1 :])
+        name: _MARKER + _RIM * min(_RIMS, sum(map(partial(_tied, places, name), names[at + 1 :])))
         for at, name in enumerate(names)
     }

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.cost_law import PARTS, scaled_parts
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.labels import ROW
 from rewoo_bench.plots.measured import Measured, arms, mean
 from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import INK, count, grid, legend_above, sheet, tall
+from rewoo_bench.plots.style import INK, count, grid, legend_above, sheet, tall_rows
 
 # Colours of Paul Tol's muted scheme, so that no part looks like an architecture; light and dark in turn.
 _SHOWN = {
@@ -23,7 +23,7 @@ _SHOWN = {
     "output_tokens": ("output", "#9A9A9A", "xxx", INK),
 }
 _BELOW = 0.22  # of a row's height: where the interval of a total is, off the numbers
-_WIDE = 0.075  # of the longest bar: room for a number
+_WIDE = 0.1  # of the axis: room for a number
 
 
 def parts(measured: Measured, options: Options) -> Picture:
@@ -31,24 +31,24 @@ def parts(measured: Measured, options: Options) -> Picture:
     measured.check_once()
     table = _table(measured)
     totals = table.sum(axis=1)
-    names = [measured.look(str(name)).wrapped(WIDTH) for name in table.index]
-    figure, axes = sheet(height=tall(names))
+    names = [measured.look(str(name)).wrapped(ROW) for name in table.index]
+    bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
+    most = float(np.nanmax([totals.max(), *(found.high for found in bounds)]))
+    figure, axes = sheet(height=tall_rows(names))
     left = pd.Series(0.0, index=table.index)
     for part, (name, colour, hatch, ink) in _SHOWN.items():
         sizes = table[part]
         axes.barh(range(len(table)), sizes, left=left, color=colour, hatch=hatch, edgecolor="white", lw=0.6,
                   height=0.62, label=name)  # fmt: skip
-        _numbers(axes, left, sizes, _WIDE * float(totals.max()), ink, colour)
+        _numbers(axes, left, sizes, _WIDE * most, ink, colour)
         left += sizes
-    bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
     below = np.arange(len(table)) + _BELOW
     axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
-    most = float(np.nanmax([totals.max(), *(found.high for found in bounds)]))
     for at, (total, found) in enumerate(zip(totals, bounds, strict=True)):
         axes.annotate(count(round(total)), (np.nanmax([total, found.high]), at), xytext=(5, 0),
                       textcoords="offset points", va="center", weight="bold")  # fmt: skip
     axes.set_yticks(range(len(table)), names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(table) - 0.5, -0.5)
     axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, most * 1.12))
     axes.xaxis.set_major_formatter(lambda value, _: count(value))
     grid(axes, "x")

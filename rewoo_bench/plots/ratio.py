@@ -19,7 +19,8 @@ from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
 from rewoo_bench.stats import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
-_AXIS = 42  # characters of an axis' name
+_AXIS = 36  # characters of an axis' name
+_WIDE = 20  # characters of a line of a name in the legend, where words stand before and after it
 _LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -40,7 +41,8 @@ def ratio(measured: Measured, options: Options) -> Picture:
     shown = _points(axes, spent, up, along, measured.oracle)
     axes.set_xlabel(_title(along))
     axes.set_ylabel(_title(up))
-    _panel(panel, axes, f"{up.name} / {along.name}", found)
+    name = f"{up.name} / {along.name}"
+    _panel(panel, axes, name if len(name) <= WIDTH else "ratio of tokens", found)
     return picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
@@ -61,7 +63,7 @@ def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
     panel.axis("off")
     handles, labels = axes.get_legend_handles_labels()
     panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
-    panel.text(0, 0.25, "\n".join(textwrap.wrap(name, WIDTH)), fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.27, name, fontsize=9, va="bottom", color=GREY)
     panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
     bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
     panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
@@ -108,8 +110,8 @@ def _points(axes: Axes, pairs: pd.DataFrame, up: Look, along: Look, oracle: bool
     right = pairs["up_right"] == 1, pairs["along_right"] == 1
     kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
         ("both right", right[0] & right[1], {"marker": "s", "color": INK}),
-        (f"only {up.name} right", right[0] & ~right[1], {"marker": up.marker, "color": up.colour}),
-        (f"only {along.name} right", ~right[0] & right[1], {"marker": along.marker, "color": along.colour}),
+        (f"only {up.wrapped(_WIDE)} right", right[0] & ~right[1], {"marker": up.marker, "color": up.colour}),
+        (f"only {along.wrapped(_WIDE)} right", ~right[0] & right[1], {"marker": along.marker, "color": along.colour}),
         (
             "neither right",
             ~right[0] & ~right[1],
@@ -122,7 +124,7 @@ def _points(axes: Axes, pairs: pd.DataFrame, up: Look, along: Look, oracle: bool
     size = 26 if len(pairs) <= 500 else 10
     for label, where, how in kinds:
         some = pairs[where & chosen]
-        named = "\n".join(textwrap.wrap(f"{label} ({where.sum():,})", WIDTH))
+        named = f"{label} ({where.sum():,})"
         axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=named,
                      **{"zorder": 3, **how})  # fmt: skip
     return int(chosen.sum())

@@ -37,10 +37,11 @@ def steps(measured: Measured, options: Options) -> Picture:
     found = {name: law for name in options.pair if name in names and (law := predict(measured.of(name)))}
     near = {name: law for name, law in found.items() if not law.error > _NEAR}
     for name, law in near.items():
-        needed = measured.of(name)["look_ups"]
-        _curve(axes, law, float(needed.min()), float(needed.max()), measured.look(name).colour)
+        own = measured.of(name)["look_ups"]
+        _curve(axes, law, float(own.min()), float(own.max()), measured.look(name).colour)
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
-    axes.set_xlim(-0.4, max(at for at, _ in ends.values()) + 0.4)
+    needed = measured.rows["look_ups"]
+    axes.set_xlim(float(needed.min()) - 0.4, float(needed.max()) + 0.4)
     axes.set_ylim(0, axes.get_ylim()[1])
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: count(value))

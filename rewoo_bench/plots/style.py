@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
@@ -30,7 +31,7 @@ MANY = 2_000  # points of a colour; more of them are one blot
 _MARGIN = 0.012  # of the width, to the left and to the right of title and caption
 _LINE, _TITLE_LINE = 0.14, 0.19  # inches, a line of the caption and of the title
 _ROOM = 1.5  # inches of a sheet for title, legend and caption; it grows where they take more
-_TICK_LINE = 0.145  # inches, a line of a name at an axis
+_NAME_LINE = 0.145  # inches, a line of a name
 _TICKS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))  # in a decade
 _TICKS_AN_INCH = 1.8
 _RC: Any = {
@@ -62,8 +63,14 @@ def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, **more: Any) 
 
 def tall(names: Iterable[str], other: float = 2.0) -> float:
     """Inches of a sheet that has room for the names below each other, and so much for the rest."""
-    lines = sum(1 + name.count("\n") + 0.35 for name in names)
-    return max(HEIGHT, other + _TICK_LINE * lines)
+    return max(HEIGHT, other + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
+
+
+def tall_rows(names: Sequence[str], other: float = 2.0) -> float:
+    """The same for names of rows that are all as high as each other."""
+    lines = [1 + name.count("\n") for name in names]
+    most = max([1.0, *((a + b) / 2 for a, b in pairwise(lines))])
+    return max(HEIGHT, other + _NAME_LINE * (most + 0.35) * len(lines))
 
 
 def finish(figure: Figure, title: str, text: str, facts: str) -> None:
@@ -92,11 +99,17 @@ def _lines(text: Text) -> int:
 
 def _wrap(figure: Figure, text: Text, paragraphs: Sequence[str]) -> None:
     """Sets the text in lines that fit on the sheet."""
+    text.set_text("\n".join(filter(None, [_wrapped(figure, text, each) for each in paragraphs])))
+
+
+def _wrapped(figure: Figure, text: Text, paragraph: str) -> str:
+    """The paragraph in lines as long as there is room for in this text's font."""
     room = (1 - 2 * _MARGIN) * figure.bbox.width
     for width in range(140, 10, -2):
-        text.set_text("\n".join(line for each in paragraphs for line in textwrap.wrap(each, width)))
+        text.set_text(textwrap.fill(paragraph, width))
         if text.get_window_extent(_renderer(figure)).width <= room:
-            return
+            break
+    return text.get_text()
 
 
 def _renderer(figure: Figure) -> Any:

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line on what is missing."""
+=======
+"""Figures of odd runs: every text on the sheet and readable, or a line that says what is missing."""
+>>>>>>> figures
 
 from __future__ import annotations
 
@@ -110,11 +114,12 @@ def test_twelve_systems_with_long_names_fit_in_each_figure(chains: Path) -> None
 @pytest.mark.parametrize("cost", [None, 0.001])
 def test_twelve_systems_of_a_model_fit_though_they_are_all_tied(tmp_path: Path, cost: float | None) -> None:
     run = made_run(tmp_path / "run", TWELVE, dataset=LONG, cost_usd=cost, model="openai/" + "m" * 60)
-    for name, picture in pictures(run, only=["pareto", "latency", "paper"]).items():
+    drawn = pictures(run, only=["pareto", "latency", "paper"])
+    for picture in drawn.values():
         check_fits(picture.figure)
-        if name == "latency" or cost is None:
-            said = "\n".join(text.get_text() for text in shown(picture.figure)).replace("\n", "")
-            assert "slot tokens 300" in said.replace("tokens300", "tokens 300"), name
+    for name in ("pareto", "latency"):
+        texts = [" ".join(text.get_text().split()) for text in shown(drawn[name].figure)]
+        assert any(text.endswith("slot tokens 300") for text in texts)
 
 
 @pytest.mark.parametrize("pair", [("react", VARIANTS[0]), (VARIANTS[3], VARIANTS[1])])
@@ -147,7 +152,7 @@ def test_names_of_tied_points_are_apart_and_their_markers_seen(tmp_path: Path) -
     ((_, picture),) = draw(read([run]), only=["pareto"])
     check_fits(picture.figure)
     sizes = [line.get_markersize() for line in picture.figure.axes[0].lines if line.get_marker() in "o^p"]
-    assert sorted(set(sizes)) == [8, 12, 16]
+    assert sorted(set(sizes)) == [8, 11, 14]
 
 
 def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
@@ -174,7 +179,7 @@ def test_failed_rows_are_in_no_figure_and_a_pair_with_one_is_left_out(tmp_path: 
     first = (rows["architecture"] == "react") & (rows["example_id"] == "q0")
     write_questions(run, rows[~((rows["example_id"] == "q0") & rows["architecture"].isin(["react", "rewoo"]))])
     without = pictures(run, only=["ratio"])["ratio"].title
-    rows.loc[first, ["exact_match", "stop_reason"]] = [None, "error"]
+    rows.loc[first, "exact_match"] = None
     rows.loc[first, ["input_tokens", "total_tokens", "latency_s"]] = [9_000_000, 9_000_000, 9e6]
     write_questions(run, rows)
     drawn = pictures(run)
@@ -197,21 +202,24 @@ def test_where_the_infrastructure_failed_all_it_is_said_in_a_line_and_the_comman
     assert said[-1] == f"rewoo-bench: no figure could be drawn of {str(run)!r}"
 
 
-def test_rejected_plans_are_left_out_of_steps_and_counted(tmp_path: Path) -> None:
-    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", limit=12, max_steps=5)
-    rows = rewoo_bench.load(run)
-    rejected = rows[rows["stop_reason"] == "invalid_plan"]
-    assert len(rejected) == 6  # 2 h - 1 steps of 4 look-ups and more
-    assert set(rejected["architecture"]) == {"rewoo"}
-    ((_, picture),) = draw(read([run]), only=["steps"])
+def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path: Path) -> None:
+    rows = rewoo_bench.load(chains)
+    rows = rows[rows["architecture"].isin(["rewoo", "react"])].astype({"stop_reason": str}).reset_index(drop=True)
+    long = rows["hops"] >= 4
+    rows.loc[long & (rows["architecture"] == "rewoo"), ["stop_reason", "tool_calls"]] = ["invalid_plan", 0]
+    rows.loc[(rows["hops"] == 6) & (rows["architecture"] == "react"), "stop_reason"] = "step_limit"
+    for name in ("some", "all"):
+        (tmp_path / name).mkdir()
+    write_questions(tmp_path / "some", rows)
+    write_questions(tmp_path / "all", rows[rows["stop_reason"] == "invalid_plan"])
+    ((_, picture),) = draw(read([tmp_path / "some"]), only=["steps"])
     assert "Rejected plans, left out: ReWOO 6." in picture.caption
     assert "In the means but in no fit, since a limit cut them off: ReAct 2." in picture.caption
     (rewoo,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata())]
     assert list(rewoo.get_xdata()) == [1, 2, 3]
-    only = oracle_run(tmp_path / "only", "rewoo", dataset="chain?hops=5..6", limit=4, max_steps=5)
     reasons: dict[str, str] = {}
-    assert not dict(draw(read([only]), only=["steps"], on_skip=reasons.__setitem__))
-    assert reasons["steps"] == "needs questions that a plan was found for; here all 4 plans were rejected"
+    assert not dict(draw(read([tmp_path / "all"]), only=["steps"], on_skip=reasons.__setitem__))
+    assert reasons == {"steps": "needs questions that a plan was found for; here all 6 plans were rejected"}
 
 
 def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:

@@ -11,27 +11,52 @@ from hypothesis import strategies as st
 from matplotlib.text import Annotation
 
 from rewoo_bench.bundled import bundled_names
+from rewoo_bench.plots.labels import label_points, spread
+from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import band, front
-from rewoo_bench.plots.style import MANY, drawn, label_points, look, sampled, sheet, spread
+from rewoo_bench.plots.style import MANY, drawn, sampled, sheet
 from rewoo_bench.stats import Interval
 
-
-def test_every_bundled_architecture_has_a_colour_and_a_marker_of_its_own() -> None:
-    looks = [look(name) for name in bundled_names("architectures", "architecture.toml")]
-    assert len({own.colour for own in looks}) == len({own.marker for own in looks}) == len(looks) == 8
-    assert look("mine") == look("mine")
-    assert look("mine").name == "mine"
-    assert look("mine?max_steps=5").name == "mine?max_steps=5"
-    assert look("rewoo?max_steps=5&schedule=levels").name == "ReWOO, max steps 5, schedule levels"
-    assert look("react?tools=Search+Lookup").name == "ReAct, tools Search + Lookup"
-    assert look("mine").colour not in {own.colour for own in looks}
+BUNDLED = bundled_names("architectures", "architecture.toml")
+LOOKS = looks(BUNDLED)
 
 
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_labels_are_apart_and_within_the_axes(heights: list[float]) -> None:
-    placed = spread(sorted(heights), 0.1)
-    assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(placed))
+@pytest.mark.parametrize(
+    "others", [["mine"], [f"rewoo?max_steps={n}" for n in (4, 5, 6, 7)], ["mine", "yours", "react?style=chat", "x"]]
+)
+def test_up_to_twelve_architectures_have_colours_and_markers_of_their_own(others: list[str]) -> None:
+    found = looks([*BUNDLED, *others])
+    assert len({own.colour for own in found.values()}) == len({own.marker for own in found.values()}) == len(found)
+    assert len(found) == 8 + len(others)
+    alone = looks(BUNDLED)
+    assert all(found[name] == alone[name] for name in BUNDLED)
+
+
+def test_twelve_variants_of_one_architecture_and_forty_of_all_differ() -> None:
+    variants = looks([f"rewoo?max_steps={n}" for n in range(12)])
+    assert len({own.colour for own in variants.values()}) == len({own.marker for own in variants.values()}) == 12
+    many = looks([*BUNDLED, *(f"rewoo?max_steps={n}" for n in range(32))])
+    assert len({(own.colour, own.marker) for own in many.values()}) == 40
+
+
+def test_a_look_has_a_name_for_readers() -> None:
+    names = ["mine", "mine?max_steps=5", "rewoo?max_steps=5&schedule=levels", "react?tools=Search+Lookup"]
+    said = ["mine", "mine?max_steps=5", "ReWOO, max steps 5, schedule levels", "ReAct, tools Search + Lookup"]
+    assert [looks(names)[name].name for name in names] == said
+    assert looks(names) == looks(reversed(names))
+    assert looks(names)[names[2]].wrapped(20) == "ReWOO, max steps 5,\nschedule levels"
+    longest = looks(["word " * 40]).popitem()[1].wrapped(20).split("\n")
+    assert len(longest) == 3
+    assert max(map(len, longest)) <= 20
+    assert longest[-1].endswith("…")
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.05, 0.1, 0.15])), max_size=6))
+def test_labels_are_apart_and_within_the_axes(labels: list[tuple[float, float]]) -> None:
+    heights, sizes = sorted(height for height, _ in labels), [size for _, size in labels]
+    placed = spread(heights, sizes)
+    assert all(b[0] - a[0] >= (a[1] + b[1]) / 2 - 1e-9 for a, b in pairwise(zip(placed, sizes, strict=True)))
     assert all(-1e-9 <= height <= 1 + 1e-9 for height in placed)
 
 
@@ -44,7 +69,7 @@ def test_of_many_points_the_same_ones_are_drawn_every_time() -> None:
 
 
 def test_labels_that_do_not_meet_stay_where_they_are() -> None:
-    assert spread([0.1, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.5, 0.9])
+    assert spread([0.1, 0.5, 0.9], [0.1, 0.1, 0.1]) == pytest.approx([0.1, 0.5, 0.9])
 
 
 def test_the_front_is_what_nothing_beats_in_both() -> None:
@@ -66,7 +91,7 @@ def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
     figure, axes = sheet()
     axes.set(xlim=(0, 1), ylim=(0, 1))
     points = {"rewoo": (0.500, 0.54), "rewoo-react": (0.502, 0.57), "react": (0.9, 0.5)}
-    label_points(axes, points, [(0.6, 0.59)])  # keeps the upper one's first place from it
+    label_points(axes, points, [(0.6, 0.59)], LOOKS)  # keeps the upper one's first place from it
     figure.draw_without_rendering()
     at = {name: axes.transData.transform(point) for name, point in points.items()}
     assert len(axes.texts) == 3
@@ -74,7 +99,7 @@ def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
         assert isinstance(text, Annotation)
         begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
         nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
-        assert look(nearest).name == text.get_text()
+        assert LOOKS[nearest].name == text.get_text()
 
 
 def test_a_name_keeps_off_the_front() -> None:
@@ -82,7 +107,7 @@ def test_a_name_keeps_off_the_front() -> None:
     axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
     points = {"direct": (260.0, 0.11), "cot": (430.0, 0.09), "rewoo": (1700.0, 0.27)}
     places = band([points["direct"], points["rewoo"]])
-    label_points(axes, points, places)
+    label_points(axes, points, places, LOOKS)
     figure.draw_without_rendering()
     spots = axes.transData.transform(places)
     assert len(axes.texts) == 3
@@ -93,6 +118,7 @@ def test_a_name_keeps_off_the_front() -> None:
 def test_a_name_at_the_bottom_keeps_off_the_ticks() -> None:
     figure, axes = sheet()
     axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
-    label_points(axes, {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}, band([(200.0, 0.0), (240.0, 0.2)]))
+    points = {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}
+    label_points(axes, points, band(list(points.values())), LOOKS)
     figure.draw_without_rendering()
     assert all(text.get_window_extent().y0 >= axes.bbox.y0 for text in axes.texts)

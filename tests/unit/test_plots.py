@@ -183,7 +183,7 @@ def test_architectures_that_differ_in_their_tools_alone_are_one_line(tmp_path: P
 def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Path) -> None:
     drawn = dict(draw(read([model_run(tmp_path / "run")])))
     assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
-    assert "than direct or ReWOO" in drawn["pareto"].caption.replace("chain of thought or ", "")
+    assert "than 'direct' or 'ReWOO'" in drawn["pareto"].caption.replace("'chain of thought' or ", "")
     assert "No dollars: a price isn't known." in drawn["pareto"].caption
     assert "Questions at once: 4." in drawn["latency"].caption
     assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption
@@ -232,7 +232,8 @@ def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> No
     calls.drop(columns="found_tokens").to_parquet(tmp_path / "old" / "calls.parquet")
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
-    assert "The formulas need the prompts' parts" in drawn["steps"].caption
+    assert "0 questions held out, not tested" in drawn["steps"].caption
+    assert "of which" not in drawn["steps"].caption
     assert skipped["parts"].endswith("found_tokens, which older runs lack")
 
 
@@ -243,7 +244,7 @@ def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> Non
     write_questions(run, rows)
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
-    assert "(1 of 24 rows failed by the infrastructure)" in drawn["pareto"].caption
+    assert "(left out, failed by the infrastructure: ReWOO 1)" in drawn["pareto"].caption
     assert skipped == {"latency": "needs latency_s, which a replayed or resumed question hasn't"}
 
 
