@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line on what is missing."""
-=======
-"""Figures of odd runs: every text on the sheet and readable, or a line that says what is missing."""
->>>>>>> figures
 
 from __future__ import annotations
 
