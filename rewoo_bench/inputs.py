@@ -6,6 +6,7 @@ Nothing here costs anything: no model is fetched or asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 
@@ -34,7 +35,10 @@ class Inputs:
 async def read_inputs(options: RunOptions) -> Inputs:
     """The questions, the architectures and what they search. Raises `UsageError`."""
     if options.api_base and not options.api_base.startswith(("http://", "https://")):
-        raise UsageError(f"--api-base: {options.api_base!r} is no address; write http://… or https://…")
+        shown = options.api_base.rpartition("@")[2]
+        raise UsageError(f"--api-base: {shown!r} is no address; write http://… or https://…")
+    if options.api_base:
+        _check_user_info(options.api_base)
     dataset = await to_thread.run_sync(
         lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
     )
@@ -56,6 +60,17 @@ async def read_inputs(options: RunOptions) -> Inputs:
         toolbox.check(architecture)
         _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
+
+
+def _check_user_info(api_base: str) -> None:
+    """A raw "/" in a password would make the user's name the host, and the password a part of what is sent there."""
+    try:
+        parts = urlsplit(api_base)
+        is_address = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise UsageError("--api-base: an '@' or a port in the wrong place; percent-encode the password ('/' is %2F)")
 
 
 def _check_replay(options: RunOptions) -> None:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rewoo_bench.redaction import redact
+
 
 class _Handler(logging.Handler):
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -18,7 +20,7 @@ class _Handler(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.getMessage())
+        self._say(redact(record.getMessage()))
 
 
 @contextmanager

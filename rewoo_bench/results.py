@@ -14,7 +14,6 @@ whatever ends it, in the order of the run, so that the same run gives the same f
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
 from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.records import TaskKey
+from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.rows import lines_of, tables_of
 from rewoo_bench.schema import CALLS, QUESTIONS
 
@@ -47,8 +47,6 @@ _QUESTIONS_A_GROUP = 1000
 # Columns of few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
 CATEGORIES += ["level", "stop_reason", "usage_source"]
-HIDDEN = "***"
-_PASSWORD = re.compile(r"(://[^/\s:@\"]*:)[^/\s@\"]+@")
 
 
 @dataclass(frozen=True)
@@ -147,12 +145,13 @@ class Table:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """run.json, replaced as a whole. Passwords in addresses (`https://me:secret@host`) are left out."""
+    """run.json, replaced as a whole. Keys, and what is before the @ of an address, are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{MANIFEST}.part"
-    text = replace_surrogates(json.dumps(manifest, indent=2, ensure_ascii=False, default=str))
+    shown = redact_settings(manifest, sent_in((manifest.get("options") or {}).get("api_base")))
+    text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False, default=str))
     with _removed_unless_written(part):
-        part.write_text(_PASSWORD.sub(rf"\1{HIDDEN}@", text) + "\n", encoding="utf-8")
+        part.write_text(text + "\n", encoding="utf-8")
     part.replace(folder / MANIFEST)
 
 

@@ -16,7 +16,8 @@ from rewoo_bench.differences import differences
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.options import RunOptions
-from rewoo_bench.results import HIDDEN, read_manifest
+from rewoo_bench.redaction import HIDDEN
+from rewoo_bench.results import read_manifest
 
 # What a session may choose for itself: none of it changes an answer.
 FREE = frozenset(
@@ -59,8 +60,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
             said = "wasn't set" if was is None else f"was {was!r}"
             raise UsageError(f"--resume: {flag} {said} in this run; leave it out, or start a new run")
-    if f":{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
-        raise UsageError("--resume: give --api-base again; its password isn't kept in the run")
+    if f"{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
+        raise UsageError("--resume: give --api-base again; its user info isn't kept in the run")
     paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
     names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})

@@ -16,7 +16,7 @@ neither do litellm and what is below it: `RetryingModel` does, and records it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from rewoo_bench.models.ledger import Ledger
 from rewoo_bench.models.refusals import find_change
 from rewoo_bench.models.request import Call, Constrain, Settings, Style, to_body
 from rewoo_bench.models.transport import Transport
+from rewoo_bench.redaction import of_environment, sent_in, without, without_in
 from rewoo_bench.types import Completion, Message, Tool
 
 __all__ = ["LiteLLMModel", "Style"]
@@ -92,6 +93,7 @@ class LiteLLMModel:
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
         self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout)
+        self._sent: frozenset[str] | None = None
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
     async def complete(
@@ -171,7 +173,8 @@ class LiteLLMModel:
         body = adaptation.apply(to_body(call, settings, route, style))
         try:
             answer = await self._transport.send(route, body)
-            return read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+            reading = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+            return replace(reading, completion=_without(reading.completion, self._secrets()))
         except TimeoutError:
             raise self._failed(failures.no_answer(self.name, self._transport.timeout), ledger) from None
         except failures.expected() as error:
@@ -221,6 +224,31 @@ class LiteLLMModel:
             self._routes[style] = self._find_route(style)
         return self._routes[style]
 
-    def _secrets(self) -> list[str]:
-        known = (self._api_key, self._route(self.style).api_key)
-        return [secret for secret in known if secret]
+    def _secrets(self) -> frozenset[str]:
+        """What of a request's credentials a server can send back, in every form."""
+        if self._sent is None:
+            route = self._route(self.style)
+            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+        return self._sent
+
+
+def _without(completion: Completion, secrets: Collection[str]) -> Completion:
+    """The completion without credentials, which a server that repeats its request's headers puts into an answer.
+
+    Taken out here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
+    really sent is looked for: an answer is evidence, and nothing in it is guessed to be a key.
+    """
+    calls = tuple(
+        replace(
+            call,
+            id=without(call.id, secrets),
+            name=without(call.name, secrets),
+            arguments=without_in(call.arguments, secrets),
+            echo=without_in(call.echo, secrets),
+        )
+        for call in completion.tool_calls
+    )
+    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
+    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
+        return completion
+    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)

@@ -13,7 +13,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -45,7 +45,7 @@ def refusal(error: BaseException) -> tuple[int | None, str]:
     return _status(chain), body or str(chain[0])
 
 
-def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Sequence[str] = ()) -> ModelError:
+def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Collection[str] = ()) -> ModelError:
     """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
     chain = list(causes(error, suppressed=True))
     ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
@@ -103,7 +103,7 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
     return None
 
 
-def bad_answer(name: str, error: BadAnswer, secrets: Sequence[str], receipt: Receipt | None) -> ModelError:
+def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], receipt: Receipt | None) -> ModelError:
     """The error for an answer that can't be read. Another attempt may get a better one."""
     found = _say(f"{name!r} sent {error}", secrets, retryable=True)
     found.receipt = receipt
@@ -112,7 +112,7 @@ def bad_answer(name: str, error: BadAnswer, secrets: Sequence[str], receipt: Rec
 
 def _say(
     message: str,
-    secrets: Sequence[str],
+    secrets: Collection[str],
     status: int | None = None,
     *,
     retryable: bool = False,

@@ -271,12 +271,12 @@ def test_a_manifest_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
         read_manifest(tmp_path)
 
 
-def test_a_password_in_an_address_is_not_kept(tmp_path: Path) -> None:
+def test_user_info_of_an_address_is_not_kept(tmp_path: Path) -> None:
     address = "https://me:s3cret@host:8000/v1"
     write_manifest(
         tmp_path, {"command": ["run", "--api-base", address], "options": {"api_base": address}, "at": "a:b@c"}
     )
     text = (tmp_path / "run.json").read_text()
     assert "s3cret" not in text
-    assert read_manifest(tmp_path)["options"]["api_base"] == "https://me:***@host:8000/v1"
+    assert read_manifest(tmp_path)["options"]["api_base"] == "https://***@host:8000/v1"
     assert read_manifest(tmp_path)["at"] == "a:b@c"

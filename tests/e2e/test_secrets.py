@@ -1,0 +1,134 @@
+"""Nothing that a run sent as a credential is in what it leaves behind, whatever the server repeats of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from answering import KEY
+from command_runs import quiet
+
+from rewoo_bench.cli import main
+from rewoo_bench.redaction import redact, sent_in, without
+from rewoo_bench.results import load, load_table
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+@contextmanager
+def echoing(status: int) -> Iterator[tuple[str, list[str]]]:
+    """A server that repeats every header it got in its body and its headers; and the Authorization headers it got."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            sent = self.headers["authorization"]
+            seen.append(sent)
+            said = f"Thought: you sent {dict(self.headers)}\nAnswer: {sent}"
+            message = {"role": "assistant", "content": said, "reasoning_content": f"I was given {sent}"}
+            usage = {"prompt_tokens": 3, "completion_tokens": 3}
+            good = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+            body = json.dumps(good if status == 200 else {"error": {"message": said}}).encode()
+            self.send_response(status, sent)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.send_header("x-you-sent", sent)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on standard error."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}/v1", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def left_behind(*folders: Path) -> str:
+    """Every file, and every cell of the tables, which are compressed."""
+    files = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
+    tables = [str(load_table(path).to_pylist()) for path in files if path.suffix == ".parquet"]
+    return "\n".join([*(path.read_bytes().decode("utf-8", "replace") for path in files), *tables])
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 500])
+@pytest.mark.parametrize(
+    ("user_info", "password"),
+    [
+        ("", ""),
+        ("someone:pa@ss-w0rd99", "pa@ss-w0rd99"),
+        ("someone:pa%40ss-w0rd99", "pa@ss-w0rd99"),
+        ("someone:pa\"s's-w0rd99", "pa\"s's-w0rd99"),
+        ("t0ken-of-thirty-letters", "t0ken-of-thirty-letters"),
+        ("someone:p@s", "someone:p@s"),
+    ],
+    ids=["key", "at", "encoded", "quote", "token", "short"],
+)
+def test_a_credential_is_nowhere_in_what_a_run_leaves(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, status: int, user_info: str, password: str
+) -> None:
+    out, copy = tmp_path / "run", tmp_path / "published"
+    with echoing(status) as (host, seen):
+        address = f"http://{user_info}@{host}" if user_info else f"http://{host}"
+        asked = ("--model", "openai/test", "--api-base", address, "--max-retries", 0)
+        quiet("--arch", "direct,react", "-n", 2, *asked, "--out", out)
+    if (out / "questions.parquet").exists():
+        with pytest.raises(SystemExit):
+            main(["publish", str(out), "--out", str(copy)])
+    said = capfd.readouterr()
+    text = left_behind(out, copy) + said.out + said.err
+    assert seen
+    header = seen[0].split()[1]
+    secret = password or KEY
+    forms = {header, secret, quote(secret, safe=""), json.dumps(secret)[1:-1], user_info or KEY, KEY}
+    assert [form for form in forms if form in text] == []
+    if status == 200:
+        assert "[key]" in load(out).prediction[0]
+
+
+def test_run_json_keeps_no_key_of_the_command_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "Zx81-9fe2-ffeb")
+    monkeypatch.setattr("sys.argv", ["rewoo-bench", "run", "--x=Zx81-9fe2-ffeb", "--y", "sk-proj-abcdef0123456789abcd"])
+    assert quiet("--arch", "direct", "-n", 1, "--model", "oracle", "--out", tmp_path / "run") == 0
+    command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
+    assert command[2:] == ["--x=[key]", "--y", "[key]"]
+
+
+@pytest.mark.parametrize(
+    "address", ["me:hunter2222@host/v1", "http://me:hun/ter2222@host/v1", "http://me:hun?ter2222@h"]
+)
+def test_an_address_that_is_refused_is_not_repeated(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, address: str
+) -> None:
+    out = tmp_path / "run"
+    assert quiet("--arch", "direct", "--model", "openai/test", "--api-base", address, "--out", out) == 2
+    said = capfd.readouterr().err
+    assert "--api-base" in said
+    assert "ter2222" not in said
+    assert not out.exists()
+
+
+def test_a_placeholder_is_no_secret() -> None:
+    assert without("none of it is not-needed", sent_in("http://a:b@host", ["none", "not-needed", ""])) == (
+        "none of it is not-needed"
+    )
+
+
+def test_words_after_basic_stay() -> None:
+    assert redact("Basic usage; Basic authentication failed") == "Basic usage; Basic authentication failed"
+    assert redact("Basic bWU6cHc=") == "[key]"
