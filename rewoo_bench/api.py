@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.gold import with_chains
+from rewoo_bench.journal import JOURNAL, open_journal, read_journal
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
 from rewoo_bench.models import ModelSettings, OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.names import is_oracle
+from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.options import RunOptions
+from rewoo_bench.recording import Recorder
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
@@ -25,10 +29,10 @@ from rewoo_bench.types import Example, Informed, Model
 
 async def evaluate(
     dataset: str | Sequence[Example],
-    architectures: Sequence[str | Architecture],
+    architectures: str | Architecture | Sequence[str | Architecture],
     *,
     model: str | Model = "local/smollm2-135m",
-    settings: ModelSettings = ModelSettings(),  # noqa: B008 - frozen
+    settings: ModelSettings | None = None,
     limit: int | None = None,
     seed: int = 0,
     trials: int = 1,
@@ -46,8 +50,13 @@ async def evaluate(
     `dataset` is what `--dataset` takes, or examples of your own; for those `style` picks the
     exemplars and `scoring` the metric. `model` is what `--model` takes, or a model of your own.
     `on_result` gets each result as it ends, and `on_event` what happens inside each question as it
-    happens. Writes nothing. Raises `UsageError`.
+    happens. `settings` are the command's by default, with the seed and the concurrency that are given here.
+    Writes nothing, but for a replay's journal in a temporary folder. Raises `UsageError`.
     """
+    named = [architectures] if isinstance(architectures, str | Architecture) else list(architectures)
+    names = tuple(each if isinstance(each, str) else each.name for each in named)
+    options = RunOptions(names, limit=limit, seed=seed, trials=trials, concurrency=concurrency, max_retries=max_retries)
+    settings = settings or options.model_settings
     async with AsyncExitStack() as stack:
         if isinstance(dataset, str):
             data = load_dataset_examples(dataset, limit=limit, seed=seed)
@@ -57,14 +66,16 @@ async def evaluate(
             examples, style, scoring = data.examples, data.style, data.scoring
         else:
             examples = dataset[:limit]
-        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in architectures]
+        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in named]
         places = concurrency or 8
+        replayed = model.removeprefix(REPLAY) if isinstance(model, str) and model.startswith(REPLAY) else None
         if isinstance(model, str):
             opened = await stack.enter_async_context(open_model(model, replace(settings, n_caches=len(loaded))))
             places = concurrency or opened.concurrency
             model = _patient(opened, max_retries)
         toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))
-        evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places)
+        recorder = await stack.enter_async_context(_recorder(replayed)) if replayed else None
+        evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places, recorder=recorder)
         results: list[Result] = []
 
         def keep(result: Result) -> None:
@@ -74,6 +85,14 @@ async def evaluate(
 
         await evaluator.run(examples, loaded, trials=trials, on_result=keep, on_event=on_event)
     return sorted(results, key=lambda result: result.task.index)
+
+
+@asynccontextmanager
+async def _recorder(replayed: str) -> AsyncIterator[Recorder]:
+    """Answers from the run in that folder; what is asked is noted in a journal that is thrown away."""
+    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
+        async with read_journal(Path(replayed) / JOURNAL) as recorded, open_journal(Path(folder) / JOURNAL) as journal:
+            yield Recorder(journal, recorded)
 
 
 def _patient(opened: OpenModel, max_retries: int) -> Model:

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from rewoo_bench.commands.baseline import baseline
-from rewoo_bench.commands.checks import Number, count_or_fraction, dropped_names, extra_fields
+from rewoo_bench.commands.checks import Number, Whole, dropped_names, extra_fields
 from rewoo_bench.commands.claims import claims
 from rewoo_bench.commands.compare import compare
 from rewoo_bench.commands.gate import gate
@@ -46,10 +46,10 @@ def group() -> None:
 @click.option("--dataset", default="sample", metavar="NAME|FILE",
               help="A bundled data set (with options: 'chain?hops=3'), or a file of questions.")
 @click.option("--split", help="Split of a hub data set.  [default: validation]")
-@click.option("-n", "--limit", type=click.IntRange(min=1),
+@click.option("-n", "--limit", type=Whole(min=1),
               help="So many questions.  [default: all of the sample or a file, 100 of a hub set or a generated one]")
 @click.option("--seed", default=0, help="Which questions are taken; also sent to the model.")
-@click.option("--trials", type=click.IntRange(min=1), default=1, help="Times each question is put.")
+@click.option("--trials", type=Whole(min=1), default=1, help="Times each question is put.")
 @click.option("--model", default="local/smollm2-135m",
               help="Any litellm name, local/NAME, local/FILE.gguf, replay/DIR for the answers of a recorded run, or "
                    "oracle, which is told the way to each answer, to measure cost alone.")
@@ -60,12 +60,12 @@ def group() -> None:
 @click.option("--llama-server", metavar="COMMAND",
               help="Serve local/ models with a llama-server of your own, with arguments or without: "
                    "'llama-server --n-gpu-layers 99'.")
-@click.option("--threads", type=click.IntRange(min=1),
+@click.option("--threads", type=Whole(min=1),
               help="Threads of a local model.  [default: one for each physical core]")
 @click.option("--temperature", type=Number(min=0), default=0.0, help="Sampling temperature.")
 @click.option("--planner-temperature", type=Number(min=0), help="Temperature of planners.")
 @click.option("--solver-temperature", type=Number(min=0), help="Temperature of solvers.")
-@click.option("--max-output-tokens", type=click.IntRange(min=1), default=512,
+@click.option("--max-output-tokens", type=Whole(min=1), default=512,
               help="Output limit of a model call, for its visible text; a reply that is cut while the model is "
                    "thinking is asked for once more with twice as much.")
 @click.option("--reasoning-effort", metavar="LEVEL",
@@ -84,23 +84,23 @@ def group() -> None:
               help="What the model's decoding is held to, where it can be.")
 @click.option("--corpus", type=click.Path(path_type=Path), metavar="FILE",
               help="Passages for the search tool instead of the questions' own documents.")
-@click.option("--max-steps", type=click.IntRange(min=1), help="Steps of a plan, turns of ReAct.")
-@click.option("--token-limit", type=click.IntRange(min=1), help="Tokens of one question.")
+@click.option("--max-steps", type=Whole(min=1), help="Steps of a plan, turns of ReAct.")
+@click.option("--token-limit", type=Whole(min=1), help="Tokens of one question.")
 @click.option("--time-limit", type=Number(min=0, min_open=True), help="Seconds of one question.")
 @click.option("--cost-limit", type=Number(min=0, min_open=True), help="Dollars of one question.")
-@click.option("--max-total-tokens", type=click.IntRange(min=1), help="Tokens of the whole run, as billed.")
+@click.option("--max-total-tokens", type=Whole(min=1), help="Tokens of the whole run, as billed.")
 @click.option("--max-total-cost", type=Number(min=0, min_open=True), help="Dollars of the whole run.")
 @click.option(
     "--concurrency",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Questions at once; a local model decodes so many in one batch, where an answer is no longer the same "
     "every time.  [default: what the model can do, 1 for a local one]",
 )
-@click.option("--max-connections", type=click.IntRange(min=1),
+@click.option("--max-connections", type=Whole(min=1),
               help="Model calls at once.  [default: what the model can do]")
-@click.option("--max-retries", type=click.IntRange(min=0), default=5, help="New attempts after a provider's failure.")
+@click.option("--max-retries", type=Whole(min=0), default=5, help="New attempts after a provider's failure.")
 @click.option("--timeout", type=Number(min=0, min_open=True), default=600.0, help="Seconds of a model call.")
-@click.option("--fail-on-error", type=float, callback=count_or_fraction, metavar="COUNT|FRACTION",
+@click.option("--fail-on-error", type=float, metavar="COUNT|FRACTION",
               help="Failed questions that are tolerated, a count or a fraction: one more ends the run.  [default: none "
                    "is tolerated, but the run goes on to its last question, and is incomplete then]")
 @click.option("--tool-failure-rate", type=Number(0, 1), default=0.0,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from rewoo_bench.models import ModelSettings
+from rewoo_bench.option_types import Amount, AmountOrNone, Count, CountOrNone, Share, check_options
 from rewoo_bench.tools.faults import FaultMode
 
 DEFAULT_MODEL = "local/smollm2-135m"
@@ -23,25 +24,28 @@ class RoleModel:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The flags of `run`; None leaves the choice to the data set, the model or the architecture."""
+    """The flags of `run`; None leaves the choice to the data set, the model or the architecture.
+
+    Raises `UsageError` for a value that is out of its range, in the words that the command has for it.
+    """
 
     architectures: tuple[str, ...]
     dataset: str = "sample"
     split: str | None = None
-    limit: int | None = None
+    limit: Count | None = None
     seed: int = 0
-    trials: int = 1
+    trials: Count = 1
     model: str = DEFAULT_MODEL
     planner_model: str | None = None
     solver_model: str | None = None
     judge_model: str | None = None
     api_base: str | None = None
     llama_server: str | None = None
-    threads: int | None = None
-    temperature: float = 0.0
-    planner_temperature: float | None = None
-    solver_temperature: float | None = None
-    max_output_tokens: int = 512
+    threads: Count | None = None
+    temperature: AmountOrNone = 0.0
+    planner_temperature: AmountOrNone | None = None
+    solver_temperature: AmountOrNone | None = None
+    max_output_tokens: Count = 512
     reasoning_effort: str | None = None
     prompt_cache: bool = False
     drop_params: tuple[str, ...] = ()
@@ -50,24 +54,27 @@ class RunOptions:
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     corpus: Path | None = None
-    max_steps: int | None = None
-    token_limit: int | None = None
-    time_limit: float | None = None
-    cost_limit: float | None = None
-    max_total_tokens: int | None = None
-    max_total_cost: float | None = None
-    concurrency: int | None = None
-    max_connections: int | None = None
-    max_retries: int = 5
-    timeout: float = 600.0
-    fail_on_error: float | None = None
-    grace: float = 15.0
-    tool_failure_rate: float = 0.0
+    max_steps: Count | None = None
+    token_limit: Count | None = None
+    time_limit: Amount | None = None
+    cost_limit: Amount | None = None
+    max_total_tokens: Count | None = None
+    max_total_cost: Amount | None = None
+    concurrency: Count | None = None
+    max_connections: Count | None = None
+    max_retries: CountOrNone = 5
+    timeout: Amount = 600.0
+    fail_on_error: AmountOrNone | None = None
+    grace: AmountOrNone = 15.0
+    tool_failure_rate: Share = 0.0
     tool_failure_mode: FaultMode = "empty"
     out: Path | None = None
     resume: Path | None = None
     cache: Path | None = None
     progress: bool = True
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @property
     def role_models(self) -> dict[str, RoleModel]:

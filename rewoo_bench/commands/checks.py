@@ -31,20 +31,17 @@ _DROPPABLE = (
 
 
 class Number(click.FloatRange):
-    """A number in a range; `nan` is none, though it is neither below nor above."""
+    """A number whose range `--help` shows and `RunOptions` checks, so that Python says the same line."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        number = super().convert(value, parameter, context)
-        if number != number:
-            self.fail(f"{value!r} is not a number", parameter, context)
-        return number
+        return click.FLOAT.convert(value, parameter, context)
 
 
-def count_or_fraction(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    """A count (`5`) or a fraction below 1 (`0.1`)."""
-    if value is not None and not (0 <= value <= 1 or (value > 1 and value.is_integer())):
-        raise click.BadParameter(f"{value!r} is neither a count (0, 1, 2, …) nor a fraction between 0 and 1")
-    return value
+class Whole(click.IntRange):
+    """The same for a whole number."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return click.INT.convert(value, parameter, context)
 
 
 def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

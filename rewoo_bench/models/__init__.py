@@ -69,7 +69,7 @@ class ModelSettings:
     prompt_cache: bool = False
     drop_params: tuple[str, ...] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float = 120.0
+    timeout: float = 600.0
     seed: int | None = None
     style: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"

@@ -53,12 +53,36 @@ class Route:
     is_ours: bool = False
 
 
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """The environment is the host's: what litellm, or we for it, change inside is undone."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for variable in os.environ.keys() - before.keys():
+            del os.environ[variable]
+        os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
+
+
+def _validated(name: str) -> dict[str, Any]:
+    """What litellm says of the variables that a model's provider wants."""
+    litellm = load_litellm()
+    with _environment_kept():
+        # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
+        for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
+            del os.environ[variable]
+        found: dict[str, Any] = litellm.validate_environment(model=name)
+    return found
+
+
 @cache
 def load_litellm() -> Any:
     """The module, imported on first use (two seconds), kept from the network and from the terminal."""
-    # Before the import: litellm would fetch a newer price map at once.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
+    with _environment_kept():
+        # Before the import: litellm would fetch a newer price map at once.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
 
     litellm.suppress_debug_info = True
     litellm.telemetry = False
@@ -130,13 +154,10 @@ def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"
 
 def check_key(name: str) -> None:
     """Raise `MissingKey`, naming the variables, where the provider of `name` wants a key that isn't set."""
-    # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
-    for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
-        del os.environ[variable]
     if _in_openai_form(name):
-        missing = [] if "OPENAI_API_KEY" in os.environ else ["OPENAI_API_KEY"]
+        missing = [] if os.environ.get("OPENAI_API_KEY", "").strip() else ["OPENAI_API_KEY"]
     else:
-        found = load_litellm().validate_environment(model=name)
+        found = _validated(name)
         # An address that isn't set has a default; a key has none.
         missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
         missing = [] if found["keys_in_environment"] else missing

@@ -83,7 +83,7 @@ def test_a_wrong_command_is_one_line(
         (["--arch", "direct", "--timeout", "nan"], "'nan' is not a number"),
         ([], "Missing option '--arch'"),
         (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
-        (["--arch", "direct", "-n", "0"], "Invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
+        (["--arch", "direct", "-n", "0"], "--limit 0: it should be greater than or equal to 1"),
         (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
         (["--arch", "direct", "--temperature", "-1"], "Invalid value for '--temperature'"),
         (["--arch", "direct", "--time-limit", "0"], "Invalid value for '--time-limit'"),

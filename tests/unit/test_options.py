@@ -1,0 +1,119 @@
+"""The options of a run from Python: checked as the command checks them, with the command's defaults."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewoo_bench import evaluate
+from rewoo_bench.cli import main, run
+from rewoo_bench.errors import UsageError
+from rewoo_bench.options import RunOptions
+
+OWN_OF_THE_COMMAND = {"as_json", "dry_run"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, 0) for name in ("trials", "limit", "concurrency", "max_connections", "threads", "max_steps")),
+        *((name, -1) for name in ("token_limit", "max_total_tokens", "max_retries", "max_output_tokens")),
+        *((name, math.nan) for name in ("temperature", "time_limit", "timeout", "tool_failure_rate", "grace")),
+        *((name, -3.0) for name in ("temperature", "planner_temperature", "cost_limit", "max_total_cost", "timeout")),
+        *(("timeout", math.inf), ("tool_failure_rate", 1.5), ("fail_on_error", 2.5), ("fail_on_error", -1.0)),
+    ],
+)
+def test_python_and_the_command_refuse_a_value_in_the_same_words(
+    name: str, value: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {name: value}
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(UsageError) as refused:
+        RunOptions(("direct",), **given)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--arch", "direct", "--model", "oracle", f"{flag}={value}"])
+    assert ended.value.code == 2
+    assert str(refused.value).startswith(f"{flag} {value}: it should be ")
+    assert capsys.readouterr().err == f"rewoo-bench: {refused.value}\n"
+
+
+@pytest.mark.parametrize("given", [{"architectures": "rewoo"}, {"style": "chatty"}, {"model": None}, {"trials": "3"}])
+def test_a_value_of_another_type_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="it should be"):
+        RunOptions(**{"architectures": ("direct",), **given})
+
+
+def test_the_options_have_the_defaults_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with run.make_context("run", ["--arch", "direct"]) as context:
+        flags = {name: value for name, value in context.params.items() if name not in OWN_OF_THE_COMMAND}
+    assert RunOptions(**{**flags, "architectures": ("direct",)}) == RunOptions(("direct",))
+    assert flags.keys() == vars(RunOptions(("direct",))).keys()
+
+
+def test_evaluate_has_the_defaults_of_the_command() -> None:
+    options = vars(RunOptions(("direct",)))
+    shared = {
+        name: each.default
+        for name, each in inspect.signature(evaluate).parameters.items()
+        if name in options and name not in ("architectures", "dataset", "style")
+    }
+    assert len(shared) >= 6
+    assert shared == {name: options[name] for name in shared}
+
+
+@pytest.mark.anyio
+async def test_a_string_is_one_architecture() -> None:
+    results = await evaluate("sample", "rewoo", model="oracle", limit=2)
+    assert [result.task.architecture.name for result in results] == ["rewoo", "rewoo"]
+
+
+@pytest.mark.anyio
+async def test_evaluate_checks_its_options() -> None:
+    with pytest.raises(UsageError, match="--trials 0: it should be greater than or equal to 1"):
+        await evaluate("sample", "rewoo", model="oracle", limit=2, trials=0)
+
+
+def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import anyio
+
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "recorded"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--arch", "rewoo,react", "-n", "3", "--model", "oracle", "--no-progress", "--out", str(folder)])
+    assert ended.value.code == 0
+
+    async def both() -> tuple[Any, Any]:
+        replayed = await evaluate("sample", ["rewoo", "react"], model=f"replay/{folder}", limit=3)
+        return replayed, await evaluate("sample", ["rewoo", "react"], model="oracle", limit=3)
+
+    replayed, asked = anyio.run(both)
+    assert [result.error for result in replayed] == [None] * 6
+    key = [(result.task.example.id, result.trajectory.answer) for result in asked]
+    assert [(result.task.example.id, result.trajectory.answer) for result in replayed] == key
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.0-flash", "groq/llama-3.1-8b-instant"],
+)
+def test_opening_a_provider_leaves_the_environment_as_it_was(name: str) -> None:
+    code = (
+        "import os; before = dict(os.environ)\n"
+        "from rewoo_bench.models.client import LiteLLMModel\n"
+        "from rewoo_bench.errors import MissingKey\n"
+        f"try: LiteLLMModel({name!r}).check()\n"
+        "except MissingKey as error: print(error)\n"
+        "assert dict(os.environ) == before, set(os.environ.items()) ^ set(before.items())"
+    )
+    blank = {f"{provider}_API_KEY": " " for provider in ("OPENAI", "ANTHROPIC", "GEMINI", "GROQ", "GOOGLE", "OTHER")}
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **blank}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "needs an API key" in done.stdout
