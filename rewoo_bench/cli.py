@@ -25,6 +25,7 @@ from rewoo_bench.commands.gate import gate
 from rewoo_bench.commands.plot import plot
 from rewoo_bench.commands.publish import publish
 from rewoo_bench.errors import RewooBenchError, UsageError
+from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
 
 DONE, WRONG, INCOMPLETE, BROKEN = 0, 2, 3, 70  # BROKEN: EX_SOFTWARE of sysexits.h
@@ -226,11 +227,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = _fail(_INTERRUPTED, INCOMPLETE)
     except Exception:  # a fault of ours; never exit code 1, which says that a gate failed
-        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+        click.echo(terminal(redact(traceback.format_exc())), err=True, nl=False)
         code = BROKEN
     sys.exit(code)
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"rewoo-bench: {redact(message)}", err=True)
+    click.echo(terminal(f"rewoo-bench: {redact(message)}"), err=True)
     return code

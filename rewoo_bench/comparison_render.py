@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from rewoo_bench.comparison import Comparison, System
 from rewoo_bench.comparison_data import as_dict, frame
+from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
 from rewoo_bench.pairs import Figure, Pair
 from rewoo_bench.stats import ENOUGH_FOR_TAILS, Interval, too_few_for_tails
 from rewoo_bench.summary import Estimate, aligned, reasons
@@ -44,7 +44,8 @@ def render(comparison: Comparison, form: Format) -> str:
     if form == "json":
         return json.dumps(as_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
-        text: str = frame(comparison).to_csv(index=False, lineterminator="\n")
+        cells = frame(comparison).map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        text: str = cells.to_csv(index=False, lineterminator="\n")
         return text.removesuffix("\n")
     write, line = _WRITERS[form]
     parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
@@ -217,42 +218,35 @@ _AMOUNT: tuple[tuple[str, Callable[[tuple[Pair, Figure]], str]], ...] = (
 
 
 def _plain(table: Table) -> str:
-    return "\n".join([table.title, "", *aligned(table.cells)])
+    return "\n".join([one_line(table.title), "", *aligned(table.cells)])
 
 
 def _markdown(table: Table) -> str:
-    header, *rows = [[cell.replace("|", "\\|").replace(MARK, f"\\{MARK}") for cell in row] for row in table.cells]
+    header, *rows = [list(map(markdown, row)) for row in table.cells]
     sides = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join([f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in (header, sides, *rows))])
+    return "\n".join(
+        [f"**{markdown(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in (header, sides, *rows))]
+    )
 
 
 def _latex(table: Table) -> str:
-    header, *rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.cells]
+    header, *rows = [" & ".join(map(latex, row)) + r" \\" for row in table.cells]
     body = [r"\toprule", header, r"\midrule", *rows, r"\bottomrule"]
     columns = f"l{'r' * (len(table.cells[0]) - 1)}"
-    return "\n".join([f"% {table.title}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
-
-
-_LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"
-}  # fmt: skip
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in text))
+    return "\n".join([f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
 
 
 def _quoted(text: str) -> str:
-    return f"> {text.replace(MARK, f'{chr(92)}{MARK}')}\n>"
+    return f"> {markdown(text)}\n>"
 
 
 def _paragraph(text: str) -> str:
-    return rf"\noindent {_escaped(text)}\par"
+    return rf"\noindent {latex(text)}\par"
 
 
 # How a table is written, and a line of text beside it.
 _WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
-    "terminal": (_plain, str),
+    "terminal": (_plain, one_line),
     "markdown": (_markdown, _quoted),
     "latex": (_latex, _paragraph),
 }

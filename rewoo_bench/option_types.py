@@ -25,7 +25,7 @@ _FLAGS = {"architectures": "--arch", "drop_params": "--drop-param", "progress": 
 
 def check_options(options: RunOptions) -> None:
     """Raises `UsageError` for the first option whose value is of another type or out of its range."""
-    for name, adapter in _adapters(type(options)).items():
+    for name, adapter in _adapters().items():
         value = getattr(options, name)
         try:
             adapter.validate_python(value, strict=True)
@@ -48,6 +48,8 @@ def _is_count_or_share(value: float) -> bool:
 
 
 @cache
-def _adapters(options: type[Any]) -> dict[str, TypeAdapter[Any]]:
-    hints = get_type_hints(options, include_extras=True)
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    from rewoo_bench.options import RunOptions
+
+    hints = get_type_hints(RunOptions, include_extras=True)
     return {name: TypeAdapter(hint) for name, hint in hints.items()}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from rewoo_bench.escaping import terminal
 from rewoo_bench.evaluator import Result
 
 _SECONDS_A_LINE = 10.0
@@ -64,9 +65,9 @@ class Progress:
     def say(self, text: str) -> None:
         """Says something once, also where no progress is shown."""
         if self._bar is not None:
-            self._bar.write(text, file=self._stream)
+            self._bar.write(terminal(text), file=self._stream)
         else:
-            print(text, file=self._stream)
+            print(terminal(text), file=self._stream)
 
     def close(self) -> None:
         """Ends the bar."""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.escaping import one_line
 from rewoo_bench.names import is_oracle
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Seque
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as lines: the first column to the left, the others to the right."""
+    cells = [list(map(one_line, row)) for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
         "  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()

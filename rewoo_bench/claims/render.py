@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -14,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from rewoo_bench.claims.check import Finding
 from rewoo_bench.claims.rules import VERDICTS, Verdict
+from rewoo_bench.escaping import markdown, one_line
 
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -71,9 +73,9 @@ def _verdict(finding: Finding) -> str:
 
 def _details(finding: Finding) -> str:
     if finding.evidence is None:
-        return finding.reason
+        return one_line(finding.reason)
     claimed = f", claimed {finding.claim.claimed}" if finding.claim.claimed else ""
-    return f"{_measured(finding)}{claimed}; {_where(finding)}; {finding.reason}"
+    return f"{_measured(finding)}{claimed}; {one_line(_where(finding))}; {one_line(finding.reason)}"
 
 
 def _measured(finding: Finding) -> str:
@@ -94,9 +96,9 @@ def _where(finding: Finding) -> str:
 
 _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
     ("measured [95% CI]", _measured),
-    ("on", _where),
+    ("on", lambda f: markdown(_where(f))),
     ("verdict", lambda f: f"**{f.verdict}**{MARK if f.evidence and f.evidence.oracle else ''}"),
-    ("why", lambda f: f.reason),
+    ("why", lambda f: markdown(f.reason)),
 )
 
 
@@ -135,7 +137,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 def _cell(text: str) -> str:
     """Keeps a bar from ending the cell, and the mark from being taken for emphasis."""
-    text = text.replace("|", "\\|")
+    text = re.sub(r"(?<!\\)\|", r"\\|", text)
     return f"{text[:-1]}\\{MARK}" if text.endswith(f"**{MARK}") else text
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.escaping import terminal
+
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -34,5 +36,9 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     before = out.read_bytes() if out.is_file() else None
     write_report(out, found.text(), "--out")
     changed = "unchanged" if before == out.read_bytes() else "written" if before is None else "updated"
-    click.echo(f"{out}: {changed}, {sum(map(len, found.questions.values()))} questions of {', '.join(found.questions)}")
+    click.echo(
+        terminal(
+            f"{out}: {changed}, {sum(map(len, found.questions.values()))} questions of {', '.join(found.questions)}"
+        )
+    )
     return 0

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.escaping import terminal
+
 if TYPE_CHECKING:
     from rewoo_bench.claims.render import Format
 
@@ -28,6 +30,6 @@ def claims(runs: tuple[str, ...], file: Path | None, form: Format) -> int:
     from rewoo_bench.claims.render import render
 
     found = check(read_claims(file) if file else read_claims(), gather(*runs))
-    click.echo(render(found, form))
+    click.echo(terminal(render(found, form)))
     return 0
 # fmt: on

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.escaping import terminal
 from rewoo_bench.subsets import COLUMNS
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     comparison = comparing(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
                            intersect=intersect, by=by)
     for warning in comparison.warnings if form in ("csv", "json") else ():
-        click.echo(f"WARNING: {warning}", err=True)
-    click.echo(render(comparison, form))
+        click.echo(terminal(f"WARNING: {warning}"), err=True)
+    click.echo(terminal(render(comparison, form)))
     return 0
 # fmt: on

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.escaping import terminal
+
 if TYPE_CHECKING:
     from rewoo_bench.verdict import Verdict
 
@@ -65,7 +67,7 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
 
     terms = Terms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
-    click.echo(text(verdict))
+    click.echo(terminal(text(verdict)))
     _write(verdict, run, markdown, junit_file, json_file)
     return verdict.code
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.escaping import terminal
 from rewoo_bench.subsets import COLUMNS
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     captions = {}
     for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
         for path in save(name, picture, folder, kinds):
-            click.echo(str(path))
+            click.echo(terminal(str(path)))
         captions[name] = f"**{picture.title}.** {picture.caption}"
     if not captions:
         _refuse(runs)
-    click.echo(str(write_captions(folder, captions)))
+    click.echo(terminal(str(write_captions(folder, captions))))
     return 0
 # fmt: on
 
@@ -72,7 +73,7 @@ def _pair(text: str, measured: Measured | None) -> tuple[str, str]:
 
 
 def _say(name: str, reason: str) -> None:
-    click.echo(f"{name}: not drawn: {reason}", err=True)
+    click.echo(terminal(f"{name}: not drawn: {reason}"), err=True)
 
 
 def _refuse(runs: tuple[str, ...]) -> NoReturn:

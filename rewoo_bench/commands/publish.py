@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.escaping import terminal
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.argument("run", type=click.Path(path_type=Path))
@@ -16,5 +18,5 @@ def publish(run: Path, out: Path, without: str) -> int:
     from rewoo_bench.publishing import publish as copy
 
     rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
-    click.echo(f"{out}: {rows} rows, without the texts of the data set")
+    click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0

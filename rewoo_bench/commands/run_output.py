@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.escaping import terminal
+
 if TYPE_CHECKING:
     from rewoo_bench.estimate import Estimate
     from rewoo_bench.run import Outcome
@@ -24,8 +26,8 @@ def show_estimates(estimates: Sequence[Estimate], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
-    click.echo(table(estimates))
-    click.echo("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls", err=True)
+    click.echo(terminal(table(estimates)))
+    click.echo(terminal("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls"), err=True)
 
 
 def show_outcome(outcome: Outcome, as_json: bool) -> None:
@@ -41,23 +43,27 @@ def show_outcome(outcome: Outcome, as_json: bool) -> None:
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
         return
     if summaries:
-        click.echo(f"\n{table(summaries)}\n")
+        click.echo(terminal(f"\n{table(summaries)}\n"))
     if said := wait(read_manifest(outcome.folder)):
-        click.echo(said, err=True)
-    click.echo(str(outcome.folder))
+        click.echo(terminal(said), err=True)
+    click.echo(terminal(str(outcome.folder)))
     for line in _not_answered(summaries):
-        click.echo(line, err=True)
+        click.echo(terminal(line), err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
     if failures:
         often = failures.most_common(1)[0][0]
-        click.echo(f"{failures.total()} of {len(scores)} questions failed; most common error: {often}", err=True)
+        click.echo(
+            terminal(f"{failures.total()} of {len(scores)} questions failed; most common error: {often}"), err=True
+        )
     if outcome.reason:
         finished = len(scores) - failures.total()
         tried_again = ", the failed ones included" if failures else ""
-        click.echo(f"incomplete: {outcome.reason}", err=True)
-        click.echo(f"{finished} of {outcome.tasks} finished; this goes on with the rest{tried_again}:", err=True)
-        click.echo(f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}", err=True)
+        click.echo(terminal(f"incomplete: {outcome.reason}"), err=True)
+        click.echo(
+            terminal(f"{finished} of {outcome.tasks} finished; this goes on with the rest{tried_again}:"), err=True
+        )
+        click.echo(terminal(f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}"), err=True)
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:

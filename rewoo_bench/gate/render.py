@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewoo_bench.escaping import markdown as plain
+from rewoo_bench.escaping import one_line
 from rewoo_bench.names import is_oracle
 from rewoo_bench.summary import aligned
 from rewoo_bench.verdict import Check, Group, Verdict, shown
@@ -21,9 +23,9 @@ _HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
 
 def text(verdict: Verdict) -> str:
     """The verdict first, then what failed and warned with the reasons, then every figure."""
-    parts = [headline(verdict)]
+    parts = [one_line(headline(verdict))]
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
-        parts.append("\n".join([str(group), *_told(checks)]))
+        parts.append("\n".join([one_line(str(group)), *_told(checks)]))
     for head, rows in _tables(verdict):
         parts.append("\n".join(aligned([head, *rows])))
     return "\n\n".join(parts)
@@ -31,13 +33,13 @@ def text(verdict: Verdict) -> str:
 
 def markdown(verdict: Verdict) -> str:
     """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
-    parts = [f"### Token budgets: {headline(verdict)}"]
+    parts = [f"### Token budgets: {plain(headline(verdict))}"]
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
-        lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {_escaped(check.text)}" for check in checks]
-        parts.append("\n".join([f"**{_escaped(str(group))}**", "", *lines]))
+        lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {plain(check.text)}" for check in checks]
+        parts.append("\n".join([f"**{plain(str(group))}**", "", *lines]))
         grown = next((check.grown for check in checks if check.grown), ())
         if grown:
-            listed = "\n".join(f"- {_escaped(str(question))}" for question in grown)
+            listed = "\n".join(f"- {plain(str(question))}" for question in grown)
             parts.append(_folded("questions that grew most", listed))
     for head, rows in _tables(verdict):
         parts.append(_folded(f"{len(rows)} figures", _table(head, rows)))
@@ -66,9 +68,9 @@ def _told(checks: Sequence[Check]) -> Iterator[str]:
     """A line a check; under the first that has them, the questions that grew most."""
     grown = next((check for check in checks if check.grown), None)
     for check in checks:
-        yield f"  {check.status}  {check.text}"
+        yield f"  {check.status}  {one_line(check.text)}"
         if check is grown:
-            yield from (f"          {question}" for question in check.grown)
+            yield from (f"          {one_line(str(question))}" for question in check.grown)
 
 
 def _tables(verdict: Verdict) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
@@ -124,12 +126,5 @@ def _folded(title: str, body: str) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     border = "|".join(["---", *["---:"] * (len(head) - 1)])
-    lines = [" | ".join(map(_escaped, cells)) for cells in (head, *rows)]
+    lines = [" | ".join(map(plain, cells)) for cells in (head, *rows)]
     return "\n".join([f"| {lines[0]} |", f"|{border}|", *(f"| {line} |" for line in lines[1:])])
-
-
-def _escaped(value: str) -> str:
-    """A name or id as plain text: it can't end a cell, open a tag, call anybody or start a style."""
-    for sign, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("@", "&#64;"), ("*", "\\*"), ("`", "\\`")):
-        value = value.replace(sign, harmless)
-    return value.replace("\n", " ")

@@ -1,0 +1,65 @@
+"""Makes names, ids and errors harmless where they are shown: they may come from somebody else's run folder.
+
+terminal("\\x1b[2J")                       # "\\u001b[2J"
+markdown("@all <b>|")                     # "&#64;all &lt;b>\\\\|"
+latex("50% of {it}")                      # r"50\\% of \\{it\\}"
+csv_cell("=HYPERLINK(1)")                 # "'=HYPERLINK(1)"
+"""
+
+from __future__ import annotations
+
+import re
+
+# What moves the cursor, changes colours, opens links or titles (C0, DEL, C1), turns the direction of text or
+# hides (bidi controls, zero-width signs), and what no output can encode (halves of surrogate pairs).
+_HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+_CONTROLS = re.compile(f"[{_HIDDEN}]")
+_WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##(?=\[))", re.MULTILINE)
+_FORMULA = tuple("=+-@\t\r")
+_MARKDOWN = (
+    (r"([\\|*`~])", r"\\\1"),
+    (r"&(?=[#\w])", "&amp;"),
+    (r"<(?=[A-Za-z/!?])", "&lt;"),
+    (r"@", "&#64;"),
+    (r"\](?=[(\[:])", r"\\]"),
+    (r"!(?=\[)", r"\\!"),
+    (r"://", "&#58;//"),
+    (r"\b([wW]{3})\.", r"\1&#46;"),
+    (r"(?<!\w)_|_(?!\w)", r"\\_"),
+)
+_LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"
+}  # fmt: skip
+
+
+def terminal(text: str) -> str:
+    """Text of several lines: control signs are shown as `\\u001b`, and no line is a command to GitHub's runner."""
+    return _WORKFLOW_COMMAND.sub(r"\1\\\2", _CONTROLS.sub(_shown, text))
+
+
+def one_line(text: str) -> str:
+    """The same for a name or a cell, whose line breaks are spaces."""
+    return _CONTROLS.sub(_shown, re.sub(r"\r\n|[\n\r\t]", " ", text))
+
+
+def markdown(text: str) -> str:
+    """A name or a cell as plain text for GitHub: no HTML, no link, no mention, no end of a cell."""
+    text = one_line(text)
+    for sign, harmless in _MARKDOWN:
+        text = re.sub(sign, harmless, text)
+    return text
+
+
+def latex(text: str) -> str:
+    """A name or a cell as plain text; a number's minus is a minus."""
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in one_line(text)))
+
+
+def csv_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    text = one_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _shown(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"  # as JSON has it
