@@ -48,6 +48,8 @@ def _read(path: Path) -> pa.Table:
         return pq.read_table(path)
     except FileNotFoundError:
         raise DataError(f"{str(path.parent)!r} is no finished run: it has no {path.name}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
 
 
 def _check(without: Sequence[str], rows: pa.Table) -> None:

@@ -168,11 +168,19 @@ def remove_run(folder: Path) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """run.json of a run folder. Raises `DataError`."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{str(folder)!r} is no run folder: it has no {MANIFEST}") from None
-    except json.JSONDecodeError as error:
+    except OSError as error:
+        raise DataError(f"{folder / MANIFEST}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{folder / MANIFEST}: not UTF-8") from None
+    except ValueError as error:
         raise DataError(f"{folder / MANIFEST}: not valid JSON: {error}") from None
+    except RecursionError:
+        raise DataError(f"{folder / MANIFEST}: not valid JSON: nested too deeply") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("run_id", ""), str):
+        raise DataError(f"{folder / MANIFEST}: no manifest of a run: expected an object with a run_id")
     return manifest
 
 
@@ -215,8 +223,10 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
                 f"it has no {path.name}" if path.parent.is_dir() and Path(run).is_dir() else "no such file or folder"
             )
             raise DataError(f"{str(run)!r} {said}: {missing}") from None
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{path}: not a parquet file: {error}") from None
+        except IsADirectoryError:
+            raise DataError(f"{path}: a folder, where a parquet file was expected") from None
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
     return tables
 
 
@@ -242,5 +252,5 @@ def _folder_names(runs: Sequence[str | Path]) -> list[str]:
 def manifests(*runs: str | Path) -> dict[str, dict[str, Any]]:
     """run.json by run id, of those runs that have one: run folders, or parquet files beside it. Raises `DataError`."""
     folders = [Path(run) if Path(run).is_dir() else Path(run).parent for run in runs]
-    found = [read_manifest(folder) for folder in folders if (folder / MANIFEST).is_file()]
+    found = [read_manifest(folder) for folder in folders if (folder / MANIFEST).exists()]
     return {str(manifest["run_id"]): manifest for manifest in found}
