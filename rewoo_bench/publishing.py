@@ -35,7 +35,7 @@ def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
     _check(without, tables[QUESTIONS_FILE])
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
-    write_manifest(out, {**manifest, "published": {"without": list(without), "texts": "left out"}})
+    write_manifest(out, {**manifest, "published": {"without": list(without), "left_out": list(TEXTS)}})
     left_out = pa.array(list(without), pa.string())
     for name, table in tables.items():
         tables[name] = table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))

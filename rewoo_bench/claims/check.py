@@ -34,7 +34,7 @@ class Finding:
     interval: Interval | None = None
     evidence: Evidence | None = None
     left_out: int = 0
-    """Rows of its questions that are not in the interval: failed, or of a chain that a limit cut off."""
+    """Rows of its questions that are not in the interval: failed, never asked, or of a chain that a limit cut off."""
 
 
 def check(claims: Sequence[Claim], gathered: Sequence[Evidence]) -> list[Finding]:

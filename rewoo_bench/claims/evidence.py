@@ -47,6 +47,8 @@ class System:
     calls_file: Path
     tools: int | None
     """How many tools it offers the model."""
+    unasked: int = 0
+    """Rows that the whole run has and this has not; 0 of a part of a data set, where nobody knows."""
 
     @cached_property
     def calls(self) -> pd.DataFrame | None:
@@ -115,7 +117,7 @@ class Evidence:
             there = (steps >= (least_steps or 0)) & (steps <= (most_steps or steps.max()))
             if unforeseen is not None:
                 there &= shape["unforeseen"].notna() == unforeseen
-            kept[name] = replace(system, rows=system.rows[there])
+            kept[name] = replace(system, rows=system.rows[there], unasked=0)
         return replace(self, systems=kept) if any(len(system.rows) for system in kept.values()) else None
 
 
@@ -191,7 +193,14 @@ def _systems(rows: pd.DataFrame, folder: Path, manifest: Mapping[str, Any]) -> I
         indexed = group.set_index(KEY)
         if indexed.index.has_duplicates:
             raise DataError(f"{folder}: {name!r} has the question {indexed.index[indexed.index.duplicated()][0]} twice")
-        yield System(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)))
+        unasked = max(0, _asked_for(manifest) - len(indexed))
+        yield System(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)), unasked)
+
+
+def _asked_for(manifest: Mapping[str, Any]) -> int:
+    """How many rows each architecture has in the whole run; 0 where an older manifest doesn't say."""
+    questions = (manifest.get("dataset") or {}).get("examples") or 0
+    return int(questions * ((manifest.get("options") or {}).get("trials") or 1))
 
 
 def _data(dataset: Mapping[str, Any]) -> Data:

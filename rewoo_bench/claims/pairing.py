@@ -65,14 +65,14 @@ def _columns(wanted: Sequence[Wanted]) -> Iterator[pd.Series[float]]:
 
 
 def left_out(wanted: Sequence[Wanted]) -> int:
-    """Rows of these architectures that `pairs` leaves out: failed ones, and those that a limit cut off."""
+    """Rows that these architectures should have and `pairs` hasn't: failed, cut off by a limit, or never asked."""
     rows = 0
     for evidence, architecture, name in wanted:
         if system := evidence.systems.get(architecture):
             out = failed(system.rows)
             if not _counts_cut_off(evidence, name):
                 out = out | _cut_off(system.rows)
-            rows += int(out.sum())
+            rows += int(out.sum()) + system.unasked
     return rows
 
 

@@ -21,6 +21,7 @@ from rewoo_bench.claims.rules import Near
 from rewoo_bench.cli import main
 from rewoo_bench.stats import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
 
+RESULTS = Path(__file__).parents[2] / "results" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}
 BANDS = [claim for claim in BY_ID.values() if claim.proof and isinstance(claim.proof.rule, Near)]
 
@@ -85,7 +86,7 @@ def test_what_the_design_should_make_so_and_does_not_is_contradicted(tmp_path: P
 
 
 def test_the_formula_of_rewoo_is_no_identity() -> None:
-    run = Path(__file__).parents[2] / "results" / "models" / "chain-smollm2-135m"
+    run = RESULTS / "chain-smollm2-135m"
     (finding,) = check([BY_ID["rewoo-formula"]], gather(run))
     assert finding.verdict == "contradicted"
 
@@ -169,3 +170,12 @@ def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_pat
     assert (finding.interval.n, finding.left_out) == (6, 2)
     assert 2 < finding.interval.estimate < 3  # with the two cut off it would be 3.4
     assert "n = 6, 2 rows left out" in render([finding], "terminal")
+
+
+def test_questions_that_were_never_asked_are_counted() -> None:
+    """The committed run was stopped when 50 of its 100 questions were done."""
+    run = RESULTS / "hotpotqa-qwen-1.5b"
+    claim = BY_ID["hotpotqa-tokens-react-rewoo"]
+    (finding,) = check([claim], gather(run))
+    assert finding.interval is not None
+    assert (finding.interval.n, finding.left_out) == (50, 50 + 50)  # of each architecture

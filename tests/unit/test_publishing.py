@@ -59,7 +59,10 @@ def test_a_published_run_is_compared_as_the_run_is(run: BenchRun, tmp_path: Path
 def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun, tmp_path: Path) -> None:
     assert publish(run.folder, tmp_path / "out", without=["direct"]) == 6
     assert set(rewoo_bench.load(tmp_path / "out")["architecture"]) == {"rewoo", "react"}
-    assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["published"]["without"] == ["direct"]
+    assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["published"] == {
+        "without": ["direct"],
+        "left_out": list(TEXTS),
+    }
 
 
 def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:
