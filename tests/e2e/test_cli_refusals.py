@@ -82,6 +82,10 @@ def test_a_wrong_command_is_one_line(
     [
         (["--arch", "direct", "--timeout", "nan"], "--timeout nan: it should be a finite number"),
         ([], "Missing option '--arch'"),
+        (["--arch", "direct", "--drop-param", ""], "no parameter is named"),
+        (["--arch", "direct", "--model", "oracle", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
+        (["--arch", "direct", "--model", "oracle", "--prompt-cache"], "--prompt-cache: no model of this run"),
+        (["--arch", "direct", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
         (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
         (["--arch", "direct", "-n", "0"], "--limit 0: it should be greater than or equal to 1"),
         (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
