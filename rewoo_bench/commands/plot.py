@@ -49,7 +49,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
         for path in save(name, picture, folder, kinds):
             click.echo(terminal(str(path)))
-        captions[name] = f"**{picture.title}.** {picture.caption}"
+        captions[name] = picture.markdown
     if not captions:
         _refuse(runs)
     click.echo(terminal(str(write_captions(folder, captions))))
