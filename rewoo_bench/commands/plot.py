@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rewoo_bench.plots import Measured
 
 
+_BOXES = "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
+
+
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -87,9 +90,7 @@ def _letters_told() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     if any("missing from font" in str(each.message) for each in warned):
-        click.echo(
-            "some letters of names are boxes in the figures, whose font lacks them; captions.md has them", err=True
-        )
+        click.echo(_BOXES, err=True)
     for each in warned:
         if "missing from font" not in str(each.message):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

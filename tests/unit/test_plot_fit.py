@@ -249,7 +249,7 @@ def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsy
     assert said.err.startswith("ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are")
     assert "\x1b" not in said.err + captions
     assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## pareto"]
-    assert [markup for markup in ("<b>", "@all", "](", "https://") if markup in captions] == []
+    assert [markup for markup in ("<b>", "@all", "[x](", "https://") if markup in captions] == []
     for picture in pictures(run, only=["latency"]).values():
         check_fits(picture.figure)
         assert "$E$_x^2 <b>@all</b>" in [text.get_text() for text in shown(picture.figure)]
