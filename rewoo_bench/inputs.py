@@ -50,6 +50,10 @@ async def read_inputs(options: RunOptions) -> Inputs:
     for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
         if value and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
             raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
+    hosted = [role.name for role in options.role_models.values() if not _is_ours(role.name)]
+    for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
+        if value and not hosted and options.resume is None:  # a begun run goes on as it is
+            raise UsageError(f"{flag}: no model of this run is asked at a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     _check_replay(options)
@@ -71,6 +75,11 @@ def _check_user_info(api_base: str) -> None:
         is_address = False
     if not is_address or "@" in f"{parts.path}{parts.query}{parts.fragment}":
         raise UsageError("--api-base: an '@' or a port in the wrong place; percent-encode the password ('/' is %2F)")
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a model is served here, replayed or the oracle: it is asked at no address."""
+    return name.startswith((LOCAL, REPLAY)) or is_oracle(name)
 
 
 def _check_replay(options: RunOptions) -> None:

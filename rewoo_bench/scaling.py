@@ -130,11 +130,11 @@ def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
 
 def law_of(rows: pd.DataFrame) -> Name | None:
     """Which of the two laws is about an architecture, by the roles that took tokens."""
-    planned, solved, acted = ((rows[f"{role}_tokens"] > 0).to_numpy(bool) for role in ("planner", "solver", "agent"))
+    planned, solved, acted = (_above_zero(rows, f"{role}_tokens") for role in ("planner", "solver", "agent"))
     if planned.any() and solved.any() and not acted.any():
         return "ReWOO"
     alone = acted.any() and not planned.any() and not solved.any()
-    return "ReAct" if alone and (rows["tool_calls"] > 0).any() else None
+    return "ReAct" if alone and _above_zero(rows, "tool_calls").any() else None
 
 
 def cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
@@ -145,9 +145,14 @@ def cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
 
 def _parted(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows to fit a law on, and rows to hold it against."""
-    counted = rows[~failed(rows) & ~cut_off(rows) & (rows["input_tokens"] > 0).to_numpy(bool)]
+    counted = rows[~failed(rows) & ~cut_off(rows) & _above_zero(rows, "input_tokens")]
     needed = look_ups(counted)
     return counted[(needed <= FITTED_UP_TO).to_numpy(bool)], counted[(needed > FITTED_UP_TO).to_numpy(bool)]
+
+
+def _above_zero(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+    above: NDArray[np.bool_] = np.nan_to_num(rows[column].to_numpy(dtype=np.float64, na_value=math.nan)) > 0
+    return above
 
 
 def _shape(name: Name, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -93,7 +93,7 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
     captions = {}
     for figure, picture in draw(read(runs), only=wanted, on_skip=lambda *_: None):
         save(f"{name}-{figure}", picture, folder, ["png"])
-        captions[f"{name}-{figure}"] = f"**{picture.title}.** {picture.caption}"
+        captions[f"{name}-{figure}"] = picture.markdown
     return captions
 
 

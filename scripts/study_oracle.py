@@ -54,7 +54,7 @@ class Study:
         """Saves figures of runs, each under a name of its own: `draw(runs, parts="hotpotqa-parts")`."""
         for (_, picture), name in zip(draw(read(runs), only=list(figures)), figures.values(), strict=True):
             save(name, picture, self.out, ["png"])
-            self.captions[name] = f"**{picture.title}.** {picture.caption}"
+            self.captions[name] = picture.markdown
 
 
 def totals(rows: pd.DataFrame) -> pd.DataFrame:

@@ -64,6 +64,8 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
 def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names of parameters, repeated or with commas."""
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    if values and not names:
+        raise click.BadParameter("no parameter is named")
     for name in names:
         if name not in _DROPPABLE:
             raise click.BadParameter(unknown("parameter", name, _DROPPABLE))

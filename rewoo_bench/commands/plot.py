@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.escaping import terminal
+from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.subsets import COLUMNS
 
 if TYPE_CHECKING:
     from rewoo_bench.plots import Measured
+
+
+_BOXES = "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
 
 
 # fmt: off
@@ -46,10 +52,11 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     options = Options(_pair(pair, measured if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     captions = {}
-    for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
-        for path in save(name, picture, folder, kinds):
-            click.echo(terminal(str(path)))
-        captions[name] = f"**{picture.title}.** {picture.caption}"
+    with _letters_told():
+        for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
+            for path in save(name, picture, folder, kinds):
+                click.echo(terminal(str(path)))
+            captions[name] = picture.markdown
     if not captions:
         _refuse(runs)
     click.echo(terminal(str(write_captions(folder, captions))))
@@ -73,7 +80,20 @@ def _pair(text: str, measured: Measured | None) -> tuple[str, str]:
 
 
 def _say(name: str, reason: str) -> None:
-    click.echo(terminal(f"{name}: not drawn: {reason}"), err=True)
+    click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
+
+
+@contextmanager
+def _letters_told() -> Iterator[None]:
+    """One line for all letters of names that the figures' font lacks, where matplotlib warns of each."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        yield
+    if any("missing from font" in str(each.message) for each in warned):
+        click.echo(_BOXES, err=True)
+    for each in warned:
+        if "missing from font" not in str(each.message):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def _refuse(runs: tuple[str, ...]) -> NoReturn:

@@ -13,6 +13,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rewoo_bench.escaping import one_line
+
 _LINES = 3  # of a name; what is longer loses its end
 
 
@@ -67,8 +69,8 @@ def _least_used(wanted: Sequence[str], used: Sequence[str]) -> str:
 
 def _spoken(architecture: str) -> str:
     """`rewoo?max_steps=5&schedule=levels` as `ReWOO, max steps 5, schedule levels`."""
-    plain, mark, options = architecture.partition("?")
+    plain, mark, options = one_line(architecture).partition("?")
     if not mark or plain not in _LOOKS:
-        return architecture
+        return one_line(architecture)
     changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
     return ", ".join([_LOOKS[plain].name, *changes])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.bootstrap import Floats
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.escaping import one_line
 from rewoo_bench.failed_rows import failed
 from rewoo_bench.names import is_oracle
 from rewoo_bench.plots.looks import Look, looks
@@ -59,11 +60,11 @@ class Measured:
     def model(self) -> str:
         """The model, with what plans and solves where that is another; the models, where there are several."""
         keys = self.rows[_WHAT_RAN[1:]].drop_duplicates().astype(str).itertuples(index=False)
-        return " and ".join(dict.fromkeys(_model(*key) for key in keys))
+        return one_line(" and ".join(dict.fromkeys(_model(*key) for key in keys)))
 
     @property
     def dataset(self) -> str:
-        return " and ".join(str(name) for name in self.rows["dataset"].unique())
+        return one_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
 
     def look(self, architecture: str) -> Look:
         return self.looks[architecture]
@@ -196,6 +197,12 @@ def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
             tables.append(pd.read_parquet(path, columns=[name for name in (*_CALLS, *_SIZES) if name in there]))
     filled = [table for table in tables if len(table)]
     return pd.concat(filled, ignore_index=True).reindex(columns=[*_CALLS, *_SIZES]) if filled else tables[0]
+
+
+def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+    """A mask: True where the column has a number above 0; an empty cell is none."""
+    above: NDArray[np.bool_] = np.nan_to_num(rows[column].to_numpy(dtype=np.float64, na_value=math.nan)) > 0
+    return above
 
 
 def mean(rows: pd.DataFrame, column: str) -> Interval:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.looks import looks
-from rewoo_bench.plots.measured import Measured, arms, mean, share
+from rewoo_bench.plots.measured import Measured, arms, mean, positive, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats import Interval
@@ -107,7 +107,7 @@ def _by_format(measured: Measured) -> Iterator[tuple[str, Measured]]:
 def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
     for at, method in enumerate(METHODS):
         rows, cell = part.of(method), block.of(method)
-        tokens = mean(rows, "total_tokens") if len(rows) else None
+        tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
         accuracy = None if part.oracle or not len(rows) else share(rows)
         percent = accuracy and _percent(accuracy)
         _row(left, at, method, cell.exact_match, percent)
@@ -164,4 +164,4 @@ def _ratios(block: Block, part: Measured) -> str:
     """ReAct's tokens over ReWOO's, in the paper and here."""
     text = f"{block.name}, ReAct / ReWOO tokens: {block.react.tokens / block.rewoo.tokens:.2f}× in the paper"
     means = [mean(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
-    return f"{text}, {means[0] / means[1]:.2f}× here." if np.isfinite(means).all() else f"{text}."
+    return f"{text}, {means[0] / means[1]:.2f}× here." if min(means) > 0 else f"{text}."

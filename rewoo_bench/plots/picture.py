@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from rewoo_bench.escaping import markdown
 from rewoo_bench.plots.style import finish
 
 
@@ -24,6 +25,11 @@ class Picture:
     figure: Figure
     title: str
     caption: str
+
+    @property
+    def markdown(self) -> str:
+        """Title and caption for captions.md: names in them may come from somebody else's run."""
+        return f"**{markdown(self.title)}.** {markdown(self.caption)}"
 
 
 def picture(figure: Figure, title: str, *sentences: str, facts: str) -> Picture:

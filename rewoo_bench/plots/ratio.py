@@ -21,7 +21,8 @@ from rewoo_bench.stats import Interval, ratio_of_means
 _KEY = ["example_id", "trial"]
 _AXIS = 36  # characters of an axis' name
 _WIDE = 20  # characters of a line of a name in the legend, where words stand before and after it
-_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
+_FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
 
 
 def ratio(measured: Measured, options: Options) -> Picture:
@@ -77,7 +78,8 @@ def _paired(measured: Measured, up: str, along: str) -> pd.DataFrame:
         rows = measured.of(name)
         values = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
-    pairs = sides[0].merge(sides[1], on=_KEY).sort_values(_KEY, ignore_index=True)  # as compare orders them
+    pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
+    pairs = pairs.sort_values(_KEY, ignore_index=True)  # as compare orders them
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
         there = ", ".join(measured.architectures)
         raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
@@ -91,7 +93,7 @@ def _ratio(pairs: pd.DataFrame) -> Interval:
 
 def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
     """Lines of equal ratio, named where they leave the axes: above, or to the right."""
-    for times in _LINES:
+    for times in _LINES if high < _FAR * low else _FAR_LINES:
         if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
             continue
         axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.pairs import column
 from rewoo_bench.plots.labels import WIDTH, label_lines
-from rewoo_bench.plots.measured import Measured, arms, mean
+from rewoo_bench.plots.measured import Measured, arms, mean, positive
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, count, drawn, grid, legend_above, sampled, sheet, tall
 from rewoo_bench.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, predict, terms
@@ -28,7 +28,7 @@ def steps(measured: Measured, options: Options) -> Picture:
     measured.check_once()
     rejected = measured.rows[(measured.rows["stop_reason"] == "invalid_plan").to_numpy(bool)]
     rows = measured.rows.drop(rejected.index)
-    rows = rows.assign(look_ups=look_ups(rows))[(rows["input_tokens"] > 0).to_numpy(bool)]
+    rows = rows.assign(look_ups=look_ups(rows))[positive(rows, "input_tokens")]
     measured = measured.only(rows.dropna(subset=["look_ups"]))
     names = _names(measured, len(rows), len(rejected))
     figure, axes = sheet(height=tall(measured.look(name).wrapped(WIDTH) for name in names))
@@ -69,7 +69,7 @@ def _names(measured: Measured, sound: int, rejected: int) -> list[str]:
         raise NothingToDraw(f"needs questions that a plan was found for; here all {rejected:,} plans were rejected")
     if not len(measured.rows):
         raise NothingToDraw("needs questions whose look-ups are known: hops, which this data set or an old run lacks")
-    names = [name for name in measured.architectures if (measured.of(name)["tool_calls"] > 0).any()]
+    names = [name for name in measured.architectures if positive(measured.of(name), "tool_calls").any()]
     if not names or measured.rows["look_ups"].nunique() < 2:
         raise NothingToDraw(
             "needs tool calls on questions that need different numbers of look-ups, such as those of "
@@ -144,7 +144,7 @@ def _counted(measured: Measured, said: str, rows: pd.DataFrame) -> str:
 
 
 def _title(measured: Measured, near: dict[str, Prediction]) -> str:
-    kinds = {law.law.name: measured.look(name).name for name, law in near.items() if law.law.step > 0}
+    kinds = {law.law.name: measured.look(name).name for name, law in near.items() if law.held_out and law.law.step > 0}
     if len(kinds) == 2:
         return f"A look-up costs {kinds['ReAct']} its whole prompt again, {kinds['ReWOO']} only its evidence"
     return "Input tokens by the look-ups that a question needs"

@@ -82,6 +82,10 @@ def test_a_wrong_command_is_one_line(
     [
         (["--arch", "direct", "--timeout", "nan"], "--timeout nan: it should be a finite number"),
         ([], "Missing option '--arch'"),
+        (["--arch", "direct", "--drop-param", ""], "no parameter is named"),
+        (["--arch", "direct", "--model", "oracle", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
+        (["--arch", "direct", "--model", "oracle", "--prompt-cache"], "--prompt-cache: no model of this run"),
+        (["--arch", "direct", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
         (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
         (["--arch", "direct", "-n", "0"], "--limit 0: it should be greater than or equal to 1"),
         (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
@@ -133,7 +137,8 @@ def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixtu
     with ModelServer(lambda request: Fault(status=400, message="too rude")) as server:
         assert hosted(server, "--max-retries", 0) == 3
     out, err = capfd.readouterr()
-    assert "0 / 3 / 3" in out
+    table = out.strip().split("\n\n")[1].splitlines()
+    assert [line.split()[-2:] for line in table] == [["answered", "error"], ["0", "3"], ["0", "3"]]
     assert "nan" not in out
     assert "every question failed; last: 'openai/test' answered 400: too rude" in err
 

@@ -1,4 +1,4 @@
-"""Figures of odd runs: every text on the sheet and readable, no two looks alike, or a line on what is missing."""
+"""Figures of odd runs: every text on the sheet and readable, or a line that says what is missing."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
         ((_, picture),) = draw(read([run]), only=["latency"])
         texts = [text.get_text() for text in shown(picture.figure)]
         assert ("p95" in texts) == (n >= 72)
-        assert ("No p95 of fewer than 72 questions" in picture.caption) == (n < 72)
+        assert ("No p95 where there are too few questions (72)" in picture.caption) == (n < 72)
         check_fits(picture.figure)
 
 
@@ -233,3 +233,38 @@ def test_a_run_without_the_newer_columns_is_drawn(chains: Path, tmp_path: Path) 
     newer = ["hops", "level", "gold_pages_found", "seed", "temperature", "tool_failure_rate", "cache_write_tokens"]
     rows.drop(columns=newer).to_parquet(old / "questions.parquet", index=False)
     assert list(pictures(old)) == ["ratio", "steps"]  # no calls.parquet, so no parts
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["rewoo", "$E$_x^2 <b>@all</b>", "red\x1b[31m\nname", "日本"]
+    run = made_run(tmp_path / "run", names, dataset="data\n\n## [x](https://example.com) set")
+    with pytest.raises(SystemExit) as ended:
+        main(["plot", str(run), "--only", "pareto,ratio", "--format", "svg"])
+    assert ended.value.code == 0
+    said, captions = capsys.readouterr(), (run / "plots" / "captions.md").read_text(encoding="utf-8")
+    assert said.err.splitlines()[1:] == [
+        "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
+    ]
+    assert said.err.startswith("ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are")
+    assert "\x1b" not in said.err + captions
+    assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## pareto"]
+    assert [markup for markup in ("<b>", "@all", "[x](", "https://") if markup in captions] == []
+    for picture in pictures(run, only=["latency"]).values():
+        check_fits(picture.figure)
+        assert "$E$_x^2 <b>@all</b>" in [text.get_text() for text in shown(picture.figure)]
+
+
+def test_empty_cells_and_no_tokens_are_left_out(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", ["rewoo", "react", "cot"])
+    rows = rewoo_bench.load(run)
+    for name in ("total_tokens", "input_tokens", "latency_s", "started_at", "f1"):
+        rows.loc[rows.index[::3], name] = None
+    write_questions(run, rows)
+    assert list(pictures(run)) == ["ratio", "pareto", "latency", "paper"]
+    for tokens in (0, None):
+        write_questions(run, rows.assign(total_tokens=tokens))
+        drawn = pictures(run)
+        assert list(drawn) == ["latency", "paper"]
+        assert "4.93× in the paper." in drawn["paper"].caption
+        check_fits(drawn["paper"].figure)
