@@ -75,7 +75,7 @@ def label_points(
     spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
     taken: list[Any] = []
     for name, point in points.items():
-        best: tuple[float, Annotation] | None = None
+        best: tuple[float, Annotation, list[Any]] | None = None
         for offset in _offsets():
             leader = _unclear(name, marks, offset, figure.dpi)
             text = _name(axes, looks[name], point, offset, leader=leader)
@@ -83,22 +83,26 @@ def label_points(
             covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
             covered += 1_000 * (not _within(axes, figure, box))
+            line = _line_to(marks[name], offset, figure.dpi) if leader else []
+            covered += 100 * any(other.contains(*spot) for other in taken for spot in line)
             if best is None or covered < best[0]:
                 if best:
                     best[1].remove()
-                best = covered, text
+                best = covered, text, line
             else:
                 text.remove()
             if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
                 break
         assert best is not None
         taken.append(_text_box(best[1], renderer))
+        spots += best[2]
 
 
 def _offsets() -> Iterator[Point]:
     """Places around a point, in points, the nearest first; to the right before to the left."""
     for radius in (_NEAR, _LEADER - 1, *np.arange(26.0, 200.0, 13.0)):
-        for degrees in (35, -35, 145, -145, 0, 180, 62, -62, 118, -118, 90, -90):
+        level = (0, 180, 90, -90) if radius <= _LEADER else ()  # a level or upright line would pass for an error bar
+        for degrees in (35, -35, 145, -145, 62, -62, 118, -118, *level):
             yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
 
 
@@ -110,9 +114,15 @@ def _unclear(name: str, marks: Mapping[str, Any], offset: Point, dpi: float) -> 
     return own > _LEADER * dpi / 72 or any(far <= own for far in others)
 
 
+def _line_to(mark: Any, offset: Point, dpi: float) -> list[Any]:
+    """Places along the line between a point and its name."""
+    return list(np.linspace(mark, mark + np.array(offset) * dpi / 72, 16))
+
+
 def _name(axes: Axes, own: Look, point: Point, offset: Point, *, leader: bool) -> Annotation:
     side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
-    line = {"arrowstyle": "-", "color": own.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+    begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the name its line begins
+    line = {"arrowstyle": "-", "color": own.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
     return axes.annotate(
         own.wrapped(WIDTH), point, xytext=offset, textcoords="offset points", ha=side, va="center", color=own.colour,
         fontsize=SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,

@@ -19,7 +19,7 @@ from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
 from rewoo_bench.stats import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
-_AXIS = 36  # characters of an axis' name
+_AXIS = 40  # characters of an axis' name
 _WIDE = 20  # characters of a line of a name in the legend, where words stand before and after it
 _LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
 _FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines

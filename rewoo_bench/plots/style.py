@@ -70,7 +70,7 @@ def tall_rows(names: Sequence[str], other: float = 2.0) -> float:
     """The same for names of rows that are all as high as each other."""
     lines = [1 + name.count("\n") for name in names]
     most = max([1.0, *((a + b) / 2 for a, b in pairwise(lines))])
-    return max(HEIGHT, other + _NAME_LINE * (most + 0.35) * len(lines))
+    return max(HEIGHT, other + _NAME_LINE * (most + 0.6) * len(lines))
 
 
 def finish(figure: Figure, title: str, text: str, facts: str) -> None:
