@@ -54,7 +54,7 @@ class Example:
     documents: tuple[Document, ...] = ()
     kind: str = ""
     chain: tuple[Hop, ...] = ()
-    level: str = ""
+    level: str = field(default="", repr=False)  # no part of the repr, by which generated questions are known again
     """How hard it is, in the data set's own word."""
 
 

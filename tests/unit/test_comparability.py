@@ -113,7 +113,7 @@ def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs])
     assert done.value.code == 2
-    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run 0002' lacks 4 of the 6 rows")
+    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run b' lacks 4 of the 6 rows")
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs, "--intersect", "--format", "csv"])
     out, err = capfd.readouterr()

@@ -40,8 +40,8 @@ def test_runs_of_one_system_share_their_questions(script: dict[str, Any]) -> Non
 def test_the_gate_tells_a_dearer_system_from_the_same_one(script: dict[str, Any]) -> None:
     lengths = np.random.default_rng(1).lognormal(7, 0.5, (60, 1))
     tables = {"rewoo": lengths * np.random.default_rng(2).normal(1, 0.1, (60, 3))}
-    same = script["simulate"](tables, n=200, pairs=100, increase=1.0)["rewoo"]
-    dearer = script["simulate"](tables, n=200, pairs=10, increase=1.1)["rewoo"]
+    same = script["simulate"](tables, 200, 100, script["same"])
+    dearer = script["simulate"](tables, 200, 10, script["dearer"])
     # 5% is five standard errors of the ratio, and 10% is ten.
-    assert same.sum() == 0
-    assert dearer.sum() >= 9
+    assert (same.caught["rewoo"], same.any_failed) == (0, 0)
+    assert dearer.caught["rewoo"] >= 0.9
