@@ -25,6 +25,7 @@ from rewoo_bench.cost_law import cost_law
 from rewoo_bench.options import RunOptions
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.run import run
+from rewoo_bench.scaling import predict
 from rewoo_bench.stats import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
@@ -99,6 +100,7 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     rows["hops"] = rows["question_type"].astype(str).str.extract(r"chain-(\d+)x")[0].astype(int)
     tokens = rows.pivot_table(index="hops", columns="architecture", values="total_tokens", observed=True)
     yield "hops", _tokens_by(tokens.astype(float))
+    yield "prediction", _predictions(rows)
     rows = load(study.run(*AGENTS, dataset="chain?hops=2&width=1..8", limit=80, max_steps=64))
     rows["width"] = rows["question_type"].astype(str).str.extract(r"x(\d+)")[0].astype(int)
     tokens = rows.pivot_table(index="width", columns="architecture", values="total_tokens", observed=True)
@@ -108,6 +110,25 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     right = rows.groupby("architecture", sort=False, observed=True)["exact_match"].sum()
     table.insert(2, "reached the answer", [int(right[name]) for name in table["architecture"]])
     yield "branching", table
+
+
+def _predictions(rows: pd.DataFrame) -> pd.DataFrame:
+    """The laws of scaling.py, fitted on questions of up to 4 look-ups, and how far off they are on longer ones."""
+    found = {name: predict(rows[rows["architecture"] == name]) for name in AGENTS}
+    return pd.DataFrame(
+        {
+            "architecture": name,
+            "law": its.law.name,
+            "fixed": round(its.law.fixed, 1),
+            "step": round(its.law.step, 1),
+            "fitted on": its.fitted,
+            "held out": its.held_out,
+            "mean error": f"{its.error:.1%}",
+            "largest": f"{its.largest:.1%}",
+        }
+        for name, its in found.items()
+        if its
+    )
 
 
 def _tokens_by(tokens: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,7 +35,8 @@ def parts(measured: Measured, options: Options) -> Picture:
     totals = table.sum(axis=1)
     names = [measured.look(str(name)).wrapped(ROW) for name in table.index]
     bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
-    most = float(np.nanmax([totals.max(), *(found.high for found in bounds)]))
+    ends = [found.high if math.isfinite(found.high) else total for total, found in zip(totals, bounds, strict=True)]
+    most = max(*ends, *totals, 1.0)
     figure, axes = sheet(height=tall_rows(names))
     left = pd.Series(0.0, index=table.index)
     for part, (name, colour, hatch, ink) in _SHOWN.items():
@@ -44,8 +47,8 @@ def parts(measured: Measured, options: Options) -> Picture:
         left += sizes
     below = np.arange(len(table)) + _BELOW
     axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
-    for at, (total, found) in enumerate(zip(totals, bounds, strict=True)):
-        axes.annotate(count(round(total)), (np.nanmax([total, found.high]), at), xytext=(5, 0),
+    for at, (total, end) in enumerate(zip(totals, ends, strict=True)):
+        axes.annotate(count(round(total)), (max(total, end), at), xytext=(5, 0),
                       textcoords="offset points", va="center", weight="bold")  # fmt: skip
     axes.set_yticks(range(len(table)), names)
     axes.set_ylim(len(table) - 0.5, -0.5)

@@ -226,6 +226,18 @@ def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:
     assert bars == pytest.approx(means.tolist())
 
 
+def test_an_architecture_that_took_no_tokens_has_an_empty_bar(chains: Path, tmp_path: Path) -> None:
+    rows, calls = rewoo_bench.load(chains), pd.read_parquet(chains / "calls.parquet")
+    tokens = [name for name in rows.columns if name.endswith("_tokens")]
+    rows.loc[rows["architecture"] == "direct", tokens] = 0
+    calls.loc[calls["architecture"] == "direct", ["input_tokens", "output_tokens"]] = 0
+    write_questions(tmp_path, rows)
+    calls.to_parquet(tmp_path / "calls.parquet")
+    drawn = pictures(tmp_path, only=["parts"])
+    check_fits(drawn["parts"].figure)
+    assert "0" in [text.get_text() for text in drawn["parts"].figure.axes[0].texts]
+
+
 def test_a_run_without_the_newer_columns_is_drawn(chains: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.mkdir()
