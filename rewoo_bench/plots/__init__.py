@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,23 +112,31 @@ def _slug(text: str) -> str:
 
 
 def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Writes the figure in each format; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes the figure in each format; returns the files. Raises `UsageError` where the folder can't be written to."""
     files = [folder / f"{name}.{form}" for form in formats]
-    with styled():
+    with styled(), _writing(folder):
         for path, form in zip(files, formats, strict=True):
             picture.figure.savefig(path, format=form, metadata=_METADATA[form])
     return files
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}; give another --out") from None
 
 
 def write_captions(folder: Path, captions: dict[str, str]) -> Path:
     """captions.md, a section a figure; those of figures that were drawn before and are still there stay."""
     path = folder / CAPTIONS
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-    there = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))}
+    found = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
+    there = {name: text for name, text in found.items() if any(folder.glob(f"{name}.???"))}
     texts = {**there, **captions}
-    path.write_text(
-        "\n\n".join(["# Figures", *(f"## {name}\n\n{texts[name]}" for name in sorted(texts))]) + "\n", "utf-8"
-    )
+    sections = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+    with _writing(folder):
+        path.write_text("\n\n".join(["# Figures", *sections]) + "\n", "utf-8")
     return path

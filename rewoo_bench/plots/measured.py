@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.bootstrap import Floats
-from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.escaping import one_line
 from rewoo_bench.failed_rows import failed
 from rewoo_bench.names import is_oracle
@@ -187,16 +187,27 @@ def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:
 def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
     """calls.parquet of those that have one; a column that an older run lacks is missing in its rows."""
     import pandas as pd
-    import pyarrow.parquet as pq
 
     tables = [pd.DataFrame(columns=[*_CALLS, *_SIZES])]
     for run in runs:
         path = (Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE
         if path.is_file():
-            there = set(pq.read_schema(path).names)
-            tables.append(pd.read_parquet(path, columns=[name for name in (*_CALLS, *_SIZES) if name in there]))
+            tables.append(_read_calls(path))
     filled = [table for table in tables if len(table)]
     return pd.concat(filled, ignore_index=True).reindex(columns=[*_CALLS, *_SIZES]) if filled else tables[0]
+
+
+def _read_calls(path: Path) -> pd.DataFrame:
+    """The columns that figures are made of. Raises `DataError`."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        there = set(pq.read_schema(path).names)
+        return pd.read_parquet(path, columns=[name for name in (*_CALLS, *_SIZES) if name in there])
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
 
 
 def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
