@@ -15,10 +15,10 @@ from rewoo_bench.gold import with_chains
 from rewoo_bench.journal import JOURNAL, open_journal, read_journal
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
+from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.models import ModelSettings, OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.names import REPLAY, is_oracle
 from rewoo_bench.options import RunOptions
 from rewoo_bench.recording import Recorder
 from rewoo_bench.scoring import Scoring

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewoo_bench.names import LOCAL
+from rewoo_bench.model_names import LOCAL
 
 Manifests = Mapping[str, Mapping[str, Any]]
 

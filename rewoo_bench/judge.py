@@ -6,7 +6,7 @@ tokens are kept apart from the architecture's (role `judge`).
 
 from __future__ import annotations
 
-from rewoo_bench.place import at
+from rewoo_bench.call_site import at
 from rewoo_bench.types import Example, Message, Model
 
 INSTRUCTIONS = (

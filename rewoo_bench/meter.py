@@ -19,9 +19,9 @@ from typing import Any, Unpack
 import anyio
 from pydantic import BaseModel
 
+from rewoo_bench.call_site import Place, current_place
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.parts import Parts, parts_of
-from rewoo_bench.place import Place, current_place
 from rewoo_bench.receipts import receipt_of
 from rewoo_bench.recorded_calls import Recalled
 from rewoo_bench.tokens import count_messages

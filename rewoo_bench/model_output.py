@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, Unpack, cast
 
-from rewoo_bench.place import current_place
+from rewoo_bench.call_site import current_place
 from rewoo_bench.types import Asked, Completion, Message, Model, ToolCall, Trajectory
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.options import RunOptions
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.answers import AnswerCache
-from rewoo_bench.beside import beside
 from rewoo_bench.brake import pull_on_signal
+from rewoo_bench.concurrency import beside
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
 from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, tasks_of
@@ -25,10 +25,10 @@ from rewoo_bench.judge import ModelJudge
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.manifest import command_line, environment, new_run_id
 from rewoo_bench.meter import Limits
+from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.models import OpenModel, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.names import LOCAL, REPLAY
 from rewoo_bench.notices import notices_to, say
 from rewoo_bench.open_files import allow_open_files
 from rewoo_bench.options import RoleModel, RunOptions

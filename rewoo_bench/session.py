@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from rewoo_bench.call_site import in_architecture
 from rewoo_bench.caps import Caps
 from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
 from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
 from rewoo_bench.events import Event
 from rewoo_bench.live_calls import LiveCalls
-from rewoo_bench.place import in_architecture
 from rewoo_bench.run_limits import Totals
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rewoo_bench.bundled import bundled_folder, bundled_names
 from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.scoring import Scoring
 
 Settings = TypeVar("Settings", bound=BaseModel)

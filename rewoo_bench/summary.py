@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.escaping import one_line
-from rewoo_bench.names import is_oracle
+from rewoo_bench.model_names import is_oracle
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,10 +19,10 @@ import anyio
 import pandas as pd
 
 from rewoo_bench import load
-from rewoo_bench.bundled import bundled_names
 from rewoo_bench.comparison import cached_input_priced
 from rewoo_bench.cost_law import cost_law
 from rewoo_bench.options import RunOptions
+from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.run import run
 from rewoo_bench.scaling import predict

@@ -22,7 +22,7 @@ from rewoo_bench.claims.columns import KEY, derived
 from rewoo_bench.comparability import queued
 from rewoo_bench.errors import DataError
 from rewoo_bench.failed_rows import failed
-from rewoo_bench.names import REPLAY, is_oracle
+from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.names import LOCAL, REPLAY, is_deterministic
+from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.resume import LOOSE
 from rewoo_bench.verdict import Group
 

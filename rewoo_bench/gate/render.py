@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
-from rewoo_bench.names import is_oracle
+from rewoo_bench.model_names import is_oracle
 from rewoo_bench.summary import aligned
 from rewoo_bench.verdict import Check, Group, Verdict, shown
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.bundled import bundled_folder, bundled_names
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.fields import Row
@@ -26,6 +25,7 @@ from rewoo_bench.loaders.files import SUFFIXES, file_sha256, plain_name, read_ro
 from rewoo_bench.loaders.formats import Format, read_examples
 from rewoo_bench.loaders.generated import generated
 from rewoo_bench.loaders.sampling import Selection, ids_hash, select
+from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.specs import DatasetSpec, read_spec
 from rewoo_bench.types import Example

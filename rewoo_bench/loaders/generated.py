@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.sampling import Selection, select
-from rewoo_bench.names import read_options
+from rewoo_bench.model_names import read_options
 from rewoo_bench.specs import DatasetSpec, import_object, validated
 from rewoo_bench.types import Example
 

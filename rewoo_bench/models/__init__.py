@@ -25,6 +25,7 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.cache import cache_dir
 from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.gguf import read_header
@@ -35,7 +36,6 @@ from rewoo_bench.models.requantise import requantised
 from rewoo_bench.models.request import Style
 from rewoo_bench.models.served import ServedModel
 from rewoo_bench.models.stamps import stamped_sha256
-from rewoo_bench.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]

@@ -20,9 +20,9 @@ from typing import Any, Unpack
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.model_names import ORACLE, read_options
 from rewoo_bench.models.oracle_route import Route
 from rewoo_bench.models.oracle_talk import Reply, Talk, reply
-from rewoo_bench.names import ORACLE, read_options
 from rewoo_bench.parts import count_prompt
 from rewoo_bench.specs import validated
 from rewoo_bench.tokens import TOKENIZER, count_call, count_tokens

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
+from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.models.price_file import Entry, find_entry
-from rewoo_bench.names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.types import Usage
 
 # Providers whose endpoints we ask directly: to them litellm would send what we do.

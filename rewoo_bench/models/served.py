@@ -15,9 +15,9 @@ from typing import Unpack
 
 from anyio import to_thread
 
+from rewoo_bench.call_site import current_architecture
 from rewoo_bench.errors import ModelError, ModelGone
 from rewoo_bench.models.local import LocalServer, Servers
-from rewoo_bench.place import current_architecture
 from rewoo_bench.types import Asked, Completion, Message, Model
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rewoo_bench.place import at
+from rewoo_bench.call_site import at
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.tokens import count_tokens, truncate
 from rewoo_bench.tools.ranking import bm25

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
 from rewoo_bench.model_output import checks_replies
-from rewoo_bench.place import at
 from rewoo_bench.runners.acting import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct

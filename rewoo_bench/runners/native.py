@@ -18,8 +18,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from rewoo_bench.call_site import at
 from rewoo_bench.model_output import check_fields, checks_replies, decode
-from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.prompts import Prompts

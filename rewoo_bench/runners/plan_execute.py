@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from rewoo_bench.call_site import at
 from rewoo_bench.errors import ActionError
 from rewoo_bench.model_output import checks_replies
-from rewoo_bench.place import at
 from rewoo_bench.runners.acting import Action, answered, names_answer, parse_action, read_answer
 from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.grammars import action_grammar, answer_grammar, words_grammar

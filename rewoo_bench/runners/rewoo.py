@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
 from rewoo_bench.model_output import checks_replies
-from rewoo_bench.place import at
 from rewoo_bench.runners.acting import answered, citations, read_answer
 from rewoo_bench.runners.checks import TooLong, read_checked
 from rewoo_bench.runners.evidence import Border, Shorten, check_shorten

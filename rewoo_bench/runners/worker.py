@@ -13,8 +13,8 @@ from typing import Literal
 
 import anyio
 
+from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
-from rewoo_bench.place import at
 from rewoo_bench.runners.acting import NO_RESULTS, Observation, call_tool
 from rewoo_bench.runners.arguments import show_call
 from rewoo_bench.runners.evidence import Border

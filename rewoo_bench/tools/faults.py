@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
+from rewoo_bench.call_site import current_place
 from rewoo_bench.errors import ToolError
-from rewoo_bench.place import current_place
 from rewoo_bench.types import Tool
 from rewoo_bench.wrapped import WrappedTool
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from answering import KEY, Script
 
-from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.testing import ModelServer
 from rewoo_bench.tools import Corpus
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command_runs import quiet, start
 
-from rewoo_bench.locking import locked
+from rewoo_bench.file_lock import locked
 from rewoo_bench.results import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.cli import main
+from rewoo_bench.paths import bundled_folder
 
 pytest_plugins = ["pytester"]
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from command_runs import SCRIPT, new, quiet
 
-from rewoo_bench.bundled import bundled_folder
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.results import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 

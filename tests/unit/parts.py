@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from rewoo_bench.architecture import Architecture
+from rewoo_bench.call_site import Place
 from rewoo_bench.evaluator import Result, Task
 from rewoo_bench.meter import Call
-from rewoo_bench.place import Place
 from rewoo_bench.runners.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.scoring import Score

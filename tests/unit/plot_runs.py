@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from comparison_rows import frame, system
 
-from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.options import RunOptions
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.run import run
 from rewoo_bench.schema import QUESTIONS
 

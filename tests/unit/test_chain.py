@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
-from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.evaluator import Result
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.loaders.chain import Chain, question
 from rewoo_bench.loaders.strands import DISTRACTORS
 from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.tools.text import sentences, title_key
 from rewoo_bench.types import Example, Hop, Message
 

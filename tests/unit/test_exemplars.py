@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.architecture import load_architecture
-from rewoo_bench.bundled import bundled_folder
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.acting import parse_action
 from rewoo_bench.runners.checks import plan_faults
 from rewoo_bench.runners.notations import Notation, read_plan, write_plan

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import rewoo_bench
-from rewoo_bench.bundled import bundled_names
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.evaluator import Result
 from rewoo_bench.gold import with_chain, with_chains
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.models.oracle import Oracle, open_oracle
+from rewoo_bench.paths import bundled_names
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, Hop, Message, Usage
 

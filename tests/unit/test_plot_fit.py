@@ -11,8 +11,8 @@ from plot_fit import check_fits, made_run, pictures, shown
 from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
-from rewoo_bench.bundled import bundled_names
 from rewoo_bench.cli import main
+from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots import draw, read
 
 VARIANTS = [

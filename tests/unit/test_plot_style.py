@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.text import Annotation
 
-from rewoo_bench.bundled import bundled_names
+from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots.labels import label_points, spread
 from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.paper import METHODS, published

@@ -17,10 +17,10 @@ import pytest
 from parts import Query, Told
 
 from rewoo_bench.answers import AnswerCache
+from rewoo_bench.call_site import at
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
 from rewoo_bench.journal import open_journal, read_journal
 from rewoo_bench.models.scripted import Lines, ScriptedModel
-from rewoo_bench.place import at
 from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
+from rewoo_bench.call_site import Place
 from rewoo_bench.errors import DataError
-from rewoo_bench.place import Place
 from rewoo_bench.records import TaskKey
 from rewoo_bench.results import load, open_run, read_manifest, write_manifest
 from rewoo_bench.tokens import count_tokens
