@@ -18,8 +18,8 @@ import anyio
 
 from rewoo_bench.brake import Brake
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.parts import count_prompt
 from rewoo_bench.run_limits import RunLimits, Totals
+from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.types import Asked, Message, Model, Receipt
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited

@@ -27,8 +27,8 @@ from rewoo_bench.errors import (
     UsageError,
     causes,
 )
-from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.redaction import redact
+from rewoo_bench.text.model_output import replace_surrogates
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
 """What ends a run, wherever it comes from."""

@@ -18,11 +18,11 @@ from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.providers import find_route, price
-from rewoo_bench.parts import count_prompt
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.summary import aligned
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.types import Asked, Completion, Example, Message, Receipt, ToolCall, Usage
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders import Dataset
 from rewoo_bench.loaders.sampling import ids_hash
+from rewoo_bench.text.words import fold
 from rewoo_bench.tools import DocumentPages, Pages
-from rewoo_bench.tools.text import fold
 from rewoo_bench.types import Document, Example, Hop
 
 _PAGES_READ = 50

@@ -21,10 +21,10 @@ from pydantic import BaseModel
 
 from rewoo_bench.call_site import Place, current_place
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
-from rewoo_bench.parts import Parts, parts_of
 from rewoo_bench.receipts import receipt_of
 from rewoo_bench.recorded_calls import Recalled
-from rewoo_bench.tokens import count_messages
+from rewoo_bench.text.prompt_parts import Parts, parts_of
+from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
 from rewoo_bench.wrapped import WrappedTool
 

@@ -14,8 +14,8 @@ import operator
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 
-from rewoo_bench.parts import count_prompt
-from rewoo_bench.tokens import count_call, count_tokens
+from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.text.tokens import count_call, count_tokens
 from rewoo_bench.types import Asked, Completion, Message, Receipt, Usage
 
 _TOO_MANY = 10**9  # tokens of one call

@@ -27,11 +27,11 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal import JOURNAL, Journal, open_journal
-from rewoo_bench.model_output import replace_surrogates
 from rewoo_bench.records import TaskKey
 from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.rows import lines_of, tables_of
 from rewoo_bench.schema import CALLS, QUESTIONS
+from rewoo_bench.text.model_output import replace_surrogates
 
 if TYPE_CHECKING:
     import pandas as pd

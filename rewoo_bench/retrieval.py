@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rewoo_bench.tools.text import clean_title, fold
+from rewoo_bench.text.words import clean_title, fold
 from rewoo_bench.types import Hop, Step
 
 

@@ -13,7 +13,7 @@ from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.records import as_bytes, numbers
 from rewoo_bench.retrieval import gold_pages_found
 from rewoo_bench.schema import CALLS, QUESTIONS
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
 if TYPE_CHECKING:

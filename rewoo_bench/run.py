@@ -39,7 +39,7 @@ from rewoo_bench.results import RunFolder, open_run, read_manifest, remove_run, 
 from rewoo_bench.resume import KEPT, as_json, check_same, resume_command
 from rewoo_bench.run_folder import begin, check_journal, check_new, taken
 from rewoo_bench.run_limits import RunLimits
-from rewoo_bench.tokens import TOKENIZER
+from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Informed, Model
 

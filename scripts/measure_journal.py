@@ -38,7 +38,7 @@ from rewoo_bench.records import TaskKey, as_bytes
 from rewoo_bench.results import Table, open_run
 from rewoo_bench.rows import call_rows, question_row, trace
 from rewoo_bench.schema import CALLS, QUESTIONS
-from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
 
 PAGE = Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper.")

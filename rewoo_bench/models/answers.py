@@ -15,7 +15,7 @@ from rewoo_bench.models.reply import Reply, cut_at_stop, read_reply
 from rewoo_bench.models.request import Call
 from rewoo_bench.models.transport import Answer
 from rewoo_bench.models.usage import read_usage, salvage_usage
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Completion, Receipt, Usage
 
 

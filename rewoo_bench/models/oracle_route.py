@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from rewoo_bench.tools.text import fold
+from rewoo_bench.text.words import fold
 from rewoo_bench.types import Example, Hop
 
 UNKNOWN = "unknown"

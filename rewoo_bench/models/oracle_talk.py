@@ -19,7 +19,7 @@ from rewoo_bench.models.oracle_route import UNKNOWN, Route
 from rewoo_bench.runners.grammars import Grammar
 from rewoo_bench.runners.notations import Notation, write_plan
 from rewoo_bench.runners.plan import Plan, PlanStep
-from rewoo_bench.tools.text import fold
+from rewoo_bench.text.words import fold
 from rewoo_bench.types import Asked, Message, Tool, ToolCall
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them

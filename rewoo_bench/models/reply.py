@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewoo_bench.model_output import (
+from rewoo_bench.models.thoughts import split
+from rewoo_bench.text.model_output import (
     RAW_ARGUMENTS,
     check_argument,
     check_fields,
@@ -26,7 +27,6 @@ from rewoo_bench.model_output import (
     replace_surrogates,
     shown,
 )
-from rewoo_bench.models.thoughts import split
 from rewoo_bench.types import ToolCall
 
 _LONGEST_NAME = 200

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Message, Receipt, Tool, Usage
 
 Line = str | Completion | Exception

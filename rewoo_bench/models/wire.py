@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewoo_bench.model_output import RAW_ARGUMENTS
-from rewoo_bench.tokens import count_call, count_messages, count_tokens
+from rewoo_bench.text.model_output import RAW_ARGUMENTS
+from rewoo_bench.text.tokens import count_call, count_messages, count_tokens
 from rewoo_bench.types import Message, Tool, ToolCall, Usage
 
 _EPHEMERAL = {"type": "ephemeral"}  # Anthropic's mark at the end of a prefix that should be cached

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.model_output import LARGEST_CALL, check_argument, check_fields, decode, note
+from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, note
 from rewoo_bench.types import Tool
 
 Arguments = str | dict[str, Any]

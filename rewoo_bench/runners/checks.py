@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.model_output import shown
 from rewoo_bench.runners.arguments import show_call, to_fields, to_model
 from rewoo_bench.runners.notations import Notation, read_plan
 from rewoo_bench.runners.plan import Plan, PlanStep, as_text, count_references, references
+from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Tool
 
 TooLong = Literal["reject", "truncate"]

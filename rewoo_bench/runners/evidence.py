@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from rewoo_bench.call_site import at
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.tokens import count_tokens, truncate
-from rewoo_bench.tools.ranking import bm25
-from rewoo_bench.tools.text import sentences, terms
+from rewoo_bench.text.bm25 import bm25
+from rewoo_bench.text.tokens import count_tokens, truncate
+from rewoo_bench.text.words import sentences, terms
 from rewoo_bench.types import Message, Model
 
 Shorten = Literal["truncate", "sentences", "llm"]

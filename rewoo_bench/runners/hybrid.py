@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
-from rewoo_bench.model_output import checks_replies
 from rewoo_bench.runners.acting import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.rewoo import Gathered, ReWOO, ReWOOSettings
 from rewoo_bench.runners.turns import ReActSettings
+from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Model, Tool, Trajectory
 
 Gap = Literal["invalid_plan", "empty_slot", "unknown"]

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from rewoo_bench.model_output import check_text
 from rewoo_bench.runners.arguments import Arguments, map_strings, show_call
+from rewoo_bench.text.model_output import check_text
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
 _ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)

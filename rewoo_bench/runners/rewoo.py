@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
-from rewoo_bench.model_output import checks_replies
 from rewoo_bench.runners.acting import answered, citations, read_answer
 from rewoo_bench.runners.checks import TooLong, read_checked
 from rewoo_bench.runners.evidence import Border, Shorten, check_shorten
@@ -24,6 +23,7 @@ from rewoo_bench.runners.notations import Notation
 from rewoo_bench.runners.plan import Plan
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
 from rewoo_bench.runners.worker import Schedule, Worker
+from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
 

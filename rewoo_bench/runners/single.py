@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.call_site import at
-from rewoo_bench.model_output import checks_replies
 from rewoo_bench.runners.acting import answered, names_answer, read_answer
 from rewoo_bench.runners.grammars import answer_grammar
 from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Tool, Trajectory
 
 

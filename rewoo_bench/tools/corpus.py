@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from rewoo_bench import cache
 from rewoo_bench.errors import DataError
+from rewoo_bench.text.words import terms
 from rewoo_bench.tools.documents import Hit
 from rewoo_bench.tools.passages import EXPECTED, check_passages, read_passages
-from rewoo_bench.tools.text import terms
 from rewoo_bench.types import Document
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
-from rewoo_bench.tools.ranking import bm25
-from rewoo_bench.tools.text import clean_title, terms
+from rewoo_bench.text.bm25 import bm25
+from rewoo_bench.text.words import clean_title, terms
 from rewoo_bench.tools.titles import Titles
 from rewoo_bench.types import Document
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rewoo_bench.tools.ranking import K1, B
+from rewoo_bench.text.bm25 import K1, B
+from rewoo_bench.text.words import clean_title, terms, title_key
 from rewoo_bench.tools.saved_ranking import SavedRanking
-from rewoo_bench.tools.text import clean_title, terms, title_key
 from rewoo_bench.tools.titles import Titles
 from rewoo_bench.types import Document
 

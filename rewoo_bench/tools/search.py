@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.text.words import fold, sentences, terms
 from rewoo_bench.tools.documents import Pages
-from rewoo_bench.tools.text import fold, sentences, terms
 from rewoo_bench.types import Document, Tool
 
 LONGEST_QUERY = 500  # characters; what is longer is evidence put into a query, and its beginning says what it is about

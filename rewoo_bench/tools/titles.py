@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 
-from rewoo_bench.tools.text import clean_title, title_key, without_disambiguation
+from rewoo_bench.text.words import clean_title, title_key, without_disambiguation
 
 LONGEST_TITLE = 300  # characters; Wikipedia allows 255 bytes
 _SIMILARITY = 0.75  # difflib's ratio; lets through one wrong letter in four

@@ -22,6 +22,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools.search import (
     SIMILAR,
     Lookup,
@@ -32,7 +33,6 @@ from rewoo_bench.tools.search import (
     show_page,
     trim_query,
 )
-from rewoo_bench.tools.text import clean_title
 from rewoo_bench.types import Document, Tool
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rewoo_bench.loaders.chain import Chain, question
 from rewoo_bench.loaders.strands import DISTRACTORS
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.paths import bundled_folder
-from rewoo_bench.tools.text import sentences, title_key
+from rewoo_bench.text.words import sentences, title_key
 from rewoo_bench.types import Example, Hop, Message
 
 CARD = (bundled_folder("datasets") / "chain" / "README.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.runners.evidence import Border, Shorten, nearest_sentences, shares
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.tokens import count_tokens
 
 PAGE = (
     "Jørn Utzon: Jørn Utzon was a Danish architect. He won a competition in 1957. "

@@ -23,8 +23,8 @@ from rewoo_bench.runners.native import is_like_a_call, read_final, written_calls
 from rewoo_bench.runners.plan import as_text, canonical
 from rewoo_bench.runners.plan_execute import read_items
 from rewoo_bench.scoring import score
-from rewoo_bench.tokens import count_tokens, truncate
-from rewoo_bench.tools.text import fold, sentences, terms, title_key, without_disambiguation
+from rewoo_bench.text.tokens import count_tokens, truncate
+from rewoo_bench.text.words import fold, sentences, terms, title_key, without_disambiguation
 
 LENGTH = 40_000
 BOUND_S = 1.0  # of the processor; some milliseconds is usual, with the square it was ten seconds

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import rewoo_bench
 from rewoo_bench.evaluator import Result
-from rewoo_bench.parts import Parts, count_prompt, parts_of
-from rewoo_bench.tokens import count_messages, count_tokens
+from rewoo_bench.text.prompt_parts import Parts, count_prompt, parts_of
+from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Message, ToolCall
 
 QUESTION = "Which sea does Kyiv's river flow into?"

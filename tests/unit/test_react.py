@@ -15,7 +15,7 @@ from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.acting import Action, parse_action, read_answer
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.turns import ReActSettings
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Runner, Step, Trajectory
 
 PROMPTS = load_architecture("react", style="multihop").prompts

@@ -6,7 +6,7 @@ import pytest
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.scripted import ScriptedModel
-from rewoo_bench.tokens import count_messages
+from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Completion, Message, Model, Usage
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.text.words import clean_title, fold, sentences, terms, title_key
 from rewoo_bench.tools import DocumentPages, Lookup, LookupArguments, Pages, PageState, SearchArguments, document_tools
-from rewoo_bench.tools.text import clean_title, fold, sentences, terms, title_key
 from rewoo_bench.types import Document, Tool
 
 DOCUMENTS = (

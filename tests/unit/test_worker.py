@@ -20,7 +20,7 @@ from rewoo_bench.runners.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.worker import Schedule, Worker, in_order
 from rewoo_bench.specs import ToolSettings
-from rewoo_bench.tokens import count_tokens
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.toolbox import Deadline, limited
 from rewoo_bench.types import Tool
 

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewoo_bench.model_output import shown
+from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Message
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from rewoo_bench.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_call, count_tokens
+from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_call, count_tokens
 from rewoo_bench.types import Message, Tool
 
 
