@@ -161,7 +161,7 @@ def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
 
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
-    from rewoo_bench.stats import holm
+    from rewoo_bench.stats.paired import holm
 
     family = [figure.p for pair in pairs for figure in pair.figures if not pair.is_exploratory(figure)]
     found = iter(holm(family) if family else [])

@@ -15,7 +15,7 @@ from rewoo_bench.comparison import Comparison, System
 from rewoo_bench.comparison_data import as_dict, frame
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
 from rewoo_bench.pairs import Figure, Pair
-from rewoo_bench.stats import ENOUGH_FOR_TAILS, Interval, too_few_for_tails
+from rewoo_bench.stats.paired import ENOUGH_FOR_TAILS, Interval, too_few_for_tails
 from rewoo_bench.summary import Estimate, aligned, reasons
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]

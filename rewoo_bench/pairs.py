@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.failed_rows import pairs_failed
-from rewoo_bench.stats import (
+from rewoo_bench.stats.paired import (
     Interval,
     McNemar,
     difference_of_means,

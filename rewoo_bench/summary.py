@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from rewoo_bench.stats import Interval
+    from rewoo_bench.stats.paired import Interval
     from rewoo_bench.table_columns import Column
 
 CONFIDENCE = 0.95
@@ -148,7 +148,7 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
 
 def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
-    from rewoo_bench.stats import mean_of, proportion
+    from rewoo_bench.stats.paired import mean_of, proportion
 
     known, questions = _known(rows, column)
     if not len(known):
@@ -169,7 +169,7 @@ def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArr
 
 
 def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval | None:
-    from rewoo_bench.quantiles import quantile_interval
+    from rewoo_bench.stats.quantiles import quantile_interval
 
     known, questions = _known(rows, column)
     found = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)

@@ -23,9 +23,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.quantiles import quantile_interval
 from rewoo_bench.results import load
-from rewoo_bench.stats import (
+from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
     difference_of_proportions,
@@ -34,6 +33,7 @@ from rewoo_bench.stats import (
     proportion,
     ratio_of_means,
 )
+from rewoo_bench.stats.quantiles import quantile_interval
 
 Floats = NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench import stats
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats import paired as stats
+from rewoo_bench.stats.paired import Interval
 from rewoo_bench.summary import aligned
 
 Floats = NDArray[np.float64]

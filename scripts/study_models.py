@@ -25,7 +25,7 @@ from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.model_names import REPLAY, read_options
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.results import MANIFEST, manifests, read_manifest
-from rewoo_bench.stats import Interval, ratio_of_means
+from rewoo_bench.stats.paired import Interval, ratio_of_means
 from rewoo_bench.summary import Estimate, summarise
 
 if TYPE_CHECKING:

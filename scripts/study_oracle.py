@@ -26,7 +26,7 @@ from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots import draw, read, save, write_captions
 from rewoo_bench.run import run
 from rewoo_bench.scaling import predict
-from rewoo_bench.stats import ratio_of_means
+from rewoo_bench.stats.paired import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
 AGENTS = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute")

@@ -15,7 +15,7 @@ from rewoo_bench.claims.measures import Measure
 from rewoo_bench.claims.pairing import left_out
 from rewoo_bench.claims.rules import Verdict
 from rewoo_bench.claims.spec import Claim, On, Proof
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 # What a column needs beside a run of the architectures.
 _FOR_COLUMN = {

@@ -2,7 +2,7 @@
 
     measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }   # mean(react) / mean(rewoo)
 
-A measure gives an interval of `rewoo_bench.stats`, paired by question, or None where the evidence
+A measure gives an interval of `rewoo_bench.stats.paired`, paired by question, or None where the evidence
 lacks an architecture or a column. Where the infrastructure failed either of a pair (failed_rows.py), the
 pair is left out.
 """
@@ -21,11 +21,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rewoo_bench.claims.columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
 from rewoo_bench.claims.evidence import Evidence, before
-from rewoo_bench.claims.growth import curvature, trend
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
-from rewoo_bench.columns import by_question
 from rewoo_bench.errors import unknown
-from rewoo_bench.stats import (
+from rewoo_bench.stats.columns import by_question
+from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
     difference_of_proportions,
@@ -33,6 +32,7 @@ from rewoo_bench.stats import (
     proportion,
     ratio_of_means,
 )
+from rewoo_bench.stats.polynomial import curvature, trend
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 Verdict = Literal[
     "reproduced", "not reproduced", "contradicted", "undecided", "by construction", "not testable here", "no data"

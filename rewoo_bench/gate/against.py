@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from rewoo_bench.stats import Interval
+    from rewoo_bench.stats.paired import Interval
 
 EXACT_MARGIN, LIVE_MARGIN = 0.02, 0.05
 ACCURACY_MARGIN = 0.02
@@ -176,7 +176,7 @@ def ratio_beyond(
     before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], margin: float, tests: int
 ) -> Interval | None:
     """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
-    from rewoo_bench.stats import ratio_of_means
+    from rewoo_bench.stats.paired import ratio_of_means
 
     if now.sum() <= before.sum() * (1 + margin) * (1 + _ROUNDING):
         return None
@@ -237,7 +237,7 @@ _GOOD: dict[str, Callable[[pd.DataFrame], float | None]] = {
 
 def _accuracy(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int) -> Iterator[Check]:
     """Exact match: fails where it fell with confidence and by more than the margin, on enough questions."""
-    from rewoo_bench.stats import difference_of_proportions
+    from rewoo_bench.stats.paired import difference_of_proportions
 
     old, new = scored_pairs(old, new)
     was, now = (side["exact_match"].to_numpy(float) for side in (old, new))

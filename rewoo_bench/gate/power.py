@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.columns import by_question
+from rewoo_bench.stats.columns import by_question
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -15,7 +15,7 @@ from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import count, grid, sheet, tall
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 _CELL = ["line", "condition"]  # what a row belongs to: an architecture's line, and where on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other

@@ -17,8 +17,8 @@ from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured, positive
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, sampled, sheet, tall_rows
-from rewoo_bench.quantiles import quantile_interval
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
+from rewoo_bench.stats.quantiles import quantile_interval
 
 _HALF = 0.34  # of a row's height
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]

@@ -19,7 +19,7 @@ from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.measured import Measured, arms, mean, positive, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 METHODS = ("direct", "cot", "react", "rewoo")
 _LOOKS = looks(METHODS)

@@ -17,7 +17,7 @@ from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 from rewoo_bench.summary import ORACLE_ACCURACY
 
 Found = Mapping[str, Interval]

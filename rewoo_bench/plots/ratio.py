@@ -16,7 +16,7 @@ from rewoo_bench.plots.looks import Look
 from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
-from rewoo_bench.stats import Interval, ratio_of_means
+from rewoo_bench.stats.paired import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name

@@ -15,7 +15,7 @@ from rewoo_bench.plots.measured import Measured, arms, mean, positive
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, count, drawn, grid, legend_above, sampled, sheet, tall
 from rewoo_bench.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, predict, terms
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 _JITTER = 0.12
 _DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))

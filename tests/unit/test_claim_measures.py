@@ -13,7 +13,7 @@ from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 
 from rewoo_bench.claims import Finding
-from rewoo_bench.claims.growth import curvature, trend
+from rewoo_bench.stats.polynomial import curvature, trend
 
 ABOVE = 'name = "above", null = 0'
 CHAIN = "rewoo_bench.loaders.chain:Chain"

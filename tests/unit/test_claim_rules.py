@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from rewoo_bench.claims.rules import RULES
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 BAND = {"low": 4.0, "high": 6.0, "null": 1.0}
 LOSS = {"low": -6.0, "high": -4.0, "null": 0.0}

@@ -19,7 +19,7 @@ from rewoo_bench.claims.measures import Difference, Mean, Ratio
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.rules import Near
 from rewoo_bench.cli import main
-from rewoo_bench.stats import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
+from rewoo_bench.stats.paired import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
 
 RESULTS = Path(__file__).parents[2] / "results" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}

@@ -16,7 +16,7 @@ from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import band, front
 from rewoo_bench.plots.style import MANY, drawn, sampled, sheet
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
 
 BUNDLED = bundled_names("architectures", "architecture.toml")
 LOOKS = looks(BUNDLED)

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.quantiles import quantile_interval
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.paired import Interval
+from rewoo_bench.stats.quantiles import quantile_interval
 
 
 def bounded(found: Interval) -> bool:

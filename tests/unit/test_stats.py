@@ -15,7 +15,7 @@ from scipy import optimize
 from scipy import stats as scipy_stats
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.stats import (
+from rewoo_bench.stats.paired import (
     Interval,
     McNemar,
     difference_of_means,

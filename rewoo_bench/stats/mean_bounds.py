@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from rewoo_bench.bootstrap import Floats, student
+from rewoo_bench.stats.bootstrap import Floats, student
 
 REACH = 0.75  # of the range of what was seen: so far beyond its ends one value more may lie
 LEAST = 0.25  # of the mean; so far at least, or equal values would leave no doubt

@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.bootstrap import LARGE, resampled_means, student
-from rewoo_bench.stats import Interval
+from rewoo_bench.stats.bootstrap import LARGE, resampled_means, student
+from rewoo_bench.stats.paired import Interval
 
 Floats = NDArray[np.float64]
 _RESAMPLES, _RESAMPLES_OF_MANY = 10_000, 1_000

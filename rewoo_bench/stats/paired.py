@@ -19,11 +19,19 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rewoo_bench.bootstrap import log_ratio_bounds, student
-from rewoo_bench.columns import Floats, averaged, by_question, check_amounts, check_yes_or_no, finite, paired_columns
 from rewoo_bench.errors import DataError
-from rewoo_bench.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
-from rewoo_bench.sign_flips import signs_flipped
+from rewoo_bench.stats.bootstrap import log_ratio_bounds, student
+from rewoo_bench.stats.columns import (
+    Floats,
+    averaged,
+    by_question,
+    check_amounts,
+    check_yes_or_no,
+    finite,
+    paired_columns,
+)
+from rewoo_bench.stats.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
+from rewoo_bench.stats.sign_flips import signs_flipped
 
 ENOUGH_FOR_TAILS = 50  # questions; of fewer a ratio may hold too little (results/coverage.md)
 _EXACT, _EXACT_WITH_TIES = 50, 13  # differences up to which Wilcoxon's test is exact
@@ -174,7 +182,7 @@ def difference_of_proportions(
     Tango 1998, Statistics in Medicine 17. With trials the pairs count as many as they are worth by
     their design effect (Rao and Scott 1992, Biometrics 48), with Student's quantile.
     """
-    from rewoo_bench.tango import score_interval
+    from rewoo_bench.stats.tango import score_interval
 
     only_a, only_b, worth, n = _discordant(a, b, clusters)
     if n == 0:

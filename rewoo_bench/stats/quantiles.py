@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rewoo_bench.columns import averaged, finite, paired_columns
 from rewoo_bench.errors import DataError
-from rewoo_bench.stats import Interval, rows_worth
+from rewoo_bench.stats.columns import averaged, finite, paired_columns
+from rewoo_bench.stats.paired import Interval, rows_worth
 
 
 def quantile_interval(
