@@ -16,9 +16,9 @@ from itertools import cycle, islice
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.oracle_route import UNKNOWN, Route
-from rewoo_bench.runners.grammars import Grammar
-from rewoo_bench.runners.notations import Notation, write_plan
-from rewoo_bench.runners.plan import Plan, PlanStep
+from rewoo_bench.notation.grammars import Grammar
+from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import Asked, Message, Tool, ToolCall
 

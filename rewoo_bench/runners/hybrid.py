@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
-from rewoo_bench.runners.acting import gives_up
+from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.rewoo import Gathered, ReWOO, ReWOOSettings

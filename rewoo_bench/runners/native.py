@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from rewoo_bench.call_site import at
-from rewoo_bench.runners.acting import answered, names_answer, read_answer
+from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.turns import ReActSettings, Turns

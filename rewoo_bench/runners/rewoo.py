@@ -15,12 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.call_site import at
 from rewoo_bench.events import emit
-from rewoo_bench.runners.acting import answered, citations, read_answer
-from rewoo_bench.runners.checks import TooLong, read_checked
+from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_schema
+from rewoo_bench.notation.plan import Plan
+from rewoo_bench.notation.plan_checks import TooLong, read_checked
+from rewoo_bench.notation.plan_formats import Notation
+from rewoo_bench.notation.replies import answered, citations, read_answer
 from rewoo_bench.runners.evidence import Border, Shorten, check_shorten
-from rewoo_bench.runners.grammars import answer_grammar, plan_grammar, plan_schema
-from rewoo_bench.runners.notations import Notation
-from rewoo_bench.runners.plan import Plan
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
 from rewoo_bench.runners.worker import Schedule, Worker
 from rewoo_bench.text.model_output import checks_replies

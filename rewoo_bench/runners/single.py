@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.call_site import at
-from rewoo_bench.runners.acting import answered, names_answer, read_answer
-from rewoo_bench.runners.grammars import answer_grammar
+from rewoo_bench.notation.grammars import answer_grammar
+from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Tool, Trajectory

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
-from rewoo_bench.runners.acting import Observation, call_tool
-from rewoo_bench.runners.arguments import Arguments, show_call
+from rewoo_bench.notation.arguments import Arguments, show_call
+from rewoo_bench.notation.replies import Observation, call_tool
 from rewoo_bench.runners.evidence import Border, Shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.model_output import shown

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.runners.acting import read_answer
-from rewoo_bench.runners.grammars import answer_grammar
+from rewoo_bench.notation.grammars import answer_grammar
+from rewoo_bench.notation.replies import read_answer
 from rewoo_bench.types import Message, Model
 
 

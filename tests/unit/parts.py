@@ -12,7 +12,7 @@ from rewoo_bench.architecture import Architecture
 from rewoo_bench.call_site import Place
 from rewoo_bench.evaluator import Result, Task
 from rewoo_bench.meter import Call
-from rewoo_bench.runners.plan import Plan, PlanStep
+from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.scoring import Score
 from rewoo_bench.specs import ArchitectureSpec

@@ -8,8 +8,8 @@ import pytest
 from parts import Told, Year, plan_of, toolbox
 from pydantic import BaseModel, ConfigDict
 
-from rewoo_bench.runners.checks import plan_faults, read_checked
-from rewoo_bench.runners.plan import Plan, PlanStep
+from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.notation.plan_checks import plan_faults, read_checked
 
 
 class Flight(BaseModel):

@@ -7,7 +7,7 @@ import re
 import pytest
 from parts import Told, Year, toolbox
 
-from rewoo_bench.runners.grammars import (
+from rewoo_bench.notation.grammars import (
     action_grammar,
     answer_grammar,
     plan_grammar,

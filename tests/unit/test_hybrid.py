@@ -12,7 +12,7 @@ from rewoo_bench.errors import ToolError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import Lines, ScriptedModel
-from rewoo_bench.runners.acting import gives_up
+from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.hybrid import ReWOOReAct, ReWOOReActSettings
 from rewoo_bench.types import Runner, Trajectory
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from parts import toolbox
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.runners.acting import citations, gives_up, parse_action, read_answer
-from rewoo_bench.runners.arguments import write_call
-from rewoo_bench.runners.checks import read_checked
+from rewoo_bench.notation.arguments import write_call
+from rewoo_bench.notation.plan import as_text, canonical
+from rewoo_bench.notation.plan_checks import read_checked
+from rewoo_bench.notation.replies import citations, gives_up, parse_action, read_answer
 from rewoo_bench.runners.evidence import nearest_sentences
 from rewoo_bench.runners.native import is_like_a_call, read_final, written_calls
-from rewoo_bench.runners.plan import as_text, canonical
 from rewoo_bench.runners.plan_execute import read_items
 from rewoo_bench.scoring import score
 from rewoo_bench.text.tokens import count_tokens, truncate

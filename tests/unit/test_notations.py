@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from parts import toolbox
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.runners.checks import plan_faults
-from rewoo_bench.runners.notations import Notation, read_json, read_plan, read_text, write_plan
-from rewoo_bench.runners.plan import Plan, PlanStep
+from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.notation.plan_checks import plan_faults
+from rewoo_bench.notation.plan_formats import Notation, read_json, read_plan, read_text, write_plan
 
 NOTATIONS: list[Notation] = ["text", "json"]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts import plan_of
 
-from rewoo_bench.runners.plan import Plan, PlanStep, as_text, canonical, references, substitute
+from rewoo_bench.notation.plan import Plan, PlanStep, as_text, canonical, references, substitute
 
 
 @pytest.mark.parametrize("written", ["#E1", "{E1}", "{{E1}}", "{{ E1 }}", "#E01"])

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from rewoo_bench.runners.arguments import Arguments, map_strings, show_call
+from rewoo_bench.notation.arguments import Arguments, map_strings, show_call
 from rewoo_bench.text.model_output import check_text
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.

@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.runners.arguments import show_call, to_fields, to_model
-from rewoo_bench.runners.notations import Notation, read_plan
-from rewoo_bench.runners.plan import Plan, PlanStep, as_text, count_references, references
+from rewoo_bench.notation.arguments import show_call, to_fields, to_model
+from rewoo_bench.notation.plan import Plan, PlanStep, as_text, count_references, references
+from rewoo_bench.notation.plan_formats import Notation, read_plan
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Tool
 

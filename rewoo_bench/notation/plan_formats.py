@@ -20,8 +20,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.runners.arguments import Arguments, map_strings, read_call, write_call
-from rewoo_bench.runners.plan import Plan, PlanStep, as_text, references
+from rewoo_bench.notation.arguments import Arguments, map_strings, read_call, write_call
+from rewoo_bench.notation.plan import Plan, PlanStep, as_text, references
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
 
 Notation = Literal["text", "json"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rewoo_bench.errors import ActionError, ToolError
-from rewoo_bench.runners.arguments import Arguments, read_call, show_call, to_model, write_call
+from rewoo_bench.notation.arguments import Arguments, read_call, show_call, to_model, write_call
 from rewoo_bench.text.model_output import check_text, shown
 from rewoo_bench.types import Completion, StopReason, Tool
 
