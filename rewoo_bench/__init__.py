@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rewoo_bench.errors import RewooBenchError
     from rewoo_bench.events import Event, listening
     from rewoo_bench.models.scripted import ScriptedModel
-    from rewoo_bench.results import load
+    from rewoo_bench.runs.folder import load
     from rewoo_bench.scoring import Score, score
     from rewoo_bench.summary import summarise
     from rewoo_bench.types import (

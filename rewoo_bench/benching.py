@@ -30,7 +30,7 @@ class BenchRun:
     @cached_property
     def rows(self) -> pd.DataFrame:
         """questions.parquet."""
-        from rewoo_bench.results import load
+        from rewoo_bench.runs.folder import load
 
         return load(self.folder)
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.alignment import aligned
-from rewoo_bench.comparability import differences, unlike, waits
 from rewoo_bench.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.failed_rows import failed
 from rewoo_bench.pairs import Pair, paired
-from rewoo_bench.subsets import subsets
+from rewoo_bench.runs.comparability import differences, unlike, waits
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def compare(
     Without a `baseline` that is the first system; two runs of the same architectures are compared before
     and after. `by` names a column, such as `question_type`: each of its values is compared apart, and Holm's
     adjustment is for the tests of all. `manifests` are run.json by run id, where there are any:
-    `rewoo_bench.results.manifests(*runs)`.
+    `rewoo_bench.runs.folder.manifests(*runs)`.
 
     Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
     compared on those they share, with a warning.

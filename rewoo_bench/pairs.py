@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.failed_rows import pairs_failed
+from rewoo_bench.runs.failed_rows import pairs_failed
 from rewoo_bench.stats.paired import (
     Interval,
     McNemar,

@@ -12,12 +12,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.differences import differences
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.options import RunOptions
 from rewoo_bench.redaction import HIDDEN
-from rewoo_bench.results import read_manifest
+from rewoo_bench.runs.folder import read_manifest
+from rewoo_bench.runs.manifest_diff import differences
 
 # What a session may choose for itself: none of it changes an answer.
 FREE = frozenset(

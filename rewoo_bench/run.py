@@ -35,10 +35,10 @@ from rewoo_bench.options import RoleModel, RunOptions
 from rewoo_bench.prices import check_price, costs_nothing
 from rewoo_bench.progress import Progress
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.resume import KEPT, as_json, check_same, resume_command
 from rewoo_bench.run_folder import begin, check_journal, check_new, taken
 from rewoo_bench.run_limits import RunLimits
+from rewoo_bench.runs.folder import RunFolder, open_run, read_manifest, remove_run, write_manifest
 from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Informed, Model

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rewoo_bench.cost_law import scaled_parts
-from rewoo_bench.failed_rows import failed
+from rewoo_bench.runs.failed_rows import failed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from rewoo_bench.runs.table_columns import Column
     from rewoo_bench.stats.paired import Interval
-    from rewoo_bench.table_columns import Column
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
@@ -90,7 +90,7 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
     import numpy as np
 
-    from rewoo_bench.table_columns import read_columns
+    from rewoo_bench.runs.table_columns import read_columns
 
     columns = read_columns(rows, [*KEYS, *_NAMES, *_MEANS])
     keys = np.stack([columns[name].values for name in KEYS])
@@ -142,7 +142,7 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
     `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
     """
-    from rewoo_bench.table_columns import read_columns
+    from rewoo_bench.runs.table_columns import read_columns
 
     return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 

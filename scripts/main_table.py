@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rewoo_bench import compare, load
 from rewoo_bench.comparison import Comparison, cached_input_priced
-from rewoo_bench.results import manifests
+from rewoo_bench.runs.folder import manifests
 from rewoo_bench.summary import Summary
 
 ROOT = Path(__file__).parents[1]

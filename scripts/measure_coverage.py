@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,

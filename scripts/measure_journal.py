@@ -35,9 +35,9 @@ from rewoo_bench.journal import Journal
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.recording import Recorder
 from rewoo_bench.records import TaskKey, as_bytes
-from rewoo_bench.results import Table, open_run
 from rewoo_bench.rows import call_rows, question_row, trace
-from rewoo_bench.schema import CALLS, QUESTIONS
+from rewoo_bench.runs.folder import Table, open_run
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
 

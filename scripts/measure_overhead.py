@@ -36,7 +36,7 @@ from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import open_run
+from rewoo_bench.runs.folder import open_run
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.gate.against import FALSE_ALARMS, LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.power import smallest_growth
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 
 Totals = NDArray[np.float64]
 INCREASE = 1.10

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rewoo_bench import compare, load
 from rewoo_bench.comparison import Comparison, System, cached_input_priced
 from rewoo_bench.pairs import Pair
-from rewoo_bench.results import CALLS_FILE, manifests
+from rewoo_bench.runs.folder import CALLS_FILE, manifests
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from rewoo_bench.comparison import cached_input_priced
 from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.model_names import REPLAY, read_options
 from rewoo_bench.plots import draw, read, save, write_captions
-from rewoo_bench.results import MANIFEST, manifests, read_manifest
+from rewoo_bench.runs.folder import MANIFEST, manifests, read_manifest
 from rewoo_bench.stats.paired import Interval, ratio_of_means
 from rewoo_bench.summary import Estimate, summarise
 

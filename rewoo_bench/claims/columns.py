@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rewoo_bench.cost_law import PARTS, cost_law
-from rewoo_bench.schema import QUESTIONS
+from rewoo_bench.runs.schema import QUESTIONS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.parquet as pq
 
 from rewoo_bench.claims.columns import KEY, derived
-from rewoo_bench.comparability import queued
 from rewoo_bench.errors import DataError
-from rewoo_bench.failed_rows import failed
 from rewoo_bench.model_names import REPLAY, is_oracle
-from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
+from rewoo_bench.runs.comparability import queued
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.claims.columns import SCORES
 from rewoo_bench.claims.evidence import Evidence, steps_of
-from rewoo_bench.failed_rows import failed
+from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.stats.columns import averaged
 
 if TYPE_CHECKING:

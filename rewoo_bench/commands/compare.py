@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.escaping import terminal
-from rewoo_bench.subsets import COLUMNS
+from rewoo_bench.runs.subsets import COLUMNS
 
 if TYPE_CHECKING:
     from rewoo_bench.comparison_render import Format
@@ -35,7 +35,7 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     """
     from rewoo_bench import compare as comparing
     from rewoo_bench.comparison_render import render
-    from rewoo_bench.results import load, manifests
+    from rewoo_bench.runs.folder import load, manifests
 
     comparison = comparing(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
                            intersect=intersect, by=by)

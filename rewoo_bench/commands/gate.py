@@ -75,7 +75,7 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
 def _write(verdict: Verdict, run: Path, markdown: Path | None, junit_file: Path | None, json_file: Path | None) -> None:
     """The reports that were asked for; and on GitHub the summary of the job."""
     from rewoo_bench.gate import render, reports
-    from rewoo_bench.results import load
+    from rewoo_bench.runs.folder import load
 
     shown = render.markdown(verdict)
     if markdown is not None:

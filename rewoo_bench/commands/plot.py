@@ -12,7 +12,7 @@ import click
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
-from rewoo_bench.subsets import COLUMNS
+from rewoo_bench.runs.subsets import COLUMNS
 
 if TYPE_CHECKING:
     from rewoo_bench.plots import Measured

@@ -15,7 +15,7 @@ from rewoo_bench.escaping import terminal
 @click.option("--without", default="", metavar="NAME,NAME", help="Architectures to leave out.")
 def publish(run: Path, out: Path, without: str) -> int:
     """Copy a run without the data set's texts: numbers, ids, predictions and the manifest."""
-    from rewoo_bench.publishing import publish as copy
+    from rewoo_bench.runs.publish import publish as copy
 
     rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))

@@ -32,8 +32,8 @@ def show_estimates(estimates: Sequence[Estimate], as_json: bool) -> None:
 
 def show_outcome(outcome: Outcome, as_json: bool) -> None:
     """The table of a run, its folder, and on standard error what there is to know about it."""
-    from rewoo_bench.comparability import wait
-    from rewoo_bench.results import load_table, read_manifest
+    from rewoo_bench.runs.comparability import wait
+    from rewoo_bench.runs.folder import load_table, read_manifest
     from rewoo_bench.summary import summarise, table
 
     rows = load_table(outcome.folder)

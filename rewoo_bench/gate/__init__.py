@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.budgets import check_budgets, read_budgets
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.failed_rows import failed
 from rewoo_bench.gate.against import Terms, check_against
 from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
-from rewoo_bench.results import load, read_manifest
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import load, read_manifest
 from rewoo_bench.verdict import Check, Verdict
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rewoo_bench.differences import differences
 from rewoo_bench.gate.baseline import Baseline
+from rewoo_bench.runs.manifest_diff import differences
 
 _SHOWN_IDS = 3
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.escaping import one_line
-from rewoo_bench.failed_rows import failed
 from rewoo_bench.model_names import is_oracle
 from rewoo_bench.plots.looks import Look, looks
-from rewoo_bench.results import CALLS_FILE, load, manifests
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
+from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.stats.bootstrap import Floats
 from rewoo_bench.stats.paired import Interval, mean_of
-from rewoo_bench.subsets import subsets
 from rewoo_bench.summary import estimate
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import open_run
+from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing import ModelServer
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus

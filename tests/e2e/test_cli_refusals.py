@@ -12,7 +12,7 @@ import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
 
-from rewoo_bench.results import load, read_manifest
+from rewoo_bench.runs.folder import load, read_manifest
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.types import Usage
 

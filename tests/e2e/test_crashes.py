@@ -19,8 +19,8 @@ from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.recording import Recorder
-from rewoo_bench.results import open_run
 from rewoo_bench.run_limits import RunLimits
+from rewoo_bench.runs.folder import open_run
 from rewoo_bench.types import Example, Message, Model, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from command_runs import quiet
 from rewoo_bench.journal import open_journal
 from rewoo_bench.journal_child import as_line
 from rewoo_bench.records import as_bytes
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -16,7 +16,7 @@ from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.models import ModelSettings
-from rewoo_bench.results import open_run
+from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Document, Example, Model, Tool, Trajectory

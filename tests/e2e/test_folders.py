@@ -16,7 +16,7 @@ import pytest
 from command_runs import quiet, start
 
 from rewoo_bench.file_lock import locked
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -21,7 +21,7 @@ import pytest
 from answering import answer
 from processes import under
 
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.timeout(900)

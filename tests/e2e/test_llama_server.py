@@ -23,7 +23,7 @@ from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.catalogue import fetch, find_entry
 from rewoo_bench.models.local import LocalServer, ServerSettings
 from rewoo_bench.options import RunOptions
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.types import Message
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from command_runs import quiet
 
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.types import ToolCall
 

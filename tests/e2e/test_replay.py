@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from command_runs import new, quiet
 
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import Fault, ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -16,7 +16,7 @@ from command_runs import quiet
 
 from rewoo_bench.cli import main
 from rewoo_bench.redaction import redact, sent_in, without
-from rewoo_bench.results import load, load_table
+from rewoo_bench.runs.folder import load, load_table
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from command_runs import SCRIPT, quiet, start
 
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")

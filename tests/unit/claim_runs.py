@@ -16,8 +16,8 @@ from comparison_rows import system
 
 from rewoo_bench.claims import Finding, check, gather, read_claims
 from rewoo_bench.claims.render import Format, render
-from rewoo_bench.results import write_manifest
-from rewoo_bench.schema import CALLS, QUESTIONS
+from rewoo_bench.runs.folder import write_manifest
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claims"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md"}

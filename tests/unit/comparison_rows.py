@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.comparison import Comparison, compare
 from rewoo_bench.comparison_render import Format, render
-from rewoo_bench.results import write_manifest
-from rewoo_bench.schema import QUESTIONS
+from rewoo_bench.runs.folder import write_manifest
+from rewoo_bench.runs.schema import QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}

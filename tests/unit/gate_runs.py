@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from parts import MOMENT
 
-from rewoo_bench.schema import QUESTIONS
+from rewoo_bench.runs.schema import QUESTIONS
 
 ARCHITECTURE = {
     "name": "rewoo",

@@ -14,7 +14,7 @@ import rewoo_bench
 from rewoo_bench.cli import main
 from rewoo_bench.comparison import Comparison, compare
 from rewoo_bench.errors import UsageError
-from rewoo_bench.results import load, manifests
+from rewoo_bench.runs.folder import load, manifests
 
 REPLAY = Path(__file__).parents[1] / "golden" / "replay"
 

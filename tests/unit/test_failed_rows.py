@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rewoo_bench.failed_rows import failed, pairs_failed
+from rewoo_bench.runs.failed_rows import failed, pairs_failed
 
 
 def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None:

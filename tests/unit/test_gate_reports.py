@@ -13,7 +13,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate import check_run, open_baseline
 from rewoo_bench.gate.render import markdown, text
 from rewoo_bench.gate.reports import junit, tracked, write_report
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.verdict import Check, Group, Verdict
 
 BUDGETS = """

@@ -12,7 +12,7 @@ import rewoo_bench
 from rewoo_bench.benching import BenchRun, bench
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.publishing import TEXTS, publish
+from rewoo_bench.runs.publish import TEXTS, publish
 from rewoo_bench.scoring import score
 
 

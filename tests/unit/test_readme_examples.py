@@ -13,7 +13,7 @@ import pytest
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli import main
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from rewoo_bench.benching import bench
 from rewoo_bench.cli import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.results import load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.step_limits import check_step_limits
 
 ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react")

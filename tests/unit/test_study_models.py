@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.benching import bench
-from rewoo_bench.publishing import publish
+from rewoo_bench.runs.publish import publish
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "models"

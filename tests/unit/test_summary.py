@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from parts import MOMENT
 
-from rewoo_bench.results import load, load_table
-from rewoo_bench.schema import QUESTIONS
+from rewoo_bench.runs.folder import load, load_table
+from rewoo_bench.runs.schema import QUESTIONS
 from rewoo_bench.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 
 

@@ -40,7 +40,8 @@ def test_a_message_costs_more_than_its_content() -> None:
 
 def test_counting_needs_neither_litellm_nor_a_setting() -> None:
     code = (
-        "import os, sys; from rewoo_bench.text.tokens import count_tokens; before = dict(os.environ); count_tokens('a');"
+        "import os, sys; from rewoo_bench.text.tokens import count_tokens;"
+        "before = dict(os.environ); count_tokens('a');"
         "assert dict(os.environ) == before; assert 'litellm' not in sys.modules; assert 'httpx' not in sys.modules"
     )
     environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}

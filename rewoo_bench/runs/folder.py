@@ -30,7 +30,7 @@ from rewoo_bench.journal import JOURNAL, Journal, open_journal
 from rewoo_bench.records import TaskKey
 from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.rows import lines_of, tables_of
-from rewoo_bench.schema import CALLS, QUESTIONS
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.model_output import replace_surrogates
 
 if TYPE_CHECKING:

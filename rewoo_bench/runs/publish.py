@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.results import CALLS_FILE, MANIFEST, QUESTIONS_FILE, read_manifest, write_manifest
+from rewoo_bench.runs.folder import CALLS_FILE, MANIFEST, QUESTIONS_FILE, read_manifest, write_manifest
 
 TEXTS = ("question", "answers", "error")
 
