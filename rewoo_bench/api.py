@@ -12,7 +12,7 @@ from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.gold import with_chains
-from rewoo_bench.journal import JOURNAL, open_journal, read_journal
+from rewoo_bench.journal.store import JOURNAL, open_journal, read_journal
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.meter import Limits
 from rewoo_bench.model_names import REPLAY, is_oracle

@@ -25,10 +25,10 @@ from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
 from rewoo_bench.events import Event, listening
 from rewoo_bench.garbage import frozen_heap
+from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import QuestionRecorder, Recorder
-from rewoo_bench.records import TaskKey
 from rewoo_bench.run_limits import RunLimits, Totals
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.session import Session

@@ -21,7 +21,7 @@ import anyio
 from rewoo_bench.brake import Brake
 from rewoo_bench.caps import Caps, Room
 from rewoo_bench.errors import ModelError
-from rewoo_bench.journal import Spent
+from rewoo_bench.journal.store import Spent
 from rewoo_bench.receipts import attach, receipt_of, sensible, sensible_receipt
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt
 

@@ -17,9 +17,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import JournalError, ModelError, ToolError
-from rewoo_bench.live_calls import LiveCall
-from rewoo_bench.receipts import attach, is_sensible, receipt_of
-from rewoo_bench.records import (
+from rewoo_bench.journal.records import (
     CallKey,
     CallRecord,
     as_bytes,
@@ -30,6 +28,8 @@ from rewoo_bench.records import (
     texts_of,
     with_failed,
 )
+from rewoo_bench.live_calls import LiveCall
+from rewoo_bench.receipts import attach, is_sensible, receipt_of
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
 from rewoo_bench.wrapped import WrappedTool
 

@@ -15,15 +15,15 @@ from typing import Any
 
 from anyio import to_thread
 
-from rewoo_bench.answers import AnswerCache, cache_key
 from rewoo_bench.brake import Brake
 from rewoo_bench.call_site import current_place
 from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.journal import Journal, JournalReader
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.journal.response_cache import AnswerCache, cache_key
+from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.live_calls import LiveCalls
 from rewoo_bench.recorded_calls import RecordedModel, RecordedTool
-from rewoo_bench.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.types import Model, Tool
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from rewoo_bench.crashes import crash_of, harness_fault
-from rewoo_bench.records import as_bytes, numbers
+from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.retrieval import gold_pages_found
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_tokens

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from rewoo_bench.answers import AnswerCache
 from rewoo_bench.brake import pull_on_signal
 from rewoo_bench.concurrency import beside
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
 from rewoo_bench.estimate import Estimate, estimate
 from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.inputs import Inputs, read_inputs
-from rewoo_bench.journal import JOURNAL, JournalReader, read_journal
+from rewoo_bench.journal.response_cache import AnswerCache
+from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.manifest import command_line, environment, new_run_id

@@ -14,7 +14,7 @@ from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.file_lock import locked
-from rewoo_bench.journal import JOURNAL
+from rewoo_bench.journal.store import JOURNAL
 from rewoo_bench.runs.folder import CALLS_FILE, LOCK, MANIFEST, QUESTIONS_FILE, TRACES_FILE, write_manifest
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)

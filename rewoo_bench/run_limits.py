@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rewoo_bench.journal import Spent
+from rewoo_bench.journal.store import Spent
 
 
 @dataclass

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.journal import JOURNAL, Journal, open_journal
-from rewoo_bench.records import TaskKey
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import JOURNAL, Journal, open_journal
 from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.rows import lines_of, tables_of
 from rewoo_bench.runs.schema import CALLS, QUESTIONS

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 from command_runs import quiet
 
-from rewoo_bench.journal import open_journal
-from rewoo_bench.journal_child import as_line
-from rewoo_bench.records import as_bytes
+from rewoo_bench.journal.records import as_bytes
+from rewoo_bench.journal.store import open_journal
+from rewoo_bench.journal.writer_process import as_line
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing import ModelServer
 

@@ -17,7 +17,7 @@ from asking import architectures, read, run
 from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
 from rewoo_bench.evaluator import Evaluator, Result
-from rewoo_bench.journal import open_journal
+from rewoo_bench.journal.store import open_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel

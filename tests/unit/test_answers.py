@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.answers import AnswerCache
+from rewoo_bench.journal.response_cache import AnswerCache
 
 ANSWER = {"text": "Neva", "usage": {"input_tokens": 3}, "receipt": {"latency_s": 0.1, "cost_usd": None}}
 

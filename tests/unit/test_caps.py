@@ -13,7 +13,7 @@ from parts import architecture
 from rewoo_bench.caps import Caps
 from rewoo_bench.errors import ModelError, RunStopped
 from rewoo_bench.evaluator import Evaluator
-from rewoo_bench.journal import Spent, open_journal
+from rewoo_bench.journal.store import Spent, open_journal
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.live_calls import LiveCall, LiveCalls
 from rewoo_bench.recording import Recorder

@@ -16,11 +16,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from rewoo_bench import journal_child
 from rewoo_bench.errors import JournalError
-from rewoo_bench.journal import open_journal
-from rewoo_bench.journal_child import piece_of, pieces
-from rewoo_bench.journal_log import JournalLog, absorb_all
+from rewoo_bench.journal import writer_process as journal_child
+from rewoo_bench.journal.log import JournalLog, absorb_all
+from rewoo_bench.journal.store import open_journal
+from rewoo_bench.journal.writer_process import piece_of, pieces
 
 
 @pytest.fixture

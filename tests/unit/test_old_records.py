@@ -11,11 +11,11 @@ from parts import Query, Told
 
 from rewoo_bench.call_site import at
 from rewoo_bench.errors import ModelError, ToolError
-from rewoo_bench.journal import open_journal
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
+from rewoo_bench.journal.store import open_journal
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.recorded_calls import UnreadableRecord
 from rewoo_bench.recording import Recorder
-from rewoo_bench.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
 

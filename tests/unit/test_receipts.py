@@ -13,13 +13,13 @@ from parts import architecture
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluator import Evaluator, Result
-from rewoo_bench.journal import open_journal
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import open_journal
 from rewoo_bench.meter import Limits
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.receipts import attach, sensible
 from rewoo_bench.recording import Recorder
-from rewoo_bench.records import TaskKey
 from rewoo_bench.rows import question_row
 from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
 

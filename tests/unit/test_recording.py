@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.answers import AnswerCache
 from rewoo_bench.call_site import at
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
-from rewoo_bench.journal import open_journal, read_journal
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.journal.response_cache import AnswerCache
+from rewoo_bench.journal.store import open_journal, read_journal
 from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
-from rewoo_bench.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ from parts import MOMENT, model_call, result
 
 from rewoo_bench.call_site import Place
 from rewoo_bench.errors import DataError
-from rewoo_bench.records import TaskKey
+from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.runs.folder import load, open_run, read_manifest, write_manifest
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Receipt, Step, Trajectory, Usage

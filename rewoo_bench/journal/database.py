@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import DataError, JournalError
-from rewoo_bench.journal_child import is_sound
-from rewoo_bench.journal_log import VERSION, upgrade
+from rewoo_bench.journal.log import VERSION, upgrade
+from rewoo_bench.journal.writer_process import is_sound
 
 READ_VERSIONS = (1, 2, VERSION)  # calls are the same in all
 _CONTINUED_VERSIONS = (0, 2, VERSION)

@@ -22,9 +22,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from rewoo_bench import journal_child
 from rewoo_bench.errors import JournalError
-from rewoo_bench.journal_child import absorb, absorbed, connect, piece_of, pieces
+from rewoo_bench.journal import writer_process as journal_child
+from rewoo_bench.journal.writer_process import absorb, absorbed, connect, piece_of, pieces
 
 VERSION = 3
 _WITHOUT_CHECKSUMS = 2

@@ -29,10 +29,10 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.file_lock import locked
-from rewoo_bench.journal_child import as_line, is_sound, pieces
-from rewoo_bench.journal_file import JournalFile, connect, connect_to_read
-from rewoo_bench.journal_log import JournalLog, absorb_all
-from rewoo_bench.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
+from rewoo_bench.journal.database import JournalFile, connect, connect_to_read
+from rewoo_bench.journal.log import JournalLog, absorb_all
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
+from rewoo_bench.journal.writer_process import as_line, is_sound, pieces
 
 JOURNAL = "journal.sqlite"
 # Tables, what their records are of, and what becomes of a damaged one.
