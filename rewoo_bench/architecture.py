@@ -16,10 +16,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rewoo_bench.config.specs import (
+    ArchitectureSpec,
+    ToolSettings,
+    architecture_folder,
+    import_object,
+    read_spec,
+    validated,
+)
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
-from rewoo_bench.specs import ArchitectureSpec, ToolSettings, architecture_folder, import_object, read_spec, validated
 from rewoo_bench.types import Runner
 
 DESCRIPTION = "architecture.toml"

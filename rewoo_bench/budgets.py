@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.model_names import is_oracle
 from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.specs import read_spec
 from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown
 
 if TYPE_CHECKING:

@@ -161,10 +161,10 @@ def _options(context: click.Context, flags: dict[str, Any]) -> Any:
 @group.command(name="list", context_settings=_SETTINGS)
 def list_names() -> int:
     """Name the bundled architectures, data sets and local models."""
+    from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
     from rewoo_bench.model_names import ORACLE
     from rewoo_bench.models.catalogue import catalogue
     from rewoo_bench.paths import bundled_folder, bundled_names
-    from rewoo_bench.specs import ArchitectureSpec, DatasetSpec, read_spec
 
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures", "architecture.toml"):

@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.claims.evidence import Data, Evidence
 from rewoo_bench.claims.measures import MEASURES, Measure
 from rewoo_bench.claims.rules import RULES, Rule
+from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError, unknown
-from rewoo_bench.specs import validated
 
 BUNDLED = Path(__file__).parent / "claims.toml"
 TOPICS = ("cost", "scaling", "accuracy", "failures", "latency")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.config.specs import DatasetSpec, read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.fields import Row
@@ -27,7 +28,6 @@ from rewoo_bench.loaders.generated import generated
 from rewoo_bench.loaders.sampling import Selection, ids_hash, select
 from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.scoring import Scoring
-from rewoo_bench.specs import DatasetSpec, read_spec
 from rewoo_bench.types import Example
 
 __all__ = ["Dataset", "load_dataset_examples"]

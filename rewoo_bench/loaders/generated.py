@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from rewoo_bench.config.specs import DatasetSpec, import_object, validated
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.sampling import Selection, select
 from rewoo_bench.model_names import read_options
-from rewoo_bench.specs import DatasetSpec, import_object, validated
 from rewoo_bench.types import Example
 
 

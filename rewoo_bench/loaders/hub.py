@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.fields import Row
-from rewoo_bench.specs import HubSource
 
 REACH_TIMEOUT_S = 10.0
 INSTEAD = (

@@ -19,11 +19,11 @@ from typing import Any, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
 from rewoo_bench.models.oracle_route import Route
 from rewoo_bench.models.oracle_talk import Reply, Talk, reply
-from rewoo_bench.specs import validated
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Tool, Usage

@@ -10,10 +10,10 @@ import anyio
 import pytest
 from parts import Query, Told, architecture
 
+from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import HarnessFault, ToolError
 from rewoo_bench.meter import Meter
 from rewoo_bench.models.scripted import ScriptedModel
-from rewoo_bench.specs import ToolSettings
 from rewoo_bench.toolbox import Deadline, Toolbox, limited
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.types import Document, Example, Tool
