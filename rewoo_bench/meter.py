@@ -25,8 +25,8 @@ from rewoo_bench.receipts import receipt_of
 from rewoo_bench.recorded_calls import Recalled
 from rewoo_bench.text.prompt_parts import Parts, parts_of
 from rewoo_bench.text.tokens import count_messages
+from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
-from rewoo_bench.wrapped import WrappedTool
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 _NO_PARTS = Parts()

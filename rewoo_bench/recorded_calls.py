@@ -30,8 +30,8 @@ from rewoo_bench.journal.records import (
 )
 from rewoo_bench.live_calls import LiveCall
 from rewoo_bench.receipts import attach, is_sensible, receipt_of
+from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
-from rewoo_bench.wrapped import WrappedTool
 
 if TYPE_CHECKING:
     from rewoo_bench.recording import QuestionRecorder

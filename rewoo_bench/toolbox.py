@@ -22,8 +22,8 @@ from rewoo_bench.redaction import redact
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.llm import LLM
+from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Example, Tool
-from rewoo_bench.wrapped import WrappedTool
 
 if TYPE_CHECKING:
     import httpx

@@ -25,7 +25,7 @@ from rewoo_bench.tools.passages import EXPECTED, check_passages, read_passages
 from rewoo_bench.types import Document
 
 if TYPE_CHECKING:
-    from rewoo_bench.tools.index import Index
+    from rewoo_bench.tools.corpus_index import Index
 
 _ATTEMPTS = 3  # another process may replace a damaged entry between our check and our opening of it
 
@@ -89,7 +89,7 @@ class Corpus:
 
 
 def _cached_index(path: Path, content_hash: str, cache_folder: Path) -> Index:
-    from rewoo_bench.tools.index import FORMAT, DamagedIndex, read_index
+    from rewoo_bench.tools.corpus_index import FORMAT, DamagedIndex, read_index
 
     entry = cache_folder / "corpus" / f"{content_hash[:32]}-v{FORMAT}"
     for _ in range(_ATTEMPTS):
@@ -102,7 +102,7 @@ def _cached_index(path: Path, content_hash: str, cache_folder: Path) -> Index:
 
 def _build(path: Path, entry: Path) -> None:
     """Writes the entry under another name, then renames it: nobody ever sees half of one."""
-    from rewoo_bench.tools.index import NoWords, write_index
+    from rewoo_bench.tools.corpus_index import NoWords, write_index
 
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def _build(path: Path, entry: Path) -> None:
 
 def _install(made: Path, entry: Path, replaced: Path) -> None:
     """Renames a finished entry into place, unless another process put a sound one there meanwhile."""
-    from rewoo_bench.tools.index import DamagedIndex, read_index
+    from rewoo_bench.tools.corpus_index import DamagedIndex, read_index
 
     with suppress(DamagedIndex):
         read_index(entry)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from rewoo_bench.text.bm25 import K1, B
 from rewoo_bench.text.words import clean_title, terms, title_key
-from rewoo_bench.tools.saved_ranking import SavedRanking
+from rewoo_bench.tools.saved_bm25 import SavedRanking
 from rewoo_bench.tools.titles import Titles
 from rewoo_bench.types import Document
 
