@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.gold import with_chains
@@ -21,6 +20,7 @@ from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.options import RunOptions
 from rewoo_bench.recording import Recorder
+from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Unpack
 
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluator import Evaluator, Result, Task
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.providers import find_route, price
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.summary import aligned

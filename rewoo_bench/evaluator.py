@@ -19,7 +19,6 @@ from typing import Protocol
 
 import anyio
 
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.brake import Brake
 from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
@@ -30,6 +29,7 @@ from rewoo_bench.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRe
 from rewoo_bench.meter import Call, Limits, Meter, idle_seconds
 from rewoo_bench.recording import QuestionRecorder, Recorder
 from rewoo_bench.run_limits import RunLimits, Totals
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.session import Session
 from rewoo_bench.toolbox import Toolbox

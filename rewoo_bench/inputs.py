@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gold import with_chains
 from rewoo_bench.loaders import Dataset, load_dataset_examples
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.options import RunOptions
+from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.step_limits import check_step_limits
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus

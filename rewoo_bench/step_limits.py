@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders import Dataset
-from rewoo_bench.runners.hybrid import ReWOOReAct
-from rewoo_bench.runners.native import NativeReAct
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
 from rewoo_bench.runners.react import ReAct
+from rewoo_bench.runners.react_native import NativeReAct
 from rewoo_bench.runners.rewoo import ReWOO
+from rewoo_bench.runners.rewoo_react import ReWOOReAct
 from rewoo_bench.types import Hop, Runner
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.config.specs import ToolSettings, import_object
 from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.errors import RewooBenchError, SpecError, ToolError, unknown
@@ -19,6 +18,7 @@ from rewoo_bench.meter import Meter
 from rewoo_bench.models.limiter import take
 from rewoo_bench.recording import QuestionRecorder
 from rewoo_bench.redaction import redact
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.llm import LLM

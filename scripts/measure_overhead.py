@@ -29,13 +29,13 @@ import anyio
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
 
-from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.loaders import load_dataset_examples
 from rewoo_bench.models import ModelSettings, open_model
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
+from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.folder import open_run
 from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus

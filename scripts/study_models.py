@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
-from rewoo_bench.architecture import TOOLS
 from rewoo_bench.claims.check import check
 from rewoo_bench.claims.evidence import gather
 from rewoo_bench.claims.render import render
@@ -24,6 +23,7 @@ from rewoo_bench.comparison import cached_input_priced
 from rewoo_bench.comparison_render import render as render_comparison
 from rewoo_bench.model_names import REPLAY, read_options
 from rewoo_bench.plots import draw, read, save, write_captions
+from rewoo_bench.runners.architecture import TOOLS
 from rewoo_bench.runs.folder import MANIFEST, manifests, read_manifest
 from rewoo_bench.stats.paired import Interval, ratio_of_means
 from rewoo_bench.summary import Estimate, summarise

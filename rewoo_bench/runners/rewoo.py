@@ -20,9 +20,9 @@ from rewoo_bench.notation.plan import Plan
 from rewoo_bench.notation.plan_checks import TooLong, read_checked
 from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.replies import answered, citations, read_answer
-from rewoo_bench.runners.evidence import Border, Shorten, check_shorten
+from rewoo_bench.runners.evidence_budget import Border, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
-from rewoo_bench.runners.worker import Schedule, Worker
+from rewoo_bench.runners.rewoo_worker import Schedule, Worker
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rewoo_bench.architecture import load_architecture
 from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
 from rewoo_bench.types import Example, Usage
 

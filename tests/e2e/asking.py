@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from answering import KEY
 
-from rewoo_bench.architecture import Architecture, load_architecture
 from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.models.client import LiteLLMModel
 from rewoo_bench.models.limiter import AdaptiveLimiter
 from rewoo_bench.models.retry import RetryingModel
 from rewoo_bench.recording import Recorder
+from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing import ModelServer
 from rewoo_bench.toolbox import Toolbox

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from rewoo_bench import evaluate
-from rewoo_bench.architecture import DESCRIPTION
 from rewoo_bench.evaluator import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.paths import bundled_folder, bundled_names
+from rewoo_bench.runners.architecture import DESCRIPTION
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 

@@ -13,13 +13,13 @@ import pytest
 from answering import examples
 from asking import RUN, Row, architectures, read
 
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import HarnessFault, RunStopped
 from rewoo_bench.evaluator import Evaluator, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.recording import Recorder
 from rewoo_bench.run_limits import RunLimits
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import open_run
 from rewoo_bench.types import Example, Message, Model, Tool, Trajectory
 

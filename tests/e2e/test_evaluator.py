@@ -11,11 +11,11 @@ from answering import Trouble, answer, asked_about, examples, role_of, seen, spe
 from asking import RUN, Row, architectures, model_of, read, run
 
 import rewoo_bench
-from rewoo_bench.architecture import Architecture
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluator import Evaluator, ProviderRefused, Result, tasks_of
 from rewoo_bench.judge import ModelJudge
 from rewoo_bench.models import ModelSettings
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing import Fault, ModelServer, Reply
 from rewoo_bench.tools import Corpus

@@ -102,7 +102,7 @@ async def test_a_judge_that_thinks_for_ever_gives_no_verdict(tmp_path: Path) -> 
         async with client(server) as model:
             evaluator = Evaluator({"": model}, "hotpotqa", judge=ModelJudge())
             results: list[Any] = []
-            from rewoo_bench.architecture import load_architecture
+            from rewoo_bench.runners.architecture import load_architecture
 
             direct = load_architecture("direct", style="multihop")
             await evaluator.run(examples(1), [direct], on_result=results.append)

@@ -19,9 +19,9 @@ from rewoo_bench.notation.arguments import write_call
 from rewoo_bench.notation.plan import as_text, canonical
 from rewoo_bench.notation.plan_checks import read_checked
 from rewoo_bench.notation.replies import citations, gives_up, parse_action, read_answer
-from rewoo_bench.runners.evidence import nearest_sentences
-from rewoo_bench.runners.native import is_like_a_call, read_final, written_calls
+from rewoo_bench.runners.evidence_budget import nearest_sentences
 from rewoo_bench.runners.plan_execute import read_items
+from rewoo_bench.runners.react_native import is_like_a_call, read_final, written_calls
 from rewoo_bench.scoring import score
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import fold, sentences, terms, title_key, without_disambiguation

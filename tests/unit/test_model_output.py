@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from parts import Told, toolbox
 
-from rewoo_bench.architecture import load_architecture
 from rewoo_bench.errors import PlanError
 from rewoo_bench.models import wire
 from rewoo_bench.models.scripted import Line, ScriptedModel
@@ -16,7 +15,8 @@ from rewoo_bench.notation.arguments import read_call
 from rewoo_bench.notation.plan_checks import read_checked
 from rewoo_bench.notation.plan_formats import read_json, read_text
 from rewoo_bench.notation.replies import parse_action
-from rewoo_bench.runners.native import written_calls
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, CheckedModel, check_call, noting
 from rewoo_bench.text.tokens import count_call
 from rewoo_bench.types import Completion, ToolCall, Trajectory

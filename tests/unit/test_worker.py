@@ -17,9 +17,9 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.models.scripted import ScriptedModel
 from rewoo_bench.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.evidence import Border
+from rewoo_bench.runners.evidence_budget import Border
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.worker import Schedule, Worker, in_order
+from rewoo_bench.runners.rewoo_worker import Schedule, Worker, in_order
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.toolbox import Deadline, limited
 from rewoo_bench.types import Tool

@@ -22,8 +22,8 @@ from rewoo_bench.events import emit
 from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
+from rewoo_bench.runners.react_turns import ReActSettings
 from rewoo_bench.runners.rewoo import Gathered, ReWOO, ReWOOSettings
-from rewoo_bench.runners.turns import ReActSettings
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Model, Tool, Trajectory
 

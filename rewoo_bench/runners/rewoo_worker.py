@@ -18,7 +18,7 @@ from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.notation.plan import Plan, PlanStep, substitute
 from rewoo_bench.notation.replies import NO_RESULTS, Observation, call_tool
-from rewoo_bench.runners.evidence import Border
+from rewoo_bench.runners.evidence_budget import Border
 from rewoo_bench.types import Step, Tool
 
 Schedule = Literal["ready", "levels", "sequential"]
