@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from rewoo_bench.analysis.compare import compare
+    from rewoo_bench.analysis.summary import summarise
     from rewoo_bench.api import evaluate
-    from rewoo_bench.benching import assert_within_budget
-    from rewoo_bench.comparison import compare
+    from rewoo_bench.bench import assert_within_budget
     from rewoo_bench.errors import RewooBenchError
     from rewoo_bench.events import Event, listening
-    from rewoo_bench.models.scripted import ScriptedModel
     from rewoo_bench.runs.folder import load
     from rewoo_bench.scoring import Score, score
-    from rewoo_bench.summary import summarise
+    from rewoo_bench.testing.scripted_model import ScriptedModel
     from rewoo_bench.types import (
         Completion,
         Document,
@@ -47,18 +47,18 @@ _MODULES = {
     "RewooBenchError": "errors",
     "Runner": "types",
     "Score": "scoring",
-    "ScriptedModel": "models.scripted",
+    "ScriptedModel": "testing.scripted_model",
     "Step": "types",
     "Tool": "types",
     "Trajectory": "types",
     "Usage": "types",
-    "assert_within_budget": "benching",
-    "compare": "comparison",
+    "assert_within_budget": "bench",
+    "compare": "analysis.compare",
     "evaluate": "api",
     "listening": "events",
-    "load": "results",
+    "load": "runs.folder",
     "score": "scoring",
-    "summarise": "summary",
+    "summarise": "analysis.summary",
 }
 
 __all__ = [

@@ -8,21 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rewoo_bench.evaluator import Evaluator, Result, Task
+from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
+from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event
-from rewoo_bench.gold import with_chains
 from rewoo_bench.journal.store import JOURNAL, open_journal, read_journal
-from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.meter import Limits
+from rewoo_bench.loaders.gold_chains import with_chains
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY, is_oracle
-from rewoo_bench.models import ModelSettings, OpenModel, open_model
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.options import RunOptions
-from rewoo_bench.recording import Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.models.open import ModelSettings, OpenModel, open_model
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.scoring import Scoring
-from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example, Informed, Model
 

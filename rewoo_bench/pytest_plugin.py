@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rewoo_bench.benching import BenchRun
+    from rewoo_bench.bench import BenchRun
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
     `rewoo-bench run` are keywords too (`max_steps=4`), and the model is the oracle unless given.
     What comes back has `.folder`, `.rows`, `.status` and `.reason`. For tests that aren't async.
     """
-    from rewoo_bench.benching import bench
+    from rewoo_bench.bench import bench
 
     runs = 0
 
@@ -43,6 +43,6 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
 @pytest.fixture
 def assert_within_budget() -> Callable[..., None]:
     """`rewoo_bench.assert_within_budget`."""
-    from rewoo_bench.benching import assert_within_budget
+    from rewoo_bench.bench import assert_within_budget
 
     return assert_within_budget

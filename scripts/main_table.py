@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rewoo_bench import compare, load
-from rewoo_bench.comparison import Comparison, cached_input_priced
+from rewoo_bench.analysis.compare import Comparison, cached_input_priced
+from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.runs.folder import manifests
-from rewoo_bench.summary import Summary
 
 ROOT = Path(__file__).parents[1]
 # The runs of a data set: each tells of the architectures that those before it don't have.

@@ -29,15 +29,15 @@ import anyio
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
 
-from rewoo_bench.evaluator import Evaluator, tasks_of
-from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.models import ModelSettings, open_model
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.recording import Recorder
+from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
+from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.models.open import ModelSettings, open_model
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.folder import open_run
-from rewoo_bench.toolbox import Toolbox
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example
 
@@ -49,7 +49,7 @@ REPLY = "Plan: Find the page.\n#E1 = Search[Paris]\nThought: It is known.\nActio
 @contextmanager
 def server(latency_ms: float) -> Iterator[str]:
     """The address of a model server in its own process."""
-    command = [sys.executable, "-m", "rewoo_bench.testing", "--latency-ms", str(latency_ms), "--reply", REPLY]
+    command = [sys.executable, "-m", "rewoo_bench.testing.server", "--latency-ms", str(latency_ms), "--reply", REPLY]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().split()[-1]

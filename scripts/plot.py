@@ -2,7 +2,7 @@
 
 import sys
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 
 if __name__ == "__main__":
     main(["plot", *sys.argv[1:]])

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.stats import paired as stats
 from rewoo_bench.stats.paired import Interval
-from rewoo_bench.summary import aligned
 
 Floats = NDArray[np.float64]
 SHARED, OWN, TRIAL = 1.0, 0.5, 1.0  # standard deviations of what makes an answer right

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
-from rewoo_bench.comparison import Comparison, System, cached_input_priced
-from rewoo_bench.pairs import Pair
+from rewoo_bench.analysis.compare import Comparison, System, cached_input_priced
+from rewoo_bench.analysis.pairs import Pair
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
 
 if TYPE_CHECKING:

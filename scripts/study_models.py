@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
+from rewoo_bench.analysis.compare import cached_input_priced
+from rewoo_bench.analysis.comparison_render import render as render_comparison
+from rewoo_bench.analysis.summary import Estimate, summarise
 from rewoo_bench.claims.check import check
-from rewoo_bench.claims.evidence import gather
+from rewoo_bench.claims.claim_file import read_claims
 from rewoo_bench.claims.render import render
-from rewoo_bench.claims.spec import read_claims
-from rewoo_bench.comparison import cached_input_priced
-from rewoo_bench.comparison_render import render as render_comparison
+from rewoo_bench.claims.run_groups import gather
 from rewoo_bench.model_names import REPLAY, read_options
-from rewoo_bench.plots import draw, read, save, write_captions
+from rewoo_bench.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runners.architecture import TOOLS
 from rewoo_bench.runs.folder import MANIFEST, manifests, read_manifest
 from rewoo_bench.stats.paired import Interval, ratio_of_means
-from rewoo_bench.summary import Estimate, summarise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ studies were measured. Each claim is judged by its own 95% interval: nothing is 
 """
 
 from rewoo_bench.claims.check import Finding, check
-from rewoo_bench.claims.evidence import Evidence, gather
-from rewoo_bench.claims.spec import Claim, read_claims
+from rewoo_bench.claims.claim_file import Claim, read_claims
+from rewoo_bench.claims.run_groups import Evidence, gather
 
 __all__ = ["Claim", "Evidence", "Finding", "check", "gather", "read_claims"]

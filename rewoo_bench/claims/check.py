@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rewoo_bench.claims.columns import SECONDS
-from rewoo_bench.claims.evidence import Evidence
+from rewoo_bench.claims.claim_file import Claim, On, Proof
+from rewoo_bench.claims.derived_columns import SECONDS
 from rewoo_bench.claims.measures import Measure
 from rewoo_bench.claims.pairing import left_out
 from rewoo_bench.claims.rules import Verdict
-from rewoo_bench.claims.spec import Claim, On, Proof
+from rewoo_bench.claims.run_groups import Evidence
 from rewoo_bench.stats.paired import Interval
 
 # What a column needs beside a run of the architectures.

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from rewoo_bench.claims.columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
-from rewoo_bench.claims.evidence import Evidence, before
+from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
+from rewoo_bench.claims.run_groups import Evidence, before
 from rewoo_bench.errors import unknown
 from rewoo_bench.stats.columns import by_question
 from rewoo_bench.stats.paired import (

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.claims.columns import SCORES
-from rewoo_bench.claims.evidence import Evidence, steps_of
+from rewoo_bench.claims.derived_columns import SCORES
+from rewoo_bench.claims.run_groups import Evidence, steps_of
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.stats.columns import averaged
 

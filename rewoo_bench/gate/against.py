@@ -16,8 +16,8 @@ from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.gate.comparable import Fault, changes, incomparable_rows, incomparable_runs
 from rewoo_bench.gate.growth import Growth, growth_of, scored_pairs
 from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Status, shown
 from rewoo_bench.model_names import is_oracle
-from rewoo_bench.verdict import ENOUGH_QUESTIONS, Check, Group, Status, shown
 
 if TYPE_CHECKING:
     import pandas as pd

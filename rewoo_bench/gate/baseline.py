@@ -25,9 +25,9 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.resume import LOOSE
+from rewoo_bench.gate.verdict import Group
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
-from rewoo_bench.resume import LOOSE
-from rewoo_bench.verdict import Group
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rewoo_bench.gate.baseline import COUNTS, EVIDENCE, METRICS, ROLES
-from rewoo_bench.verdict import Grown
+from rewoo_bench.gate.verdict import Grown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
+from rewoo_bench.gate.verdict import Check, Group, Verdict, shown
 from rewoo_bench.model_names import is_oracle
-from rewoo_bench.summary import aligned
-from rewoo_bench.verdict import Check, Group, Verdict, shown
 
 _HEAD = ("", "measured", "limit", "head room")
 _HEAD_AGAINST = ("", "baseline", "now", "change", "limit")

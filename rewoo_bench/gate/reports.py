@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from rewoo_bench.budgets import KEYS
 from rewoo_bench.errors import UsageError
-from rewoo_bench.verdict import Check, Verdict
+from rewoo_bench.gate.budgets import KEYS
+from rewoo_bench.gate.verdict import Check, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

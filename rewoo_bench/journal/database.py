@@ -1,6 +1,6 @@
 """The file of a journal: one connection for all threads, its tables, and whether what is in it is what was written.
 
-Every row has a checksum (journal_child.py), and a row whose checksum is wrong counts as not there. Indexes have
+Every row has a checksum (writer_process.py), and a row whose checksum is wrong counts as not there. Indexes have
 none: they are compared with their tables where a journal is opened, and made anew where they differ.
 """
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rewoo_bench.errors import JournalError
-from rewoo_bench.journal import writer_process as journal_child
+from rewoo_bench.journal import writer_process
 from rewoo_bench.journal.writer_process import absorb, absorbed, connect, piece_of, pieces
 
 VERSION = 3
@@ -55,7 +55,7 @@ class JournalLog:
         self._number = _tidied(self._journal)
         self._piece, self._size = _new_piece(self._journal, self._number), 0
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", journal_child.__file__, self._journal],
+            [sys.executable, "-I", "-S", writer_process.__file__, self._journal],
             bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ by a count where the same is asked twice in one place; never by the order of arr
 parallel steps finish in any order. Texts of prompts are kept once each, however often they are sent.
 
 A record is appended to a log beside the file (journal_log.py), which outlives the death of the process,
-and one writer, a process of its own, takes the log into the file some moments later (journal_child.py).
+and one writer, a process of its own, takes the log into the file some moments later (writer_process.py).
 The file is in WAL mode. Whoever opens a journal takes in what a killed run has left in its log.
 """
 

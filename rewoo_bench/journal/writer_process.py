@@ -1,4 +1,4 @@
-"""The process that takes a run's log into its journal: `python -I -S journal_child.py journal.sqlite`.
+"""The process that takes a run's log into its journal: `python -I -S writer_process.py journal.sqlite`.
 
 The log lies beside the journal in numbered pieces, `journal.sqlite-log.7`. A line of it is a record, which
 `journal.py` writes: the CRC-32 of the rest in hexadecimal digits, and after a tab its values as a JSON list, the

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders.fields import Row
+from rewoo_bench.loaders.row_fields import Row
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".csv")
 BATCH_ROWS = 256

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders.fields import Row, RowError
 from rewoo_bench.loaders.hotpotqa import hotpotqa_example
+from rewoo_bench.loaders.row_fields import Row, RowError
 from rewoo_bench.loaders.sample import sample_example
 from rewoo_bench.loaders.triviaqa import official_triviaqa_example, triviaqa_example
 from rewoo_bench.scoring import Scoring

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, identifier, pairs, text
 from rewoo_bench.types import Document, Example, Hop
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.fields import Row
+from rewoo_bench.loaders.row_fields import Row
 
 REACH_TIMEOUT_S = 10.0
 INSTEAD = (

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from rewoo_bench.loaders.fields import Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.types import Document, Example, Hop
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewoo_bench.loaders.fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.types import Document, Example
 
 UNKNOWN = "<unk>"

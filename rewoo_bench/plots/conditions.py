@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.data import Measured, arms, mean, share
 from rewoo_bench.plots.labels import WIDTH, label_lines
 from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import count, grid, sheet, tall
 from rewoo_bench.stats.paired import Interval

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.pairs import column
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.pairs import column
+from rewoo_bench.plots.data import Measured, positive
 from rewoo_bench.plots.labels import ROW
 from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.measured import Measured, positive
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, legend_above, logarithmic, sampled, sheet, tall_rows
 from rewoo_bench.stats.paired import Interval

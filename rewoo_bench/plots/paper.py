@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.data import Measured, arms, mean, positive, share
 from rewoo_bench.plots.looks import looks
-from rewoo_bench.plots.measured import Measured, arms, mean, positive, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats.paired import Interval

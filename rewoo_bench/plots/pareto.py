@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.data import Measured, arms, mean, share
 from rewoo_bench.plots.labels import WIDTH, label_points
 from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.measured import Measured, arms, mean, share
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats.paired import Interval
-from rewoo_bench.summary import ORACLE_ACCURACY
 
 Found = Mapping[str, Interval]
 _MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker, of what is seen of one below it, and how many are

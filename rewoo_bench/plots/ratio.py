@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from rewoo_bench.analysis.pairs import column
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.pairs import column
+from rewoo_bench.plots.data import Measured
 from rewoo_bench.plots.labels import WIDTH
 from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.measured import Measured
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
 from rewoo_bench.stats.paired import Interval, ratio_of_means

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from rewoo_bench.analysis.pairs import column
+from rewoo_bench.analysis.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, predict, terms
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.pairs import column
+from rewoo_bench.plots.data import Measured, arms, mean, positive
 from rewoo_bench.plots.labels import WIDTH, label_lines
-from rewoo_bench.plots.measured import Measured, arms, mean, positive
 from rewoo_bench.plots.picture import Options, Picture, picture
 from rewoo_bench.plots.style import GREY, INK, count, drawn, grid, legend_above, sampled, sheet, tall
-from rewoo_bench.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, predict, terms
 from rewoo_bench.stats.paired import Interval
 
 _JITTER = 0.12

@@ -26,17 +26,17 @@ import pyarrow.parquet as pq
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.rows import lines_of, tables_of
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, Journal, open_journal
 from rewoo_bench.redaction import redact_settings, sent_in
-from rewoo_bench.rows import lines_of, tables_of
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.model_output import replace_surrogates
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rewoo_bench.evaluator import Result
+    from rewoo_bench.evaluation.evaluator import Result
 
 MANIFEST = "run.json"
 LOCK = "run.lock"

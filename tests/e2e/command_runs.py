@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rewoo_bench.cli import main
-from rewoo_bench.testing import ModelServer
+from rewoo_bench.cli.main import main
+from rewoo_bench.testing.server import ModelServer
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "run_bench.py"
 

@@ -10,7 +10,7 @@ from typing import Any
 from answering import answer as plain_answer
 from answering import asked_about
 
-from rewoo_bench.testing import Fault, Reply
+from rewoo_bench.testing.server import Fault, Reply
 from rewoo_bench.types import ToolCall, Usage
 
 ARCHITECTURES = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot")

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewoo_bench.testing import Fault, Reply
+from rewoo_bench.testing.server import Fault, Reply
 from rewoo_bench.types import Usage
 
 FRAGMENTS = (

@@ -15,8 +15,8 @@ from pathlib import Path
 import litellm  # noqa: F401 - imported here once, and not in each run
 import pyarrow.parquet  # noqa: F401 - the same
 
-import rewoo_bench.run  # noqa: F401 - the same
-from rewoo_bench.cli import main
+import rewoo_bench.evaluation.run  # noqa: F401 - the same
+from rewoo_bench.cli.main import main
 
 
 def launch(arguments: list[str], errors: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_runs import quiet
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "a list": lambda run: (run / "run.json").write_text("[]"),

@@ -16,10 +16,10 @@ import pytest
 from answering import KEY
 from command_runs import SCRIPT, hosted, quiet, run, start
 
-from rewoo_bench.cli import group, main
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.cli.main import group, main
+from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -13,7 +13,7 @@ from answering import KEY
 from command_runs import hosted, quiet, run, start
 
 from rewoo_bench.runs.folder import load, read_manifest
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import Usage
 
 ROOT = Path(__file__).parents[2]

@@ -14,11 +14,11 @@ from answering import KEY, Script
 from asking import ASK, client
 from pydantic import BaseModel
 
-from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.models.wire import RAW_ARGUMENTS
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.openai_format import RAW_ARGUMENTS
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import Message, Model, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio

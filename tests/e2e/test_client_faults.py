@@ -13,9 +13,9 @@ from answering import KEY, Script
 from asking import ASK, client
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.testing.server import Fault, ModelServer
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from rewoo_bench.journal.records import as_bytes
 from rewoo_bench.journal.store import open_journal
 from rewoo_bench.journal.writer_process import as_line
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import ModelServer
+from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -8,11 +8,11 @@ import pytest
 from answering import Trouble, answer, examples, priced
 from asking import read, run
 
-from rewoo_bench.evaluator import ProviderRefused, RunStopped
-from rewoo_bench.meter import Limits
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.run_limits import RunLimits
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.evaluation.evaluator import ProviderRefused, RunStopped
+from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.run_limits import RunLimits
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.testing.server import Fault, ModelServer
 from rewoo_bench.tools import Corpus
 
 pytestmark = pytest.mark.anyio

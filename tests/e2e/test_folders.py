@@ -17,7 +17,7 @@ from command_runs import quiet, start
 
 from rewoo_bench.file_lock import locked
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from command_runs import quiet
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line, terminal
 
 NASTY = (

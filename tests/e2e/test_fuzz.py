@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 
 REPLIES_A_RUN = 20
 REPLIES = int(os.environ.get("REWOO_BENCH_FUZZ_REPLIES", "400"))

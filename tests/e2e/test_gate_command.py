@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.paths import bundled_folder
 
 pytest_plugins = ["pytester"]

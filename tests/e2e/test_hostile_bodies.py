@@ -10,9 +10,9 @@ from answering import Script
 from asking import ASK, client
 
 from rewoo_bench.errors import HarnessFault, ModelError
-from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.endpoint import LONGEST_BODY
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
+from rewoo_bench.testing.server import Fault, ModelServer
 from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.anyio

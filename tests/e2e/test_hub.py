@@ -30,7 +30,7 @@ configs:
 LOAD = """
 import json, sys
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.loaders.load import load_dataset_examples
 try:
     found = load_dataset_examples(sys.argv[1], **json.loads(sys.argv[2]))
     print(json.dumps([[example.id for example in found.examples], found.manifest]))

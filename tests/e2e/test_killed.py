@@ -22,7 +22,7 @@ from answering import answer
 from processes import under
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Entry, Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Entry, Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -18,11 +18,11 @@ import pytest
 from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
-from rewoo_bench.inputs import read_inputs
-from rewoo_bench.models import ModelSettings, open_model
-from rewoo_bench.models.catalogue import fetch, find_entry
-from rewoo_bench.models.local import LocalServer, ServerSettings
-from rewoo_bench.options import RunOptions
+from rewoo_bench.evaluation.inputs import read_inputs
+from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.server import LocalServer, ServerSettings
+from rewoo_bench.models.open import ModelSettings, open_model
 from rewoo_bench.runs.folder import load
 from rewoo_bench.types import Message
 
@@ -122,8 +122,8 @@ JOURNAL_ENDED = r"can't write '.*journal.sqlite': the process that writes it was
     ("own", "killed", "reason"),
     [
         (True, "llama_server.py", SERVER_ENDED),
-        (False, "llama_child.py", SERVER_ENDED),
-        (False, "journal_child.py", JOURNAL_ENDED),
+        (False, "server_process.py", SERVER_ENDED),
+        (False, "writer_process.py", JOURNAL_ENDED),
     ],
 )
 def test_a_run_that_loses_a_process_stops_with_the_reason_and_goes_on_later(

@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models import ModelSettings, _local_file, open_model
-from rewoo_bench.models.catalogue import fetch, find_entry
-from rewoo_bench.models.gguf import read_header
-from rewoo_bench.models.local import LocalServer, ServerSettings, serve
+from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.gguf import read_header
+from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve
+from rewoo_bench.models.open import ModelSettings, _local_file, open_model
 from rewoo_bench.types import Message
 
 pytestmark = pytest.mark.model
@@ -209,7 +209,7 @@ BUSY = """
 import asyncio, sys
 from pathlib import Path
 import httpx
-from rewoo_bench.models.local import ServerSettings, serve
+from rewoo_bench.models.local.server import ServerSettings, serve
 
 ENDLESS = {"prompt": "a", "max_tokens": 900, "ignore_eos": True}
 
@@ -253,7 +253,7 @@ def answers(address: str) -> bool:
 
 def test_a_run_on_it_never_loads_litellm(tmp_path: Path) -> None:
     code = (
-        "import sys; from rewoo_bench.cli import main\n"
+        "import sys; from rewoo_bench.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
         "finally: print('loaded:', *({'litellm', 'openai'} & sys.modules.keys()))"
     )

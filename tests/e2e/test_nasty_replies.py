@@ -11,7 +11,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rewoo_bench import compare, load
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 EIGHT = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]

@@ -11,7 +11,7 @@ from answering import KEY
 from json_server import JSONServer, serving
 from pydantic import BaseModel
 
-from rewoo_bench.models.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import LiteLLMModel
 from rewoo_bench.types import Message, Usage
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.loaders import Dataset, load_dataset_examples
+from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.scoring import NORMALIZE, score
 
 DATA = os.environ.get("REWOO_BENCH_DATA", "")

@@ -15,15 +15,15 @@ from answering import Trouble, answer, asked_about, examples
 from asking import architectures, read, run
 
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
-from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.judge import ModelJudge
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.models.scripted import ScriptedModel
-from rewoo_bench.recording import Recorder
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.testing.server import Fault, ModelServer
 from rewoo_bench.types import Asked, Completion, Message, Model, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 from command_runs import new, quiet
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Fault, ModelServer
+from rewoo_bench.testing.server import Fault, ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -12,11 +12,11 @@ from gguf import GGMLQuantizationType, GGUFReader
 from gguf.quants import dequantize
 
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.catalogue import fetch, find_entry
-from rewoo_bench.models.gguf import read_header
-from rewoo_bench.models.local import LocalServer, ServerSettings
-from rewoo_bench.models.requantise import requantised
-from rewoo_bench.models.stamps import hash_file
+from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.file_hashes import hash_file
+from rewoo_bench.models.local.gguf import read_header
+from rewoo_bench.models.local.requantise import requantised
+from rewoo_bench.models.local.server import LocalServer, ServerSettings
 
 pytestmark = pytest.mark.model
 

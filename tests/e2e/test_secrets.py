@@ -14,7 +14,7 @@ import pytest
 from answering import KEY
 from command_runs import quiet
 
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.redaction import redact, sent_in, without
 from rewoo_bench.runs.folder import load, load_table
 

@@ -18,7 +18,7 @@ import pytest
 from command_runs import SCRIPT, quiet, start
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -12,7 +12,7 @@ import pytest
 from answering import KEY
 
 from rewoo_bench.paths import bundled_folder
-from rewoo_bench.testing import ModelServer
+from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 
 SLOW = {
@@ -23,7 +23,7 @@ PANDAS = {"pandas", "pyarrow.compute"}
 COMMAND = """
 import atexit, sys
 atexit.register(lambda: print("imported:", *sys.modules, file=sys.stderr))
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 main(sys.argv[1:])
 """
 

@@ -12,7 +12,7 @@ from asking import ASK, client, run
 from endpoints import ARCHITECTURES, Strict, answer, refusal
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import Message, Usage
 
 pytestmark = pytest.mark.anyio

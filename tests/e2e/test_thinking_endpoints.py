@@ -11,9 +11,9 @@ from answering import examples
 from asking import ASK, client, run
 from endpoints import ARCHITECTURES, THINKING, THOUGHT, Strict, Thinker, plain
 
-from rewoo_bench.evaluator import Evaluator
-from rewoo_bench.judge import ModelJudge
-from rewoo_bench.testing import Fault, ModelServer, Reply
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.judge import ModelJudge
+from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import Example, Usage
 
 pytestmark = pytest.mark.anyio

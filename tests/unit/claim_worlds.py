@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.claims import Claim
-from rewoo_bench.claims.columns import SHARES
-from rewoo_bench.claims.evidence import Evidence, System
+from rewoo_bench.claims.derived_columns import SHARES
 from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
+from rewoo_bench.claims.run_groups import Evidence, System
 
 Floats = NDArray[np.float64]
 DISCORDANT = 0.25

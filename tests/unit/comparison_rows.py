@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewoo_bench.comparison import Comparison, compare
-from rewoo_bench.comparison_render import Format, render
+from rewoo_bench.analysis.compare import Comparison, compare
+from rewoo_bench.analysis.comparison_render import Format, render
 from rewoo_bench.runs.folder import write_manifest
 from rewoo_bench.runs.schema import QUESTIONS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.adaptation import Adaptation, Change
-from rewoo_bench.models.refusals import find_change
+from rewoo_bench.models.hosted.adaptation import Adaptation, Change
+from rewoo_bench.models.hosted.refusals import find_change
 
 MESSAGES = [{"role": "system", "content": "Plan."}, {"role": "user", "content": "Question: …"}]
 BODY: dict[str, Any] = {

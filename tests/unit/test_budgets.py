@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from gate_runs import FAILED, row, rows, write_run
 
-from rewoo_bench.budgets import check_budgets, read_budgets
 from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.gate.budgets import check_budgets, read_budgets
+from rewoo_bench.gate.verdict import Check
 from rewoo_bench.runs.folder import load
-from rewoo_bench.verdict import Check
 
 HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
 

@@ -10,14 +10,14 @@ import anyio
 import pytest
 from parts import architecture
 
-from rewoo_bench.caps import Caps
 from rewoo_bench.errors import ModelError, RunStopped
-from rewoo_bench.evaluator import Evaluator
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.journal.store import Spent, open_journal
-from rewoo_bench.judge import ModelJudge
-from rewoo_bench.live_calls import LiveCall, LiveCalls
-from rewoo_bench.recording import Recorder
-from rewoo_bench.run_limits import RunLimits, Totals
+from rewoo_bench.metering.live_calls import LiveCall, LiveCalls
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.metering.run_limits import RunLimits, Totals
+from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.catalogue import CatalogueEntry, ModelFile, catalogue, fetch, find_entry
+from rewoo_bench.models.local.catalogue import CatalogueEntry, ModelFile, catalogue, fetch, find_entry
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40_000  # 10 MB, more than a block
 

@@ -9,7 +9,7 @@ import pytest
 from claim_worlds import world
 
 from rewoo_bench.claims import Claim, read_claims
-from rewoo_bench.claims.columns import FROM_CALLS
+from rewoo_bench.claims.derived_columns import FROM_CALLS
 from rewoo_bench.claims.measures import Curvature
 from rewoo_bench.claims.rules import Above, Below, Near, Within
 

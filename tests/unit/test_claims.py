@@ -15,11 +15,11 @@ from rewoo_bench.claims.check import needed
 from rewoo_bench.claims.measures import MEASURES
 from rewoo_bench.claims.render import Format, render
 from rewoo_bench.claims.rules import RULES
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, SpecError
 
 ABOVE = 'name = "above", null = 1'
-CHAIN = "rewoo_bench.loaders.chain:Chain"
+CHAIN = "rewoo_bench.chain.questions:Chain"
 
 
 def bundled() -> dict[str, Any]:

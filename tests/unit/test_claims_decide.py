@@ -14,11 +14,11 @@ from comparison_rows import system
 
 from rewoo_bench.claims import Claim, check, gather, read_claims
 from rewoo_bench.claims.check import needed
-from rewoo_bench.claims.columns import SHARES
+from rewoo_bench.claims.derived_columns import SHARES
 from rewoo_bench.claims.measures import Difference, Mean, Ratio
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.rules import Near
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.stats.paired import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
 
 RESULTS = Path(__file__).parents[2] / "results" / "models"
@@ -161,7 +161,7 @@ def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_path: Path) -> None:
-    chain = {"generator": "rewoo_bench.loaders.chain:Chain"}
+    chain = {"generator": "rewoo_bench.chain.questions:Chain"}
     rows = [cut_off(system(matches="1" * 8)), cut_off(system("react", "1" * 8, 2600))[:6]]
     whole = [{**row, "question_type": "chain-5x1"} for row in system("react", "1" * 8, 2600)]
     run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", **chain)

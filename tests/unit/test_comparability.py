@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from comparison_rows import A, B, frame, manifest, system, twice, write
 
-from rewoo_bench.cli import main
-from rewoo_bench.comparison import compare
+from rewoo_bench.analysis.compare import compare
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
-from rewoo_bench.comparison import compare
-from rewoo_bench.comparison_render import ORACLE, Format, render
+from rewoo_bench.analysis.compare import compare
+from rewoo_bench.analysis.comparison_render import ORACLE, Format, render
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])

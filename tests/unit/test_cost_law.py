@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from rewoo_bench.benching import bench
-from rewoo_bench.cost_law import cost_law
+from rewoo_bench.analysis.cost_formulas import cost_law
+from rewoo_bench.bench import bench
 
 NAMES = ["rewoo", "rewoo-json", "react", "react-native", "plan-execute", "direct", "cot"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
-from rewoo_bench.meter import Meter
-from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.metering.meter import Meter
 from rewoo_bench.notation.plan_checks import plan_faults
 from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
 from rewoo_bench.notation.replies import parse_action
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Tool
 
 NAMES = ["cot", "direct", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]

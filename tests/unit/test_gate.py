@@ -10,8 +10,8 @@ import pytest
 from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate import Terms, check_run, open_baseline
-from rewoo_bench.verdict import Check, Verdict
+from rewoo_bench.gate.check import Terms, check_run, open_baseline
+from rewoo_bench.gate.verdict import Check, Verdict
 
 
 def judged(

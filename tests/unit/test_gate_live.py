@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from gate_runs import changed, row, write_run
 
-from rewoo_bench.gate import Terms, check_run
 from rewoo_bench.gate.against import LIVE_MARGIN, ratio_beyond
-from rewoo_bench.verdict import Verdict
+from rewoo_bench.gate.check import Terms, check_run
+from rewoo_bench.gate.verdict import Verdict
 
 LIVE = {"model": "openai/gpt", "planner_model": "openai/gpt", "solver_model": "openai/gpt"}
 FACTS = changed("models", default={"name": "openai/gpt"})

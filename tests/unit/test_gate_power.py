@@ -12,13 +12,13 @@ import pytest
 from gate_runs import row, rows, write_run
 from test_gate_live import FACTS, lines
 
-from rewoo_bench.benching import bench
-from rewoo_bench.cli import main
+from rewoo_bench.bench import bench
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
-from rewoo_bench.gate import Terms, check_run, open_baseline
+from rewoo_bench.gate.check import Terms, check_run, open_baseline
 from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.paths import bundled_folder
-from rewoo_bench.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "results" / "models"

@@ -10,11 +10,11 @@ import pytest
 from gate_runs import manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate import check_run, open_baseline
+from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.render import markdown, text
 from rewoo_bench.gate.reports import junit, tracked, write_report
+from rewoo_bench.gate.verdict import Check, Group, Verdict
 from rewoo_bench.runs.folder import load
-from rewoo_bench.verdict import Check, Group, Verdict
 
 BUDGETS = """
 [[budget]]

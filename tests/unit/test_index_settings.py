@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.index_settings import PYPI, IndexSettings, configuration_files, read_settings
+from rewoo_bench.models.local.index_settings import PYPI, IndexSettings, configuration_files, read_settings
 
 
 def file(folder: Path, name: str, text: str) -> Path:

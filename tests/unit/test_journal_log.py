@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from rewoo_bench.errors import JournalError
-from rewoo_bench.journal import writer_process as journal_child
+from rewoo_bench.journal import writer_process
 from rewoo_bench.journal.log import JournalLog, absorb_all
 from rewoo_bench.journal.store import open_journal
 from rewoo_bench.journal.writer_process import piece_of, pieces
@@ -212,7 +212,7 @@ def test_lines_are_taken_in_once_whoever_does_it(path: Path) -> None:
 @pytest.mark.parametrize("listens", [True, False])
 def test_a_run_that_was_killed_leaves_a_process_that_finishes(path: Path, listens: bool) -> None:
     left(path, question(0), question(1) + question(2)[:5])
-    child = [sys.executable, "-I", "-S", journal_child.__file__, str(path)]
+    child = [sys.executable, "-I", "-S", writer_process.__file__, str(path)]
     hears, tells = os.pipe()
     if not listens:
         os.close(hears)

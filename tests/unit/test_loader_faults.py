@@ -19,7 +19,7 @@ from loader_rows import (
 )
 
 from rewoo_bench.errors import DataError, SpecError, UsageError
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.loaders.load import load_dataset_examples
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from loader_rows import (
 )
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.types import Document, Example, Hop
 
 

@@ -9,14 +9,14 @@ import pytest
 from parts import Told, toolbox
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.models import wire
-from rewoo_bench.models.scripted import Line, ScriptedModel
+from rewoo_bench.models.hosted import openai_format
 from rewoo_bench.notation.arguments import read_call
 from rewoo_bench.notation.plan_checks import read_checked
 from rewoo_bench.notation.plan_formats import read_json, read_text
 from rewoo_bench.notation.replies import parse_action
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react_native import written_calls
+from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, CheckedModel, check_call, noting
 from rewoo_bench.text.tokens import count_call
 from rewoo_bench.types import Completion, ToolCall, Trajectory
@@ -79,7 +79,7 @@ async def test_a_sound_completion_is_passed_on_as_it_is() -> None:
 def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -> None:
     with noting() as notes:
         assert check_call(ToolCall("1", "Search", arguments)) == ToolCall("1", "Search", {RAW_ARGUMENTS: text})
-    assert RAW_ARGUMENTS == wire.RAW_ARGUMENTS
+    assert RAW_ARGUMENTS == openai_format.RAW_ARGUMENTS
     assert len(notes) == isinstance(arguments, dict)
 
 

@@ -10,10 +10,10 @@ from parts import Told, toolbox
 
 from rewoo_bench.call_site import current_place
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react_native import NativeReAct, written_calls
 from rewoo_bench.runners.react_turns import ReActSettings
+from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio  # plain functions run as they are

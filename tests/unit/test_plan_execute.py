@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from parts import Told, toolbox
 
-from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
 from rewoo_bench.runners.react_turns import ReActSettings
+from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Runner, Trajectory
 
 pytestmark = pytest.mark.anyio

@@ -11,9 +11,9 @@ from plot_fit import check_fits, made_run, pictures, shown
 from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.paths import bundled_names
-from rewoo_bench.plots import draw, read
+from rewoo_bench.plots.draw import draw, read
 
 VARIANTS = [
     "rewoo?max_steps=23&max_replans=2&schedule=levels&slot_tokens=400",

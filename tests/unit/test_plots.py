@@ -15,8 +15,8 @@ import pytest
 from plot_runs import model_run, oracle_run, with_tool, write_questions
 
 import rewoo_bench
-from rewoo_bench.cli import main
-from rewoo_bench.plots import FIGURES, draw, read
+from rewoo_bench.cli.main import main
+from rewoo_bench.plots.draw import FIGURES, draw, read
 
 ROOT = Path(__file__).parents[2]
 DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.price_file import Entry, find_entry
-from rewoo_bench.models.providers import find_route, load_litellm, max_output_tokens, price, price_list
+from rewoo_bench.models.hosted.price_table import Entry, find_entry
+from rewoo_bench.models.hosted.providers import find_route, load_litellm, max_output_tokens, price, price_list
 from rewoo_bench.types import Usage
 
 PROVIDERS = (
@@ -120,10 +120,10 @@ def test_a_model_of_openai_is_found_and_priced_as_litellm_would(name: str, model
 
 def test_names_in_the_openai_form_load_no_litellm() -> None:
     code = (
-        "import sys; from rewoo_bench.models.client import LiteLLMModel\n"
+        "import sys; from rewoo_bench.models.hosted.client import LiteLLMModel\n"
         "for name in ('openai/gpt-4o', 'gpt-4o', 'openai/mine'): LiteLLMModel(name, api_key='k').check()\n"
         "LiteLLMModel('openai/mine', api_base='http://127.0.0.1:9/v1').check()\n"
-        "from rewoo_bench.models.failures import to_model_error\n"
+        "from rewoo_bench.models.hosted.provider_errors import to_model_error\n"
         "to_model_error(OSError('gone'), 'm', timeout=1)\n"
         "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"
     )

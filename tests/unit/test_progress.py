@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from parts import result
 
-from rewoo_bench.manifest import environment, new_run_id
-from rewoo_bench.progress import Progress
+from rewoo_bench.evaluation.environment import environment, new_run_id
+from rewoo_bench.evaluation.progress import Progress
 
 
 def test_a_line_now_and_then_and_one_at_the_end() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
-from rewoo_bench.models.client import LiteLLMModel
-from rewoo_bench.models.providers import find_route, price
+from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.redaction import redact
 from rewoo_bench.types import Usage
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from rewoo_bench import ScriptedModel, evaluate
-from rewoo_bench.cli import main
+from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[2]

@@ -12,15 +12,15 @@ import pytest
 from parts import architecture
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.rows import question_row
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.meter import Limits
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.models.scripted import ScriptedModel
-from rewoo_bench.receipts import attach, sensible
-from rewoo_bench.recording import Recorder
-from rewoo_bench.rows import question_row
+from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.models.call_cost import attach, sensible
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio

@@ -21,8 +21,8 @@ from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, U
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import AnswerCache
 from rewoo_bench.journal.store import open_journal, read_journal
-from rewoo_bench.models.scripted import Lines, ScriptedModel
-from rewoo_bench.recording import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio

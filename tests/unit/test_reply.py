@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.reply import cut_at_stop, read_reply
+from rewoo_bench.models.hosted.responses import cut_at_stop, read_reply
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import ToolCall
 

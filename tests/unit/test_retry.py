@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.limiter import AdaptiveLimiter
-from rewoo_bench.models.retry import RetryingModel
-from rewoo_bench.models.scripted import Line, ScriptedModel
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.types import Completion, Message, Model, Receipt, Usage
 
 pytestmark = pytest.mark.anyio

@@ -10,9 +10,9 @@ from parts import Told, said, toolbox
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import Event, listening
-from rewoo_bench.models.scripted import Lines, ScriptedModel
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
+from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Completion, Message, Runner, Trajectory
 

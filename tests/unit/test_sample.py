@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.passages import read_passages
 from rewoo_bench.types import Example, Hop

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import rewoo_bench
-from rewoo_bench.benching import bench
-from rewoo_bench.cost_law import PARTS, scaled_parts
-from rewoo_bench.scaling import Law, fit, law_of, look_ups, predict, terms
+from rewoo_bench.analysis.cost_formulas import PARTS, scaled_parts
+from rewoo_bench.analysis.scaling import Law, fit, law_of, look_ups, predict, terms
+from rewoo_bench.bench import bench
 
 KEY = ["architecture", "example_id", "trial"]
 LAWS = {"rewoo": "ReWOO", "rewoo-json": "ReWOO", "rewoo-react": "ReWOO", "react": "ReAct", "react-native": "ReAct"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Completion, Message, Model, Usage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.models.scripted import Line, ScriptedModel
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.types import Completion, Message, Trajectory
 
 pytestmark = pytest.mark.anyio

@@ -12,11 +12,11 @@ import pytest
 from parts import Told
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluator import Evaluator, Result
-from rewoo_bench.models.scripted import ScriptedModel
+from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.toolbox import Toolbox
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 ROOT = Path(__file__).parents[2]

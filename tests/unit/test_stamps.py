@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewoo_bench.models.stamps import beside, is_unchanged, stamped_sha256
+from rewoo_bench.models.local.file_hashes import beside, is_unchanged, stamped_sha256
 
 
 @pytest.fixture

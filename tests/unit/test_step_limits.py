@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rewoo_bench.benching import bench
-from rewoo_bench.cli import main
+from rewoo_bench.bench import bench
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.loaders import load_dataset_examples
+from rewoo_bench.evaluation.step_limits import check_step_limits
+from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.step_limits import check_step_limits
 
 ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react")
 SHAPES = ("chain?hops=1", "chain?hops=4", "chain?hops=2&width=2", "chain?hops=5&branching=4")

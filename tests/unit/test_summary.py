@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from parts import MOMENT
 
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 from rewoo_bench.runs.folder import load, load_table
 from rewoo_bench.runs.schema import QUESTIONS
-from rewoo_bench.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
 
 
 def row(**values: Any) -> dict[str, Any]:

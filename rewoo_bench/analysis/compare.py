@@ -1,0 +1,208 @@
+"""Rows of questions.parquet -> what each architecture costs and buys, and how two of them differ.
+
+    comparison = rewoo_bench.compare(rewoo_bench.load("results/local/my-rewoo", "results/local/my-react"))
+    comparison.systems[0].summary.total_tokens      # means of the one part
+    comparison.pairs[0]["total_tokens"].interval    # mean(b) / mean(a), 95%
+    print(comparison)                               # both as tables
+    comparison.to_frame()                           # both as one table of pandas, a row a figure
+
+Differences are b - a and ratios b / a, where a is the baseline; pairs are of the same question and
+trial, and the trials of a question are one observation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.analysis.align import aligned
+from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
+from rewoo_bench.analysis.pairs import Pair, paired
+from rewoo_bench.analysis.summary import Summary, summarise
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.comparability import differences, unlike, waits
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.subsets import subsets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = Key._fields
+QUESTION = ("example_id", "trial")
+# Means of the one part beside those of a summary; a file of an older version may lack one.
+MEANS = (
+    *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
+    "gold_pages_found",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An architecture with a model, in a run, on a data set; `label` names what differs from the others."""
+
+    label: str
+    run_id: str
+    questions: int
+    summary: Summary
+    means: Mapping[str, float | None]
+
+    @property
+    def oracle(self) -> bool:
+        """Whether its accuracy is made and means nothing."""
+        return self.summary.model.split("?")[0] == "oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The systems, and pairs of them. `warnings` have to be read with every figure."""
+
+    systems: tuple[System, ...]
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> int:
+        """How many p values Holm's adjustment is for: those of exact match, total tokens and cost."""
+        return sum(not pair.is_exploratory(figure) for pair in self.pairs for figure in pair.figures)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …"""
+        from rewoo_bench.analysis.comparison_data import frame
+
+        return frame(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; what isn't known is None."""
+        from rewoo_bench.analysis.comparison_data import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from rewoo_bench.analysis.comparison_render import render
+
+        return render(self, "terminal")
+
+
+def compare(
+    rows: pd.DataFrame,
+    *,
+    manifests: Mapping[str, Mapping[str, Any]] | None = None,
+    baseline: str | None = None,
+    all_pairs: bool = False,
+    intersect: bool = False,
+    by: str | None = None,
+) -> Comparison:
+    """Compares every system with the `baseline`, or each with each.
+
+    Without a `baseline` that is the first system; two runs of the same architectures are compared before
+    and after. `by` names a column, such as `question_type`: each of its values is compared apart, and Holm's
+    adjustment is for the tests of all. `manifests` are run.json by run id, where there are any:
+    `rewoo_bench.runs.folder.manifests(*runs)`.
+
+    Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
+    compared on those they share, with a warning.
+    """
+    _check_columns(rows)
+    if by is None:
+        return _compare(rows, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
+    parts = [
+        _compare(part, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
+        for part in subsets(rows, by)
+    ]
+    return Comparison(
+        systems=tuple(system for part in parts for system in part.systems),
+        pairs=adjusted([pair for part in parts for pair in part.pairs]),
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def _compare(
+    rows: pd.DataFrame,
+    manifests: Mapping[str, Mapping[str, Any]],
+    baseline: str | None,
+    *,
+    all_pairs: bool,
+    intersect: bool,
+) -> Comparison:
+    by_key = rows.groupby(list(KEYS), sort=False, observed=True)
+    groups = [(Key(*map(str, key)), group) for key, group in by_key]
+    names = run_names(rows)
+    labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
+    named = {names[run]: manifest for run, manifest in manifests.items() if run in names}
+    systems: list[System] = []
+    pairs: list[Pair] = []
+    warnings: list[str] = []
+    for dataset, block in _blocks(labelled, intersect).items():
+        keys = {label: labelled[label][0] for label in block}
+        runs = {names[key.run_id] for key in keys.values()}
+        reasons = unlike({run: manifest for run, manifest in named.items() if run in runs})
+        same, said = aligned({label: labelled[label][1] for label in block}, reasons, intersect=intersect)
+        found = [_system(label, keys[label], same[label]) for label in block]
+        oracles = {system.label for system in found if system.oracle}
+        for a, b in chosen(keys, baseline, all_pairs=all_pairs):
+            pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
+        systems += found
+        warnings += said
+    notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
+    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
+
+
+def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
+    """The rows with `total_tokens` as if a cached input token were worth `price` of another one.
+
+    A tenth is what a provider's prefix cache asks for, as a rule.
+    """
+    return rows.assign(total_tokens=rows["total_tokens"] - (1 - price) * rows["cached_input_tokens"])
+
+
+def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
+    from rewoo_bench.stats.paired import holm
+
+    family = [figure.p for pair in pairs for figure in pair.figures if not pair.is_exploratory(figure)]
+    found = iter(holm(family) if family else [])
+
+    def settle(pair: Pair) -> Pair:
+        settled = [replace(f, p_holm=math.nan if pair.is_exploratory(f) else next(found)) for f in pair.figures]
+        return replace(pair, figures=tuple(settled))
+
+    return tuple(map(settle, pairs))
+
+
+def _check_columns(rows: pd.DataFrame) -> None:
+    missing = [name for name in (*KEYS, *QUESTION, "exact_match", "total_tokens") if name not in rows.columns]
+    if missing:
+        raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
+    if not len(rows):
+        raise DataError("no rows to compare")
+
+
+def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -> dict[str, list[str]]:
+    """Labels of the systems of each data set; one block where shared questions are asked for."""
+    blocks: dict[str, list[str]] = {}
+    for label, (key, _) in labelled.items():
+        blocks.setdefault(key.dataset, []).append(label)
+    if intersect:
+        return {" + ".join(blocks): list(labelled)}
+    alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]
+    if alone and len(blocks) > 1:
+        label, dataset = alone[0]
+        others = ", ".join(repr(name) for name in blocks if name != dataset)
+        raise UsageError(f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}")
+    return blocks
+
+
+def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
+    (summary,) = summarise(rows)
+    scored = rows[~failed(rows)]
+    means = {name: _mean(scored, name) for name in MEANS}
+    return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float | None:
+    known = rows[column].dropna() if column in rows.columns else ()
+    return float(known.mean()) if len(known) and len(known) == len(rows) else None  # type: ignore[union-attr]

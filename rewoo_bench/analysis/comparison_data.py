@@ -1,0 +1,103 @@
+"""A comparison as data: one table with a row a figure, or nested and JSON-ready.
+
+dataset   system  against  measure       kind   estimate  low   high  n   p      p_holm  …
+hotpotqa  rewoo            total_tokens  mean   1431.9                50
+hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.21  4.39  50  0.000  0.000   …
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.analysis.compare import Comparison, System
+from rewoo_bench.analysis.pairs import Figure, Pair
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
+    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
+)
+_SCORES = ("exact_match", "f1", "judged_correct")
+_COUNTS = ("total", "answered", "failed")
+_MEANS = (
+    *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
+    *("cost_usd", "latency_p50_s", "latency_p95_s"),
+)
+
+
+def frame(comparison: Comparison) -> pd.DataFrame:
+    """A row a figure; `against` is empty where there is no pair.
+
+    `meaningless` marks an oracle's accuracy, `exploratory` a test outside the family that Holm's adjustment is for.
+    """
+    import pandas as pd
+
+    rows = [row for system in comparison.systems for row in _of_system(system)]
+    rows += [row for pair in comparison.pairs for figure in pair.figures for row in _of_figure(pair, figure)]
+    made = pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
+    return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """Systems, pairs, warnings and notes; what isn't known, or is without bound, is None."""
+    nested: dict[str, Any] = _known(
+        {
+            "systems": [_system(system) for system in comparison.systems],
+            "pairs": [asdict(pair) for pair in comparison.pairs],
+            "tests": comparison.tests,
+            "warnings": list(comparison.warnings),
+            "notes": list(comparison.notes),
+        }
+    )
+    return nested
+
+
+def _system(system: System) -> dict[str, Any]:
+    named = {"label": system.label, "run_id": system.run_id, "questions": system.questions, "oracle": system.oracle}
+    return {**named, **system.summary.as_dict(), **system.means}
+
+
+def _of_system(system: System) -> Iterator[dict[str, Any]]:
+    summary = system.summary
+    key = {"dataset": summary.dataset, "system": system.label}
+    for measure in _SCORES:
+        value = getattr(summary, measure)
+        if value.n:
+            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, "kind": "mean", **bounds, "meaningless": system.oracle}
+    for measure in _COUNTS:
+        yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
+    means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}
+    for measure, value in means.items():
+        kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
+        yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": system.questions}
+
+
+def _of_figure(pair: Pair, figure: Figure) -> Iterator[dict[str, Any]]:
+    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": figure.measure}
+    tested = {"p": figure.p, "p_holm": figure.p_holm, "detectable": figure.detectable}
+    if figure.discordant:
+        tested |= {"only_system": figure.discordant.only_b, "only_against": figure.discordant.only_a}
+    meaningless = pair.oracle and figure.kind == "difference"
+    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(figure)}
+    yield {**key, "kind": figure.kind, **_bounds(figure.interval), **tested, **marks}
+    if figure.geometric:
+        yield {**key, "kind": "geometric mean ratio", **_bounds(figure.geometric)}
+
+
+def _bounds(interval: Any) -> dict[str, Any]:
+    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high, "n": interval.n}
+
+
+def _known(value: Any) -> Any:
+    """The same with None for every number that isn't finite."""
+    if isinstance(value, dict):
+        return {key: _known(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

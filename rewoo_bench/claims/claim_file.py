@@ -1,0 +1,175 @@
+"""claims.toml -> claims: what is said, where, what would show it, and when it counts as shown.
+
+    [[claim]]
+    id = "hotpotqa-tokens"
+    says = "ReAct takes 4.93 times the tokens of ReWOO"
+    source = "Xu et al. 2023, arXiv 2305.18323, Table 2"
+    number = 4.93
+    measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }
+    on = { data = ["hotpotqa"] }
+    rule = { name = "near", relative = 0.2, null = 1 }
+
+or, in the place of the last three, why it can't be tested: `untestable = "…"`. A misspelt key is an
+error that names the key and the nearest right one.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rewoo_bench.claims.measures import MEASURES, Measure
+from rewoo_bench.claims.rules import RULES, Rule
+from rewoo_bench.claims.run_groups import Data, Evidence
+from rewoo_bench.config.specs import validated
+from rewoo_bench.errors import SpecError, unknown
+
+BUNDLED = Path(__file__).parent / "claims.toml"
+TOPICS = ("cost", "scaling", "accuracy", "failures", "latency")
+Part = TypeVar("Part", bound=BaseModel)
+
+
+class On(BaseModel):
+    """Which runs a claim is tested on, and which of their questions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: tuple[Data, ...] = ()
+    """Data sets; none is any."""
+    failure_rate: float = Field(default=0.0, ge=0, le=1)
+    """Share of the tool calls that were made to fail."""
+    failure_mode: Literal["empty", "error", "timeout"] = "empty"
+    least_steps: int | None = Field(default=None, ge=1)
+    most_steps: int | None = Field(default=None, ge=1)
+    """Look-ups that a question of the chain data set takes."""
+    unforeseen: bool | None = None
+    """Only questions of the chain data set with, or without, look-ups that no plan can foresee."""
+
+    def part(self, evidence: Evidence) -> Evidence | None:
+        """What of the evidence the claim is about; None where nothing is."""
+        if (self.data and evidence.data not in self.data) or evidence.failure_rate != self.failure_rate:
+            return None
+        if self.failure_rate and evidence.failure_mode != self.failure_mode:
+            return None
+        return evidence.only(self.least_steps, self.most_steps, self.unforeseen)
+
+
+class _Written(BaseModel):
+    """A `[[claim]]` as it is written; measure, on and rule are validated by what their names say."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(pattern="^[a-z0-9-]+$")
+    topic: Literal["cost", "scaling", "accuracy", "failures", "latency"]
+    says: str = Field(min_length=1)
+    """The claim in our words."""
+    source: str = Field(min_length=1)
+    """Who said it, and where."""
+    number: float | None = None
+    """The claimed number, in the measure's unit: 0.044 for 4.4 points."""
+    measure: dict[str, Any] | None = None
+    on: dict[str, Any] = {}
+    rule: dict[str, Any] | None = None
+    note: str = ""
+    """What a reader has to know beside the verdict."""
+    by_construction: bool = False
+    """Whether the design of the architecture or of the measure makes it so: a test of the harness, not of the claim."""
+    untestable: str = ""
+    """Why it can't be tested here."""
+
+    @model_validator(mode="after")
+    def _test_or_reason(self) -> _Written:
+        if self.untestable and (self.measure or self.rule or self.on):
+            raise ValueError("a claim is untestable or has a measure and a rule, not both")
+        if not self.untestable and not (self.measure and self.rule):
+            raise ValueError("expected a measure and a rule, or untestable with the reason")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What would show a claim, and when it does."""
+
+    measure: Measure
+    on: On
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was claimed, by whom, and its test; one without a test says why in `untestable`."""
+
+    id: str
+    topic: str
+    says: str
+    source: str
+    number: float | None
+    note: str
+    by_construction: bool
+    untestable: str
+    proof: Proof | None
+
+    @property
+    def claimed(self) -> str:
+        """What is claimed, in the measure's unit, and the direction or band that is tested."""
+        if self.proof is None:
+            return ""
+        measure = self.proof.measure
+        said = self.proof.rule.said(measure.show)
+        if self.number is not None:
+            tested = f" (tested: {said})" if said else ""
+            return f"{measure.show(self.number)}{measure.suffix}{tested}"
+        return said
+
+
+def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
+    """The claims of a file, in its order. Raises `SpecError`."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(f"there is no {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: not valid TOML: {error}") from None
+    written = values.pop("claim", [])
+    if values:
+        raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim'])}")
+    if not isinstance(written, list) or not written or not all(isinstance(each, dict) for each in written):
+        raise SpecError(f"{path} has no claim; expected [[claim]] tables")
+    claims = tuple(_claim(each, f"{path}: claim {each.get('id', f'no. {i}')!r}") for i, each in enumerate(written, 1))
+    for name, times in Counter(claim.id for claim in claims).items():
+        if times > 1:
+            raise SpecError(f"{path}: claim {name!r} is there {times} times; expected one of each id")
+    return claims
+
+
+def _claim(values: dict[str, Any], where: str) -> Claim:
+    written = validated(_Written, values, where)
+    told = written.model_dump(
+        include={"id", "topic", "says", "source", "number", "note", "by_construction", "untestable"}
+    )
+    return Claim(**told, proof=_proof(written, where))
+
+
+def _proof(written: _Written, where: str) -> Proof | None:
+    if written.measure is None or written.rule is None:
+        return None
+    rule = _named("rule", written.rule, RULES, where)
+    if rule.needs_number and written.number is None:
+        raise SpecError(f"{where}: the rule {written.rule['name']!r} is about a number; expected the key 'number'")
+    measure = _named("measure", written.measure, MEASURES, where)
+    return Proof(measure, validated(On, written.on, f"{where}: on"), rule)
+
+
+def _named(what: str, values: dict[str, Any], kinds: Mapping[str, type[Part]], where: str) -> Part:
+    """The measure or rule of that name, with its parameters."""
+    name = str(values.get("name"))
+    if name not in kinds:
+        raise SpecError(f"{where}: {unknown(what, name, kinds)}")
+    parameters = {key: value for key, value in values.items() if key != "name"}
+    return validated(kinds[name], parameters, f"{where}: {what} {name!r}")

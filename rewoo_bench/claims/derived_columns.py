@@ -1,0 +1,97 @@
+"""Columns that claims are about beside those of questions.parquet, a value a question of one architecture.
+
+    derived("own_calls", rows, calls)     # model calls of the architecture itself, the LLM tool's left out
+
+`rows` and `calls` are questions.parquet and calls.parquet of one architecture, `rows` indexed by
+`example_id, trial`. A column that the files don't hold, in runs of an older version, is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rewoo_bench.analysis.cost_formulas import PARTS, cost_law
+from rewoo_bench.runs.schema import QUESTIONS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEY = ["example_id", "trial"]
+CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has: what the claim says
+
+
+def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None) -> pd.Series[float] | None:
+    """A column by its name, of `QUESTIONS` or of `DERIVED`."""
+    if name in FROM_CALLS:
+        return FROM_CALLS[name](rows, calls) if calls is not None else None
+    if name in FROM_ROWS:
+        return FROM_ROWS[name](rows)
+    return rows[name].astype("float64") if name in rows.columns else None
+
+
+def _calls_beyond_tools(rows: pd.DataFrame) -> pd.Series[float]:
+    return (rows["llm_calls"] - rows["tool_calls"]).astype("float64")
+
+
+def _wrong_answer(rows: pd.DataFrame) -> pd.Series[float]:
+    """1 where the architecture answered, without a word of doubt to the harness, and was wrong."""
+    wrong = (rows["stop_reason"] == "answered") & ~rows["exact_match"].fillna(value=True).astype(bool)
+    return wrong.astype("float64").mask(rows["exact_match"].isna())
+
+
+def _over_limit(rows: pd.DataFrame) -> pd.Series[float]:
+    """1 where a limit of steps or tokens ended the question."""
+    over = rows["stop_reason"].isin(["step_limit", "token_limit"])
+    return over.astype("float64").mask(rows["exact_match"].isna())
+
+
+def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
+    own = (calls["kind"] == "model") & ~calls["role"].isin(["judge", "tool"])
+    return _summed(rows, own.astype("float64"), calls)
+
+
+def _planner_saved(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
+    """The share of the planner's input cost that the prefix cache saves; none where no planner was asked."""
+    planner = calls["role"] == "planner"
+    cached, all_input = (
+        _summed(rows, calls[name].astype("float64").where(planner, 0.0), calls)
+        for name in ("cached_input_tokens", "input_tokens")
+    )
+    return (1 - CACHED_PRICE) * cached / all_input.where(all_input > 0)
+
+
+def _summed(rows: pd.DataFrame, values: pd.Series[float], calls: pd.DataFrame) -> pd.Series[float]:
+    """The sum over each question's calls."""
+    return values.groupby([calls[name] for name in KEY], observed=True).sum().reindex(rows.index, fill_value=0.0)
+
+
+def _law(column: str) -> Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]:
+    def of(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float] | None:
+        if not set(PARTS) <= set(calls.columns):
+            return None
+        found = cost_law(calls).set_index(KEY)[column].astype("float64")
+        return found.reindex(rows.index)
+
+    return of
+
+
+FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float]]] = {
+    "calls_beyond_tools": _calls_beyond_tools,
+    "wrong_answer": _wrong_answer,
+    "over_limit": _over_limit,
+}
+FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]] = {
+    "own_calls": _own_calls,
+    "planner_saved": _planner_saved,
+    "formula_tokens": _law("formula"),
+    "prompt_tokens": _law("prompts"),
+}
+YES_OR_NO = frozenset({"exact_match", "judged_correct", "wrong_answer", "over_limit"})
+SCORES = YES_OR_NO | {"f1"}
+SHARES = SCORES | {"planner_saved"}
+SECONDS = frozenset({"latency_s", "working_s"})
+# What an oracle's run says nothing about: how well it does, and how long a model would take.
+NOT_OF_AN_ORACLE = SCORES | SECONDS
+COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")})
+COLUMNS |= set(FROM_ROWS) | set(FROM_CALLS)

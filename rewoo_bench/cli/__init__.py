@@ -1,0 +1,1 @@
+"""The commands of `rewoo-bench`, one a file; main.py puts them together."""

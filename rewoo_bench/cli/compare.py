@@ -1,0 +1,46 @@
+"""`rewoo-bench compare RUN RUN …`: what each architecture costs and buys, and how two of them differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rewoo_bench.escaping import terminal
+from rewoo_bench.runs.subsets import COLUMNS
+
+if TYPE_CHECKING:
+    from rewoo_bench.analysis.comparison_render import Format
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--baseline", metavar="NAME",
+              help="What the others are compared with.  [default: the first; two runs of the same architectures are "
+                   "compared before and after]")
+@click.option("--all-pairs", is_flag=True, help="Compare each with each.")
+@click.option("--intersect", is_flag=True,
+              help="Compare runs of different questions on those that they share; the output says so.")
+@click.option("--by", type=click.Choice(COLUMNS),
+              help="Compare the questions of each type, level or number of hops apart.")
+@click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
+              default="terminal", help="How it is printed.")
+def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
+            form: Format) -> int:
+    """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
+
+    RUN is a run's folder or a questions.parquet, and is called by its folder's name. Differences are paired by
+    question; the trials of a question count as one observation.
+    """
+    from rewoo_bench import compare as comparing
+    from rewoo_bench.analysis.comparison_render import render
+    from rewoo_bench.runs.folder import load, manifests
+
+    comparison = comparing(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
+                           intersect=intersect, by=by)
+    for warning in comparison.warnings if form in ("csv", "json") else ():
+        click.echo(terminal(f"WARNING: {warning}"), err=True)
+    click.echo(terminal(render(comparison, form)))
+    return 0
+# fmt: on

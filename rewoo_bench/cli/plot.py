@@ -1,0 +1,100 @@
+"""`rewoo-bench plot RUN RUN …`: figures of what was measured, as PNG and SVG, with their captions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.escaping import one_line, terminal
+from rewoo_bench.runs.subsets import COLUMNS
+
+if TYPE_CHECKING:
+    from rewoo_bench.plots.draw import Measured
+
+
+_BOXES = "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Where the figures go.  [default: plots in the first run's folder]")
+@click.option("--only", metavar="NAME,NAME",
+              help="Some of the figures: ratio, steps, parts, pareto, latency, failure, tools, paper.")
+@click.option("--format", "formats", default="png,svg", metavar="png,svg", help="As what they are saved.")
+@click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
+              help="The architectures of `ratio`, the dearer one first; `steps` draws their formulas.")
+@click.option("--by", type=click.Choice(COLUMNS),
+              help="Figures of the questions of each type, level or number of hops apart.")
+@click.pass_context
+def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
+         pair: str, by: str | None) -> int:
+    """Draw one run or several: tokens, accuracy, latency, failing tools, and the paper's figures beside them.
+
+    RUN is a run's folder or a questions.parquet. A figure that the runs have no data for is left out,
+    with a line that says what it needs; captions.md says what each one shows.
+    """
+    from rewoo_bench.plots.draw import FORMATS, Options, draw, read, save, write_captions
+
+    kinds = _names(formats)
+    for kind in kinds:
+        if kind not in FORMATS:
+            raise UsageError(unknown("format", kind, FORMATS))
+    measured = read(runs).by(by) if by else read(runs)
+    chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
+    options = Options(_pair(pair, measured if chosen else None))
+    folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
+    captions = {}
+    with _letters_told():
+        for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
+            for path in save(name, picture, folder, kinds):
+                click.echo(terminal(str(path)))
+            captions[name] = picture.markdown
+    if not captions:
+        _refuse(runs)
+    click.echo(terminal(str(write_captions(folder, captions))))
+    return 0
+# fmt: on
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _pair(text: str, measured: Measured | None) -> tuple[str, str]:
+    """Two architectures; that they ran is asked of a pair that was named in the command."""
+    names = _names(text)
+    if len(names) != 2:
+        raise UsageError(f"--pair {text!r}: expected two architectures, as in react,rewoo")
+    for name in names if measured else ():
+        if measured and name not in measured.architectures:
+            raise UsageError(unknown("architecture", name, measured.architectures))
+    return names[0], names[1]
+
+
+def _say(name: str, reason: str) -> None:
+    click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
+
+
+@contextmanager
+def _letters_told() -> Iterator[None]:
+    """One line for all letters of names that the figures' font lacks, where matplotlib warns of each."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        yield
+    if any("missing from font" in str(each.message) for each in warned):
+        click.echo(_BOXES, err=True)
+    for each in warned:
+        if "missing from font" not in str(each.message):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _refuse(runs: tuple[str, ...]) -> NoReturn:
+    raise NothingToDraw(f"no figure could be drawn of {', '.join(map(repr, runs))}")

@@ -1,0 +1,162 @@
+"""`rewoo-bench run`: the benchmark itself."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rewoo_bench.cli.conventions import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.flag_types import Number, Whole, dropped_names, extra_fields
+from rewoo_bench.cli.option_groups import GroupedCommand, under
+from rewoo_bench.errors import UsageError
+
+WHAT, MODEL, REQUEST = under("What to run"), under("Model"), under("Requests to the model")
+QUESTION, RUN, OUTPUT = under("Limits of a question"), under("Limits of the run"), under("Output")
+POSITIVE, NOT_NEGATIVE, COUNT = Number(min=0, min_open=True), Number(min=0), Whole(min=1)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+# fmt: off
+@click.command(cls=GroupedCommand, context_settings=SETTINGS)
+@WHAT("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
+      help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a folder "
+           "with an architecture.toml, or package.module:Class. Options follow a question mark: "
+           "'rewoo?slot_tokens=100&tools=Search+LLM'.")
+@WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER",
+      help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, or a folder with a "
+           "dataset.toml.")
+@WHAT("--split", help="Split of a hub data set.  [default: validation]")
+@WHAT("-n", "--limit", type=COUNT,
+      help="Number of questions.  [default: all of the sample or a file; 100 of a hub set or a generated one]")
+@WHAT("--seed", default=0, help="Seed for the choice of questions; also sent to the model.")
+@WHAT("--trials", type=COUNT, default=1, help="Number of times that each question is asked.")
+@WHAT("--corpus", type=click.Path(path_type=Path), metavar="FILE",
+      help="Passages for the search tool: {title, text} as jsonl, jsonl.gz or parquet.  "
+           "[default: the documents of each question]")
+@WHAT("--max-steps", type=COUNT,
+      help="Most steps of a plan, and most turns of ReAct.  [default: the setting of the architecture]")
+@WHAT("--tool-failure-rate", type=Number(0, 1), default=0.0,
+      help="Share of tool calls that fail on purpose; the same calls for every architecture.")
+@WHAT("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
+      help="What a tool call that fails on purpose returns.")
+@MODEL("--model", default="local/smollm2-135m", metavar="NAME",
+       help="Any litellm name (openai/gpt-4o-mini), local/NAME, local/FILE.gguf, replay/DIR for the answers of a "
+            "recorded run, or oracle. The oracle knows the answers and measures cost alone.")
+@MODEL("--planner-model", metavar="NAME", help="Model of the planner.  [default: --model]")
+@MODEL("--solver-model", metavar="NAME", help="Model of the solver.  [default: --model]")
+@MODEL("--judge-model", metavar="NAME",
+       help="Model that judges each answer. Its tokens are counted apart.  [default: no judge]")
+@MODEL("--temperature", type=NOT_NEGATIVE, default=0.0, help="Sampling temperature.")
+@MODEL("--planner-temperature", type=NOT_NEGATIVE, help="Temperature of the planner.  [default: --temperature]")
+@MODEL("--solver-temperature", type=NOT_NEGATIVE, help="Temperature of the solver.  [default: --temperature]")
+@MODEL("--max-output-tokens", type=COUNT, default=512,
+       help="Most tokens of a reply. Where the model is still reasoning at that point, the call is made once more with "
+            "twice as many.")
+@MODEL("--reasoning-effort", metavar="LEVEL",
+       help="Reasoning effort, in the provider's words: low, medium, high.  [default: not sent]")
+@MODEL("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",
+       help="Send prompts as chat turns or as one text to continue.")
+@MODEL("--constrain", type=click.Choice(["auto", "grammar", "schema", "none"]), default="auto",
+       help="Constrained decoding, where the model supports it.")
+@MODEL("--llama-server", metavar="COMMAND",
+       help="Serve local/ models with this llama-server, for example 'llama-server --n-gpu-layers 99'.  "
+            "[default: the bundled llama.cpp]")
+@MODEL("--threads", type=COUNT, help="Threads of a local model.  [default: one for each physical core]")
+@REQUEST("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.  [default: the provider's]")
+@REQUEST("--timeout", type=POSITIVE, default=600.0, help="Seconds until a model call is given up.")
+@REQUEST("--max-retries", type=Whole(min=0), default=5, help="Number of new attempts after a provider's failure.")
+@REQUEST("--max-connections", type=COUNT,
+         help="Most model calls at the same time.  [default: what the model can take]")
+@REQUEST("--prompt-cache", is_flag=True,
+         help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
+              "that refuse such marks.")
+@REQUEST("--drop-param", "drop_params", multiple=True, metavar="NAME", callback=dropped_names,
+         help="Never send this parameter (temperature, stop, seed, system, …); repeat the flag or use commas. A "
+              "parameter that an endpoint names in its error is left out without this flag.")
+@REQUEST("--extra-body", metavar="JSON", callback=extra_fields,
+         help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'.")
+@REQUEST("--cache", type=FOLDER, metavar="DIR",
+         help="Keep model answers in this folder, and reuse them in runs that send the same request.  "
+              "[default: no cache]")
+@QUESTION("--token-limit", type=COUNT, help="Most tokens of one question.  [default: no limit]")
+@QUESTION("--time-limit", type=POSITIVE, help="Most seconds of one question.  [default: no limit]")
+@QUESTION("--cost-limit", type=POSITIVE, help="Most US dollars of one question.  [default: no limit]")
+@RUN("--max-total-tokens", type=COUNT, help="Most billed tokens of the whole run.  [default: no limit]")
+@RUN("--max-total-cost", type=POSITIVE, help="Most US dollars of the whole run.  [default: no limit]")
+@RUN("--fail-on-error", type=float, metavar="COUNT|FRACTION",
+     help="Number or fraction of failed questions to tolerate. One more stops the run.  [default: the run goes on to "
+          "its last question, and any failure makes it incomplete]")
+@RUN("--concurrency", type=COUNT,
+     help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
+          "vary.  [default: what the model can take; 1 for a local model]")
+@RUN("--grace", type=NOT_NEGATIVE, default=15.0,
+     help="Seconds that open calls may take after an interruption.")
+@OUTPUT("--out", type=FOLDER, metavar="DIR",
+        help="Folder of the run.  [default: results/local/<time>-<architectures>]")
+@OUTPUT("--resume", type=FOLDER, metavar="DIR", help="Continue the run in this folder, with the settings it has.")
+@OUTPUT("--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written.")
+@OUTPUT("--no-progress", "progress", flag_value=False, default=True, show_default=False,
+        help="Print no progress on standard error.")
+@OUTPUT("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.pass_context
+def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -> int:
+    """Ask questions of architectures and record every call, token, second and answer."""
+    import anyio
+
+    from rewoo_bench.cli.run_output import show_estimates, show_outcome
+    from rewoo_bench.evaluation.run import dry_run as estimated
+    from rewoo_bench.evaluation.run import run as run_benchmark
+
+    options = _options(context, flags)
+    sys.path.append(str(Path.cwd()))  # where a user's own code is looked for, after all that is installed
+    if dry_run:
+        show_estimates(anyio.run(estimated, options), as_json)
+        return DONE
+    with _other_signals_as_interrupt():
+        outcome = anyio.run(run_benchmark, options)
+    show_outcome(outcome, as_json)
+    return DONE if outcome.status == "done" else INCOMPLETE
+# fmt: on
+
+
+def _options(context: click.Context, flags: dict[str, Any]) -> Any:
+    """The options of a new run, or of a resumed one; for that, only flags that the command names count."""
+    from rewoo_bench.evaluation.options import RunOptions
+    from rewoo_bench.evaluation.resume import resumed
+
+    names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
+    if flags["resume"] is None:
+        if not flags["architectures"]:
+            raise click.UsageError("Missing option '--arch'.", context)
+        if not names:
+            raise UsageError("--arch: no architecture given")
+        return RunOptions(**{**flags, "architectures": names})
+    flags = {**flags, "architectures": names}
+    named = click.core.ParameterSource.COMMANDLINE
+    given = {name: value for name, value in flags.items() if context.get_parameter_source(name) is named}
+    return resumed(flags["resume"], given)
+
+
+@contextmanager
+def _other_signals_as_interrupt() -> Iterator[None]:
+    """SIGTERM (CI, schedulers) and SIGHUP (a closed terminal) have the effect of Ctrl-C: what was finished is kept."""
+    from rewoo_bench.metering.interrupt import signals_heard
+
+    def interrupt(*_: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    heard = [each for each in signals_heard() if each is not signal.SIGINT]
+    before = {each: signal.signal(each, interrupt) for each in heard}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

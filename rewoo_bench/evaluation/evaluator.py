@@ -1,0 +1,296 @@
+"""Questions x architectures x trials, bounded and async: from examples to results.
+
+    async for every (example, trial, architecture), at most `concurrency` at once:
+        meter + fresh tools -> runner.run(question) -> score -> on_result(result)
+
+The gold answers stay here: a runner gets the question's text, its tools get documents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Protocol
+
+import anyio
+
+from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
+from rewoo_bench.evaluation.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
+from rewoo_bench.evaluation.gc_freeze import frozen_heap
+from rewoo_bench.evaluation.session import Session
+from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.evaluation.trajectories import check_trajectory
+from rewoo_bench.events import Event, listening
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
+from rewoo_bench.metering.meter import Call, Limits, Meter, idle_seconds
+from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
+from rewoo_bench.metering.run_limits import RunLimits, Totals
+from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.scoring import Score, Scoring, score
+from rewoo_bench.types import Example, Informed, Model, Runner, StopReason, Tool, Trajectory
+
+# What ends a question, and not the process: also what a runner of somebody's raises to end itself.
+_RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
+
+
+class Judge(Protocol):
+    """Decides whether a prediction means the same as a gold answer."""
+
+    async def judge(self, example: Example, prediction: str, model: Model) -> bool | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question put to one architecture. `index` counts from 0 in the order of the run."""
+
+    index: int
+    example: Example
+    trial: int
+    architecture: Architecture
+
+    @property
+    def key(self) -> TaskKey:
+        return TaskKey(self.architecture.name, self.example.id, self.trial)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a task. `score` is None where the infrastructure failed."""
+
+    task: Task
+    trajectory: Trajectory
+    calls: Sequence[Call]
+    score: Score | None
+    error: str | None
+    judged_correct: bool | None
+    latency_s: float
+    working_s: float
+    started_at: datetime
+    cost_usd: float | None
+    refused: RequestRefused | None = None
+    """Why the provider didn't take a request, where it may take no other either."""
+    crashes: tuple[Crash, ...] = ()
+    """Exceptions that nobody raised on purpose, of the architecture and of the judge."""
+    traceback: str | None = None
+    judge_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How an architecture ended with a question."""
+
+    trajectory: Trajectory
+    score: Score | None
+    error: str | None = None
+    refused: RequestRefused | None = None
+    crash: Crash | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A judge's; `is_correct` is None where there is none."""
+
+    is_correct: bool | None
+    error: str | None = None
+    refused: RequestRefused | None = None
+    crash: Crash | None = None
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Everything that is the same for all questions of a run.
+
+    `models` maps a role to its model, `""` to the model of every other role. With a `recorder`, what
+    was done in earlier sessions of the run isn't done again, and its brake stops the run.
+    """
+
+    models: Mapping[str, Model]
+    scoring: Scoring
+    toolbox: Toolbox = field(default_factory=Toolbox)
+    limits: Limits = field(default_factory=Limits)
+    run_limits: RunLimits = field(default_factory=RunLimits)
+    judge: Judge | None = None
+    recorder: Recorder | None = None
+    concurrency: int = 8
+    grace_s: float = 15.0
+    """How long calls in flight may take to end once the brake is pulled."""
+
+    async def run(
+        self,
+        examples: Sequence[Example],
+        architectures: Sequence[Architecture],
+        *,
+        trials: int = 1,
+        on_result: Callable[[Result], None],
+        keep: Callable[[Result], Awaitable[None]] | None = None,
+        on_event: Callable[[Task, Event], None] | None = None,
+    ) -> Totals:
+        """Puts every question to every architecture; `on_result` gets each result as it ends.
+
+        `keep` gets each result first and is waited for. `on_event` gets what happens inside each
+        question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run
+        was reached, the same exception came again and again, or the brake was pulled; and
+        `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up),
+        `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
+        """
+        for architecture in architectures:
+            self.toolbox.check(architecture)
+        finished = self.recorder.journal.finished() if self.recorder else set()
+        totals = Totals(tasks=len(examples) * len(architectures) * trials, done=len(finished))
+        if self.recorder:
+            totals.spent = self.recorder.journal.spent
+        if spent_before := self.run_limits.exceeded(totals):
+            raise RunStopped(spent_before)
+        tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
+        session = Session(self, tasks, totals, on_result=on_result, keep=keep, on_event=on_event)
+        with frozen_heap():
+            await session.run()
+        return totals
+
+    async def run_task(
+        self,
+        task: Task,
+        on_event: Callable[[Task, Event], None] | None = None,
+        live: LiveCalls | None = None,
+    ) -> Result:
+        """One question, one architecture: never raises for what a question, a model, a runner or a tool did.
+
+        Raises only what ends a run (crashes.RUN_STOPPING).
+        """
+        live = live or (self.recorder.live if self.recorder else LiveCalls())
+        recorder = await self.recorder.question(task.key) if self.recorder else None
+        models = self._models(task.example, recorder, live)
+        meter = Meter(models, self.limits, question=task.example.question)
+        started_at, start = datetime.now(UTC), time.monotonic()
+        ended = await self._put(task, meter, recorder, on_event, live.brake)
+        latency_s = time.monotonic() - start
+        judging = Meter(models)  # a judge's calls are kept apart
+        verdict = await self._judge(task.example, ended.trajectory, judging)
+        return Result(
+            task=task,
+            trajectory=ended.trajectory,
+            calls=[*meter.calls, *judging.calls],
+            score=ended.score,
+            error=ended.error,
+            judged_correct=verdict.is_correct,
+            latency_s=latency_s,
+            working_s=max(0.0, latency_s - idle_seconds(meter.calls)),
+            started_at=started_at,
+            cost_usd=meter.cost_usd,
+            refused=ended.refused or verdict.refused,
+            crashes=tuple(crash for crash in (ended.crash, verdict.crash) if crash),
+            traceback=ended.crash.traceback if ended.crash else None,
+            judge_error=verdict.error,
+        )
+
+    async def _put(
+        self,
+        task: Task,
+        meter: Meter,
+        recorder: QuestionRecorder | None,
+        on_event: Callable[[Task, Event], None] | None,
+        brake: Brake,
+    ) -> _Ended:
+        """Puts the question to the architecture, and scores its answer."""
+        example, runner = task.example, task.architecture.runner
+        limit = nullcontext() if self.limits.time_s is None else anyio.move_on_after(self.limits.time_s)
+        heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
+        try:
+            with limit, heard:
+                tools = self.toolbox.tools(task.architecture, example, meter, recorder)
+                trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
+                return _Ended(trajectory, self._score(example, trajectory))
+        except _RAISED as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
+            return self._ended_by(error, example, type(runner).__name__)
+        if brake.pulled.is_set():
+            await anyio.sleep_forever()  # it was stopped, and didn't take that long: a later session goes on with it
+        late = _stopped("time_limit")
+        return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
+
+    def _ended_by(self, error: BaseException, example: Example, where: str) -> _Ended:
+        """What an exception makes of a question. Raises what ends the run."""
+        cause = _cause(error, where)
+        if isinstance(cause, LimitReached):
+            limited = _stopped(cause.stop_reason)
+            return _Ended(limited, self._score(example, limited), str(cause))
+        if isinstance(cause, ModelError):
+            refused = cause if isinstance(cause, RequestRefused) else None
+            return _Ended(_stopped("error"), None, str(cause), refused)
+        crash = crash_of(cause, where, error)
+        return _Ended(_stopped("error"), None, crash.error, crash=crash)
+
+    @cached_property
+    def _informed(self) -> dict[str, Informed]:
+        return {role: model for role, model in self.models.items() if isinstance(model, Informed)}
+
+    def _models(self, example: Example, recorder: QuestionRecorder | None, live: LiveCalls) -> dict[str, Model]:
+        """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
+        told = {**self.models, **{role: model.knowing(example) for role, model in self._informed.items()}}
+        if recorder:
+            return {role: recorder.model(model) for role, model in told.items()}
+        return {role: LiveModel(live, model) for role, model in told.items()}
+
+    def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
+        if trajectory.stop_reason in ("error", "cancelled"):
+            return None
+        return score(trajectory.answer, example.answers, self.scoring)
+
+    async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> _Verdict:
+        """The judge's verdict; its calls go through a meter of their own. A missing one is never a wrong answer."""
+        if self.judge is None or trajectory.stop_reason == "error":
+            return _Verdict(None)
+        if trajectory.answer is None:
+            return _Verdict(False)
+        where = type(self.judge).__name__
+        try:
+            return _Verdict(await self.judge.judge(example, trajectory.answer, meter))
+        except Exception as error:  # a judge's failure is no verdict
+            cause = _cause(error, where)
+            if isinstance(cause, LimitReached | ModelError):
+                return _Verdict(None, str(cause), cause if isinstance(cause, RequestRefused) else None)
+            crash = crash_of(cause, where, error)
+            return _Verdict(None, crash.error, crash=crash)
+
+
+def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
+    """All architectures of a question before the next question, so that an interrupted run is still paired."""
+    index = 0
+    for example in examples:
+        for trial in range(trials):
+            for architecture in architectures:
+                yield Task(index, example, trial, architecture)
+                index += 1
+
+
+async def _run(runner: Runner, question: str, model: Model, tools: Mapping[str, Tool]) -> object:
+    """What the runner returns. A cancellation that nobody asked for is an exception of its own."""
+    try:
+        return await runner.run(question, model=model, tools=tools)
+    except anyio.get_cancelled_exc_class() as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(f"raised {type(error).__name__}, though nothing was cancelled") from error
+
+
+def _cause(error: BaseException, where: str) -> BaseException:
+    """The exception that ended a question. Raises what ends the run."""
+    cause = deciding(error)
+    if isinstance(cause, RUN_STOPPING):
+        raise cause
+    if fault := harness_fault(cause, where):
+        raise fault from error
+    if isinstance(cause, ModelError) and cause.status == UNAUTHORISED:
+        raise ProviderRefused(str(cause)) from error
+    return cause
+
+
+def _stopped(stop_reason: StopReason) -> Trajectory:
+    return Trajectory(None, stop_reason)

@@ -1,0 +1,109 @@
+"""What a run asks of whom: its questions, its architectures and what they search, all checked.
+
+Nothing here costs anything: no model is fetched or asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.evaluation.step_limits import check_step_limits
+from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.loaders.gold_chains import with_chains
+from rewoo_bench.loaders.load import Dataset, load_dataset_examples
+from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.runners.architecture import Architecture, load_architecture
+from rewoo_bench.tools import Corpus
+from rewoo_bench.tools.faults import Faults
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is asked of whom, all checked."""
+
+    dataset: Dataset
+    architectures: list[Architecture]
+    toolbox: Toolbox
+    corpus: Corpus | None
+
+
+async def read_inputs(options: RunOptions) -> Inputs:
+    """The questions, the architectures and what they search. Raises `UsageError`."""
+    if options.api_base and not options.api_base.startswith(("http://", "https://")):
+        shown = options.api_base.rpartition("@")[2]
+        raise UsageError(f"--api-base: {shown!r} is no address; write http://… or https://…")
+    if options.api_base:
+        _check_user_info(options.api_base)
+    dataset = await to_thread.run_sync(
+        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
+    )
+    architectures = _architectures(options, dataset.style)
+    if options.resume is None and not options.model.startswith(REPLAY):  # a begun run goes on as it is
+        check_step_limits(dataset, architectures)
+    path = options.corpus or dataset.corpus
+    corpus = await to_thread.run_sync(Corpus.open, path) if path else None
+    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
+        if value and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
+            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
+    hosted = [role.name for role in options.role_models.values() if not _is_ours(role.name)]
+    for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
+        if value and not hosted and options.resume is None:  # a begun run goes on as it is
+            raise UsageError(f"{flag}: no model of this run is asked at a provider; leave it out")
+    if options.judge_model and is_oracle(options.judge_model):
+        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    _check_replay(options)
+    if any(is_oracle(role.name) for role in options.role_models.values()):
+        dataset = await to_thread.run_sync(with_chains, dataset, corpus)
+    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
+    for architecture in architectures:
+        toolbox.check(architecture)
+        _check_pages(architecture, dataset, corpus)
+    return Inputs(dataset, architectures, toolbox, corpus)
+
+
+def _check_user_info(api_base: str) -> None:
+    """A raw "/" in a password would make the user's name the host, and the password a part of what is sent there."""
+    try:
+        parts = urlsplit(api_base)
+        is_address = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise UsageError("--api-base: an '@' or a port in the wrong place; percent-encode the password ('/' is %2F)")
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a model is served here, replayed or the oracle: it is asked at no address."""
+    return name.startswith((LOCAL, REPLAY)) or is_oracle(name)
+
+
+def _check_replay(options: RunOptions) -> None:
+    """What a recorded planner planned is all that its solver was asked of: only a judge can be another model."""
+    for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
+        if name and name != options.model and any(each.startswith(REPLAY) for each in (name, options.model)):
+            raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
+
+
+def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
+    """A search with nothing to find would make every agent look bad."""
+    searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
+    if searches and corpus is None and not any(example.documents for example in dataset.examples):
+        raise UsageError(
+            f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
+            "give passages with --corpus FILE"
+        )
+
+
+def _architectures(options: RunOptions, style: str) -> list[Architecture]:
+    max_steps = options.max_steps
+    architectures = [load_architecture(name, style=style, max_steps=max_steps) for name in options.architectures]
+    names = [architecture.name for architecture in architectures]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--arch: {name!r} twice; two folders need two names in their architecture.toml")
+    return architectures

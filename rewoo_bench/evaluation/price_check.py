@@ -1,0 +1,26 @@
+"""Whether a limit in dollars can be kept: asked before the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.model_names import REPLAY, is_oracle
+
+
+def costs_nothing(model: str) -> bool:
+    """Whether a model has no provider that is paid: the oracle and a recorded run."""
+    return is_oracle(model) or model.startswith(REPLAY)
+
+
+def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | None) -> None:
+    """Raises `UsageError` where a limit in dollars is set and the price of a model isn't known."""
+    if prices is not None or costs_nothing(model):
+        return
+    for flag, limit in (("--max-total-cost", options.max_total_cost), ("--cost-limit", options.cost_limit)):
+        if limit is not None:
+            raise UsageError(
+                f"{flag}: the price of {model!r} isn't known, so {limit:g} USD can't be kept; "
+                "limit tokens instead (--max-total-tokens, --token-limit)"
+            )

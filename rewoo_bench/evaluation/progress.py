@@ -1,0 +1,95 @@
+"""Progress of a run on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from rewoo_bench.escaping import terminal
+from rewoo_bench.evaluation.evaluator import Result
+
+_SECONDS_A_LINE = 10.0
+
+
+class Progress:
+    """Counts results and shows each architecture's running exact match, tokens and failures, of this session alone."""
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        done: int = 0,
+        shown: bool = True,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total = total
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._shown = shown
+        self._before = self._done = done  # by earlier sessions of the run
+        self._failed = self._tokens = 0
+        self._correct: dict[str, list[int]] = {}  # architecture -> how many were right, and how many were scored
+        self._last = self._start = clock()
+        self._bar = None
+        if shown and self._stream.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, initial=done, unit="q", file=self._stream, dynamic_ncols=True, smoothing=0.1)
+
+    def add(self, result: Result) -> None:
+        """Shows one more result."""
+        self._done += 1
+        self._tokens += sum(call.usage.total_tokens for call in result.calls)
+        correct = self._correct.setdefault(result.task.architecture.name, [0, 0])
+        if result.score is None:
+            self._failed += 1
+        else:
+            correct[0] += result.score.exact_match
+            correct[1] += 1
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._state(), refresh=False)
+            self._bar.update()
+        elif self._shown and (self._done == self._total or self._clock() - self._last >= _SECONDS_A_LINE):
+            self._last = self._clock()
+            seconds = self._last - self._start
+            print(f"{self._done}/{self._total} questions, {self._time(seconds)}, {self._state()}", file=self._stream)
+
+    def note(self, text: str) -> None:
+        """Says something once, where progress is shown."""
+        if self._shown:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Says something once, also where no progress is shown."""
+        if self._bar is not None:
+            self._bar.write(terminal(text), file=self._stream)
+        else:
+            print(terminal(text), file=self._stream)
+
+    def close(self) -> None:
+        """Ends the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _time(self, seconds: float) -> str:
+        left = (self._total - self._done) * seconds / (self._done - self._before)
+        return f"{seconds:.0f} s, {_duration(left)} to go" if self._done < self._total else f"{seconds:.0f} s"
+
+    def _state(self) -> str:
+        alone = len(self._correct) == 1
+        shares = [
+            ("" if alone else f"{name} ") + (f"{correct / scored:.2f}" if scored else "-")
+            for name, (correct, scored) in self._correct.items()
+        ]
+        new = f" of {sum(scored for _, scored in self._correct.values())} new" if self._before else ""
+        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed"
+
+
+def _duration(seconds: float) -> str:
+    """To two digits or so: `40 s`, `25 min`, `3.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,221 @@
+"""A result as rows of the tables (their columns are in schema.py), and as a line of traces.jsonl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.json
+
+from rewoo_bench.evaluation.crashes import crash_of, harness_fault
+from rewoo_bench.evaluation.retrieval import gold_pages_found
+from rewoo_bench.journal.records import as_bytes, numbers
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
+from rewoo_bench.text.tokens import count_tokens
+from rewoo_bench.types import Trajectory, Usage
+
+if TYPE_CHECKING:
+    from rewoo_bench.evaluation.evaluator import Result
+    from rewoo_bench.metering.meter import Call
+
+_TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
+
+_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
+
+_BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
+
+
+def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
+    """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
+    return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
+
+
+def lines_of(result: Result, run: Mapping[str, Any]) -> tuple[Result, bytes, bytes]:
+    """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
+
+    Where the rows can't be written, the result is an error instead; where the trace can't, an error stands
+    in its place.
+    """
+    try:
+        rows = rows_of(result, run)
+    except Exception as error:  # a runner's answer may hold anything; the calls are ours
+        said = f"the result can't be kept: {_said(error)}"
+        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=said)
+        rows = rows_of(result, run)
+    traced = trace(result, run["run_id"])
+    try:
+        return result, rows, as_bytes(traced)
+    except Exception as error:  # the same
+        said = f"the trace can't be kept: {_said(error)}"
+        whole = {name: traced[name] for name in ("run_id", "architecture", "example_id", "trial", "question")}
+        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": said})
+
+
+def _said(error: Exception) -> str:
+    """What an exception says, in one line. Raises `HarnessFault` where this machine is out of something."""
+    if fault := harness_fault(error, "keeping a result"):
+        raise fault from error
+    return crash_of(error, "its rows").error
+
+
+def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Questions and their calls, from what `rows_of` made of each; without a Python object for any of it."""
+    lines = [row.encode() for row in rows]
+    read = pyarrow.json.read_json(
+        pa.BufferReader(b"\n".join(lines)),
+        read_options=pyarrow.json.ReadOptions(block_size=max(_BYTES_AT_ONCE, *map(len, lines)) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
+    ).combine_chunks()
+    calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
+    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
+
+
+def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a result. `run` has the columns that are the same for the whole run."""
+    example, trajectory = result.task.example, result.trajectory
+    model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
+    counted = [call for call in model_calls if _was_counted(call)]
+    usage = sum((call.usage for call in model_calls), Usage())
+    measured = not any(call.receipt.replayed or call.receipt.measured_s is not None for call in result.calls)
+    return {
+        **run,
+        "architecture": result.task.architecture.name,
+        "example_id": example.id,
+        "question_type": example.kind,
+        "level": example.level or None,
+        "hops": len(example.chain) or None,
+        "trial": result.task.trial,
+        "question": example.question,
+        "answers": list(example.answers),
+        "prediction": trajectory.answer,
+        "exact_match": result.score.exact_match if result.score else None,
+        "f1": result.score.f1 if result.score else None,
+        "judged_correct": result.judged_correct,
+        "stop_reason": trajectory.stop_reason,
+        "error": result.error,
+        "llm_calls": len(model_calls),
+        "tool_calls": sum(call.kind == "tool" for call in result.calls),
+        "steps": len(trajectory.steps),
+        "replans": trajectory.replans,
+        **numbers(usage),
+        "total_tokens": usage.total_tokens,
+        "planner_tokens": _role_tokens(model_calls, "planner"),
+        "solver_tokens": _role_tokens(model_calls, "solver"),
+        "tool_llm_tokens": _role_tokens(model_calls, "tool"),
+        "agent_tokens": _role_tokens(model_calls, "agent"),
+        "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
+        "gold_pages_found": gold_pages_found(example.chain, trajectory.steps),
+        "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
+        "cost_usd": None if model_calls and not counted else result.cost_usd,
+        "usage_source": _usage_source(counted),
+        "latency_s": result.latency_s if measured else None,
+        "working_s": result.working_s if measured else None,
+        "retries": sum(call.receipt.attempts - 1 for call in model_calls),
+        "started_at": result.started_at,
+    }
+
+
+def call_rows(result: Result, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a result's calls, in the order in which they began."""
+    key = {
+        "run_id": run_id,
+        "architecture": result.task.architecture.name,
+        "example_id": result.task.example.id,
+        "trial": result.task.trial,
+    }
+    calls = sorted(result.calls, key=lambda call: call.start)
+    return [{**key, "call_index": index, **_call_row(call)} for index, call in enumerate(calls)]
+
+
+def trace(result: Result, run_id: str) -> dict[str, Any]:
+    """What was planned, found and answered: a line of traces.jsonl."""
+    trajectory = result.trajectory
+    return {
+        "run_id": run_id,
+        "architecture": result.task.architecture.name,
+        "example_id": result.task.example.id,
+        "trial": result.task.trial,
+        "question": result.task.example.question,
+        "answer": trajectory.answer,
+        "stop_reason": trajectory.stop_reason,
+        "error": result.error,
+        "plan": trajectory.plan,
+        "evidence": trajectory.evidence,
+        "steps": [
+            {
+                "id": step.id,
+                "thought": step.thought,
+                "tool": step.tool,
+                "argument": step.argument,
+                "observation": step.observation,
+                "failed": step.failed,
+            }
+            for step in trajectory.steps
+        ],
+        "notes": trajectory.notes,
+        "replies": [_of_reply(call) for call in result.calls if call.thoughts or call.repairs],
+        **({"traceback": result.traceback} if result.traceback else {}),
+        **({"judge_error": result.judge_error} if result.judge_error else {}),
+    }
+
+
+def _of_reply(call: Call) -> dict[str, Any]:
+    """What came with a model's reply beside its visible text."""
+    return {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
+
+
+def _call_row(call: Call) -> dict[str, Any]:
+    is_model = call.kind == "model"
+    tokens = _call_tokens(call) if is_model else dict.fromkeys(_TOKENS)
+    return {
+        "kind": call.kind,
+        "name": call.name,
+        "role": call.role,
+        "place": call.place.name,
+        "level": call.place.level,
+        "status": call.status,
+        "attempts": call.receipt.attempts,
+        **tokens,
+        "usage_source": call.receipt.usage_source if is_model and _was_counted(call) else None,
+        "finish_reason": call.finish_reason,
+        "latency_s": _latency_s(call),
+        "waiting_s": call.waiting_s,
+        "replayed": call.receipt.replayed,
+        "started_at": call.started_at,
+    }
+
+
+def _call_tokens(call: Call) -> dict[str, int]:
+    return {
+        **numbers(call.usage),
+        "discarded_tokens": call.discarded_tokens,
+        "billed_tokens": call.receipt.billed.total_tokens,
+        "context_tokens": call.parts.context,
+        "exemplar_tokens": call.parts.exemplars,
+        "question_tokens": call.parts.question,
+        "written_tokens": call.parts.written,
+        "found_tokens": call.parts.found,
+    }
+
+
+def _latency_s(call: Call) -> float | None:
+    if call.receipt.replayed:
+        return None
+    return call.end - call.start if call.receipt.measured_s is None else call.receipt.measured_s
+
+
+def _role_tokens(calls: Sequence[Call], role: str) -> int:
+    return sum(call.usage.total_tokens for call in calls if call.role == role)
+
+
+def _usage_source(calls: Sequence[Call]) -> str | None:
+    """`provider`, `estimated`, or `mixed`; None where there is no call that was answered or paid for."""
+    sources = {call.receipt.usage_source for call in calls}
+    return "mixed" if len(sources) > 1 else next(iter(sources), None)
+
+
+def _was_counted(call: Call) -> bool:
+    """Whether a model call was answered, or paid for all the same."""
+    return call.status == "ok" or call.receipt.billed != Usage()

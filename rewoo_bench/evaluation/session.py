@@ -1,0 +1,169 @@
+"""One session of a run: questions at once, the end of it, and the questions that a provider refused.
+
+A refusal (403, 404, no connection) is one question's error, for there are firewalls and content
+filters; but where a provider never accepted anything, it is the end of the run. So the first
+questions that are refused are held back until it is known which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+import anyio
+
+from rewoo_bench.call_site import in_architecture
+from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
+from rewoo_bench.evaluation.crashes import RUN_STOPPING, CrashCounter
+from rewoo_bench.events import Event
+from rewoo_bench.metering.live_calls import LiveCalls
+from rewoo_bench.metering.run_limits import Totals
+from rewoo_bench.metering.spending_caps import Caps
+
+if TYPE_CHECKING:
+    from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
+
+_FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
+_LAST_STEPS_S = 0.05  # for questions whose last call has just ended
+
+
+class Session:
+    """What is still to be done, and why it stopped."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        tasks: Iterator[Task],
+        totals: Totals,
+        *,
+        on_result: Callable[[Result], None],
+        keep: Callable[[Result], Awaitable[None]] | None,
+        on_event: Callable[[Task, Event], None] | None,
+    ) -> None:
+        self._evaluator = evaluator
+        self._tasks = tasks
+        self._totals = totals
+        self._on_result = on_result
+        self._keep = keep
+        self._on_event = on_event
+        self._live = _live_calls(evaluator, totals)
+        self._crashes = CrashCounter()
+        self._held: list[Result] = []
+        self._must_stop: RewooBenchError | None = None
+
+    async def run(self) -> None:
+        """Works until no question is left. Raises what ended it before."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._end, group.cancel_scope)
+            await self._work_all()
+            group.cancel_scope.cancel()
+        self._raise_reason()
+
+    async def _work_all(self) -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(min(self._evaluator.concurrency, self._totals.tasks)):
+                group.start_soon(self._work)
+        if not self._live.brake.pulled.is_set():
+            try:
+                await self._decide_held()
+            except RUN_STOPPING as error:
+                self._stop(error)
+
+    async def _end(self, scope: anyio.CancelScope) -> None:
+        """Once the brake is pulled, gives calls in flight their time and ends the run."""
+        brake = self._live.brake
+        await brake.pulled.wait()
+        if not isinstance(brake.reason, JournalError):  # what ends now couldn't be kept
+            await brake.stopped(self._evaluator.grace_s)
+            await anyio.sleep(_LAST_STEPS_S)
+        scope.cancel()
+
+    async def _work(self) -> None:
+        try:
+            for task in self._tasks:
+                if self._live.brake.pulled.is_set():
+                    return
+                await self._work_on(task)
+        except RUN_STOPPING as error:
+            self._stop(error)
+
+    def _stop(self, error: RewooBenchError) -> None:
+        """What ends a run pulls the brake."""
+        self._must_stop = self._must_stop or error
+        self._live.brake.pull(error)
+
+    async def _work_on(self, task: Task) -> None:
+        with in_architecture(task.architecture.name):
+            result = await self._evaluator.run_task(task, self._on_event, self._live)
+        if self._is_undecided(result):
+            self._held.append(result)
+            self._check_held(result)
+            return
+        decided = [held for held in self._held if not self._is_undecided(held)]
+        self._held = [held for held in self._held if self._is_undecided(held)]
+        for each in (*decided, result):
+            await self._take(each)
+
+    def _is_undecided(self, result: Result) -> bool:
+        refused = result.refused
+        return refused is not None and self._live.service(refused.model).is_undecided(unreachable=refused.unreachable)
+
+    def _check_held(self, last: Result) -> None:
+        """Raises `ProviderRefused` where all first calls were refused, on several questions."""
+        assert last.refused is not None
+        model = last.refused.model
+        questions = {held.task.example.id for held in self._held if held.refused and held.refused.model == model}
+        if len(questions) >= _FEWEST_REFUSED and not self._live.service(model).first_calls:
+            raise ProviderRefused(str(last.refused))
+
+    async def _decide_held(self) -> None:
+        """At the end: a run of which nothing came at all was refused."""
+        held, self._held = self._held, []
+        undecided = [result for result in held if self._is_undecided(result)]
+        if undecided and not self._totals.done and len(undecided) == len(held):
+            raise ProviderRefused(str(undecided[0].refused))
+        for result in held:
+            await self._take(result)
+
+    async def _take(self, result: Result) -> None:
+        """Keeps a result and counts it. Raises `RunStopped` where that was one crash too many."""
+        if self._keep:
+            await self._keep(result)
+        self._totals.add(None if result.score is not None else result.error or "failed")
+        self._on_result(result)
+        for crash in () if _is_recalled(result) else result.crashes:
+            if reason := self._crashes.add(crash, result.task.example.id):
+                raise RunStopped(reason)
+        if reason := self._evaluator.run_limits.exceeded(self._totals):
+            self._live.brake.pull(RunStopped(reason))
+
+    def _raise_reason(self) -> None:
+        """Raises why not all was done. Raises `RunStopped` also where nobody said why."""
+        if self._must_stop is not None:
+            raise self._must_stop
+        reached = self._evaluator.run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
+        through = self._totals.done == self._totals.tasks and not reached
+        brake = self._live.brake
+        if brake.pulled.is_set() and not through:
+            if reached and isinstance(brake.reason, RunStopped):
+                raise RunStopped(reached)
+            raise brake.reason or RunStopped("interrupted")
+        if self._totals.done < self._totals.tasks:
+            raise RunStopped(f"{self._totals.tasks - self._totals.done} questions were left without a result")
+
+
+def _is_recalled(result: Result) -> bool:
+    """Whether all that a question did was done before: that it crashes again is nothing new, and mustn't end each
+    later session."""
+    calls = [call for call in result.calls if call.kind == "model"]
+    return bool(calls) and all(call.receipt.measured_s is not None for call in calls)
+
+
+def _live_calls(evaluator: Evaluator, totals: Totals) -> LiveCalls:
+    """The live calls of this session, under the caps of the run."""
+    recorder, limits = evaluator.recorder, evaluator.run_limits
+    live = recorder.live if recorder else LiveCalls(spent=totals.spent)
+    live.accepted_before = recorder is not None and recorder.journal.has_answers()
+    if limits.max_total_tokens is not None or limits.max_total_cost is not None:
+        live.caps = Caps(limits, totals, live.brake)
+    return live

@@ -1,0 +1,188 @@
+"""budgets.toml, and the rows of a run held against it.
+
+    [[budget]]
+    architecture = "rewoo"
+    dataset = "sample"
+    model = "oracle"
+    llm_calls = { max = 6, mean = 2.5 }
+    total_tokens = { mean = 2000, p95 = 2600 }
+    exact_match = { min = 0.30, margin = 0.02 }
+    latency_s = { p95 = 20 }
+
+Limits are per question; one that the infrastructure failed is in no figure. Latency only warns; so does
+accuracy under 200 questions, and an oracle's always. An unknown cost is a failure, not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rewoo_bench.config.specs import read_spec
+from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown
+from rewoo_bench.model_names import is_oracle
+from rewoo_bench.runs.failed_rows import failed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = list(Group._fields)
+METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
+ROUNDING = 1e-9  # what is exactly at its limit is within it
+ACCURACIES = ("exact_match", "f1")
+
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Limit(BaseModel):
+    """What questions may use: each of them, on average, and 95% of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max: _Amount | None = None
+    mean: _Amount | None = None
+    p95: _Amount | None = None
+
+
+class Floor(BaseModel):
+    """What accuracy may not fall below; a check fails below `min - margin`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: _Share
+    margin: _Share = 0.0
+
+
+class Budget(BaseModel):
+    """A `[[budget]]` of one architecture on one data set with one model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    architecture: str
+    dataset: str
+    model: str
+    llm_calls: Limit | None = None
+    tool_calls: Limit | None = None
+    total_tokens: Limit | None = None
+    input_tokens: Limit | None = None
+    output_tokens: Limit | None = None
+    cost_usd: Limit | None = None
+    latency_s: Limit | None = None
+    exact_match: Floor | None = None
+    f1: Floor | None = None
+
+    @property
+    def group(self) -> Group:
+        return Group(self.architecture, self.dataset, self.model)
+
+    @property
+    def limits(self) -> Iterator[tuple[str, Literal["max", "mean", "p95"], float]]:
+        """`("total_tokens", "mean", 2000.0)`, …"""
+        for metric in METRICS:
+            found = getattr(self, metric) or Limit()
+            for kind in ("max", "mean", "p95"):
+                if getattr(found, kind) is not None:
+                    yield metric, kind, getattr(found, kind)
+
+    @property
+    def floors(self) -> Iterator[tuple[str, Floor]]:
+        yield from ((metric, found) for metric in ACCURACIES if (found := getattr(self, metric)))
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Budget:
+        if not any(self.limits) and not any(self.floors):
+            raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
+        return self
+
+
+class Budgets(BaseModel):
+    """budgets.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    budget: tuple[Budget, ...] = Field(min_length=1)
+
+
+def read_budgets(path: Path) -> tuple[Budget, ...]:
+    """The budgets of a file. Raises `SpecError`."""
+    budgets = read_spec(path, Budgets).budget
+    groups = [budget.group for budget in budgets]
+    for group in groups:
+        if groups.count(group) > 1:
+            raise SpecError(f"{path}: {str(group)!r} has two budgets; write them as one")
+    return budgets
+
+
+def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
+    """Every limit held against the rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
+    groups = {Group(*map(str, key)): group for key, group in rows.groupby(KEYS, sort=False, observed=True)}
+    for budget in budgets:
+        if budget.group not in groups:
+            there_are = "; ".join(map(str, groups)) or "none"
+            raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
+        every = groups[budget.group]
+        matched = every[~failed(every)]  # what was left undone cost little
+        yield from _left_out(budget.group, every, matched)
+        if not len(matched):
+            continue
+        for metric, kind, limit in budget.limits:
+            yield _limit(budget.group, matched, metric, kind, limit)
+        for metric, floor in budget.floors:
+            yield _floor(budget.group, matched, metric, floor)
+
+
+def _left_out(group: Group, every: pd.DataFrame, matched: pd.DataFrame) -> Iterator[Check]:
+    """What a budget isn't held against: failed questions; and whether any question was answered at all."""
+    n = int(matched["example_id"].nunique())
+    if not n:
+        text = "nothing was measured: every question failed"
+        yield Check("failed questions", "fail", group, "failed questions", text)
+    elif out := len(every) - len(matched):
+        text = f"{out} of {len(every)} failed in the infrastructure and are in no figure below, {len(matched)} are"
+        yield Check("failed questions", "fail" if out >= len(matched) else "warn", group, "failed questions", text, n=n)
+    if n and not (matched["stop_reason"] == "answered").any():
+        text = "no question was answered, and what isn't answered is cheap"
+        yield Check("accuracy", "fail", group, "answered", text, 0.0, n=n)
+
+
+def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "mean", "p95"], limit: float) -> Check:
+    values, n = rows[metric].dropna().astype("float64"), int(rows["example_id"].nunique())
+    name = f"{metric} {kind}"
+    if metric == "latency_s" and not len(values):
+        text = f"{name}: no latency was measured, as in a replay"
+        return Check("latency", "warn", group, name, text, limit=limit, n=n)
+    if metric != "latency_s" and len(values) < len(rows):
+        missing = f"{len(rows) - len(values)} of {len(rows)} rows"
+        text = f"{name}: the cost of {missing} is unknown, which is not 0; the model has no known price"
+        return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
+    measured = float(values.quantile(0.95) if kind == "p95" else getattr(values, kind)())
+    over = measured > limit * (1 + ROUNDING)
+    text = f"{name}: {shown(metric, measured)} is {'over' if over else 'within'} the limit of {shown(metric, limit)}"
+    sort: Kind = "latency" if metric == "latency_s" else "budget"
+    status: Status = "pass" if not over else "warn" if metric == "latency_s" else "fail"
+    return Check(sort, status, group, name, text, measured, limit, n=n)
+
+
+def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
+    scored = rows[["example_id", metric]].dropna()
+    n, limit, name = int(scored["example_id"].nunique()), round(floor.min - floor.margin, 9), f"{metric} min"
+    if not n:
+        text = f"{name}: no question was scored, every one failed"
+        return Check("accuracy", "fail", group, name, text, limit=limit)
+    measured = float(scored[metric].astype("float64").mean())
+    margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
+    held = f"{'below' if measured < limit else 'holds'} the minimum of {floor.min:g}{margin}"
+    text = f"{name}: {measured:.3f} {'is ' if measured < limit else ''}{held}"
+    if measured >= limit:
+        return Check("accuracy", "pass", group, name, text, measured, limit, n=n)
+    if is_oracle(group.model):
+        return Check("accuracy", "warn", group, name, f"{text}; an oracle's means nothing", measured, limit, n=n)
+    if n < ENOUGH_QUESTIONS:
+        text = f"{text}; {n} questions are too few to fail on, {ENOUGH_QUESTIONS} are enough"
+        return Check("accuracy", "warn", group, name, text, measured, limit, n=n)
+    return Check("accuracy", "fail", group, name, text, measured, limit, n=n)

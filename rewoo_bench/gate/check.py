@@ -1,0 +1,94 @@
+"""The gate: a run held against budgets, a baseline, or both.
+
+    verdict = check_run("results/local/mine", budgets="budgets.toml", baseline="baseline.json")
+    verdict.code            # 0 passed, 1 failed, 3 the run is incomplete
+    print(text(verdict))
+
+`baseline` reads and writes what is compared, `comparable` says whether it can be, `growth` what grew
+and why, `against` judges; `rewoo_bench.gate.budgets` holds the limits, and `render` and `reports` show it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.gate.against import Terms, check_against
+from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
+from rewoo_bench.gate.budgets import check_budgets, read_budgets
+from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import load, read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Terms", "check_run", "open_baseline"]
+
+
+def check_run(
+    run: str | Path,
+    *,
+    budgets: str | Path | None = None,
+    baseline: str | Path | None = None,
+    terms: Terms = Terms(),  # noqa: B008 - frozen
+    allow_incomplete: bool = False,
+) -> Verdict:
+    """The verdict on the run in a folder. Raises `UsageError` where there is nothing to hold it against."""
+    if budgets is None and baseline is None:
+        raise UsageError("nothing to hold the run against: give --budgets, --baseline or both")
+    manifest, rows = read_manifest(Path(run)), load(run)
+    limits = read_budgets(Path(budgets)) if budgets is not None else ()
+    before = open_baseline(baseline) if baseline is not None else None
+    check_unique(run, rows)
+    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
+    if reason and not allow_incomplete:
+        return Verdict((), incomplete=reason)
+    checks: list[Check] = list(check_budgets(limits, rows))
+    if before is not None:
+        checks += check_against(before, baseline_of(manifest, rows), terms)
+    return Verdict(tuple(checks))
+
+
+def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Baseline:
+    """The baseline in a file, or that of a run folder, which has to be complete. Raises `UsageError`."""
+    if not Path(path).is_dir():
+        return read_baseline(Path(path))
+    manifest, rows = read_manifest(Path(path)), load(path)
+    check_unique(path, rows)
+    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
+    if reason:
+        raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
+    return baseline_of(manifest, rows, deterministic=deterministic)
+
+
+def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
+    """Raises `DataError` where two rows are of one question, trial and architecture."""
+    keys = ["architecture", "example_id", "trial"]
+    again = rows[rows.duplicated(keys)]
+    if len(again):
+        first = again.iloc[0]
+        named = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
+        raise DataError(f"run {str(run)!r} has {len(again)} rows twice, such as {named}; its tables were changed")
+
+
+def why_not_whole(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
+    """Why the means of a run that is done aren't those of all its questions; None where they are."""
+    if failures := int(failed(rows).sum()):
+        said = "--resume tries them again, --allow-incomplete leaves them out"
+        return f"{failures} of {len(rows)} questions failed; {said}"
+    examples, trials = manifest["dataset"].get("examples"), manifest["options"].get("trials")
+    if examples is None or trials is None:
+        return None
+    expected = examples * trials * len(manifest["architectures"])
+    return f"it has {len(rows)} rows, and {expected} were to be there" if len(rows) < expected else None
+
+
+def why_incomplete(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
+    """Why a run isn't whole; None where it is."""
+    status = manifest.get("status")
+    if status != "done":
+        return str(manifest.get("reason") or f"its status is {status!r}")
+    return None if len(rows) else "it has no rows"

@@ -1,0 +1,150 @@
+"""The model calls that are really made: not those that a journal, a cache or a recorded run answers.
+
+    meter -> recorder -> live call -> retry -> provider
+
+    async with LiveCall(live, model, messages, asked) as call:      # waits while the caps have no room
+        completion = await call.ask()
+        ...                                                         # still in flight: time to record it
+
+Here a run's caps are kept, here no call begins any more once the run ends, and here it is known
+whether a provider has ever accepted a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Unpack
+
+import anyio
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.journal.store import Spent
+from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.spending_caps import Caps, Room
+from rewoo_bench.models.call_cost import attach, receipt_of, sensible, sensible_receipt
+from rewoo_bench.types import Asked, Completion, Message, Model, Receipt
+
+UNAUTHORISED = 401
+_REFUSED = frozenset({UNAUTHORISED, 403, 404})
+_UNDERSTOOD = frozenset({400, 413, 422})  # no fault of the key, the address or the model's name
+
+
+class RequestRefused(ModelError):
+    """A request that the provider refused (401, 403, 404), or that never reached it. `model` is the model's name."""
+
+    def __init__(self, error: ModelError, model: str) -> None:
+        super().__init__(
+            str(error), status=error.status, receipt=error.receipt, unreachable=error.unreachable, retryable=False
+        )
+        self.model = model
+
+
+@dataclass(slots=True)
+class Service:
+    """What is known of the provider of one model. `accepted` says that it has dealt with a request of this run,
+    `heard` that it answered anything in this session."""
+
+    accepted: bool = False
+    heard: bool = False
+    first_calls: int = 0
+    """Calls in flight that began before anything was known."""
+
+    def is_undecided(self, *, unreachable: bool) -> bool:
+        """Whether a refusal may be one of all requests, and not of a single prompt."""
+        return not self.heard if unreachable else not self.accepted
+
+    def failed(self, error: ModelError) -> None:
+        self.heard |= not error.unreachable
+        self.accepted |= error.status in _UNDERSTOOD
+
+
+@dataclass
+class LiveCalls:
+    """What all live calls of a run share.
+
+    `accepted_before` says that earlier sessions of the run got answers. `spent` is where calls are
+    booked that no journal books.
+    """
+
+    brake: Brake = field(default_factory=Brake)
+    caps: Caps | None = None
+    accepted_before: bool = False
+    spent: Spent | None = None
+    _services: dict[str, Service] = field(default_factory=dict)
+
+    def service(self, model: str) -> Service:
+        if model not in self._services:
+            self._services[model] = Service(accepted=self.accepted_before)
+        return self._services[model]
+
+
+class LiveCall:
+    """One call. Inside its `async with` it counts as in flight."""
+
+    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], asked: Asked) -> None:
+        self._live = live
+        self._model = model
+        self._messages = messages
+        self._asked = asked
+        self._room: Room | None = None
+        self._receipt: Receipt | None = None
+
+    async def __aenter__(self) -> LiveCall:
+        await self._live.brake.go()
+        if self._live.caps is not None:
+            self._room = await self._live.caps.admit(self._model, self._messages, self._asked)
+        self._live.brake.__enter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        receipt = self._receipt
+        if receipt is not None and self._live.spent is not None:
+            self._live.spent.add(receipt.billed.total_tokens, receipt.cost_usd)
+        if self._live.caps is not None and self._room is not None:
+            self._live.caps.release(self._room, receipt)
+        self._live.brake.__exit__()
+
+    async def ask(self) -> Completion:
+        """The completion, its counts checked. Raises `ModelError`, as `RequestRefused` where that fits."""
+        name = name_of(self._model)
+        service = self._live.service(name)
+        is_first = not (service.heard or service.accepted)
+        service.first_calls += is_first
+        try:
+            completion = await self._model.complete(self._messages, **self._asked)
+        except ModelError as error:
+            service.failed(error)
+            error.receipt = self._receipt = sensible_receipt(error.receipt, self._messages, self._asked)
+            if error.unreachable or error.status in _REFUSED:
+                raise RequestRefused(error, name) from error
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            self._receipt = sensible_receipt(receipt_of(cancelled), self._messages, self._asked)
+            if self._receipt is not None:
+                attach(cancelled, self._receipt)
+            raise
+        finally:
+            service.first_calls -= is_first
+        service.heard = service.accepted = True
+        completion = sensible(completion, self._messages, self._asked)
+        self._receipt = completion.receipt
+        return completion
+
+
+class LiveModel:
+    """A model all of whose calls are live: nothing is recorded."""
+
+    def __init__(self, live: LiveCalls, model: Model) -> None:
+        self.name = name_of(model)
+        self._live = live
+        self._model = model
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """The model's completion. Raises `ModelError`."""
+        async with LiveCall(self._live, self._model, messages, asked) as call:
+            return await call.ask()
+
+
+def name_of(model: Model) -> str:
+    return str(getattr(model, "name", type(model).__name__))

@@ -1,0 +1,254 @@
+"""Counts everything that one question does, from outside the architecture.
+
+    runner -> meter -> (retry -> provider | tool)
+
+No runner counts anything: it gets `meter` as its model and `meter.wrap(tools)` as its tools,
+and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`; a row
+of questions.parquet is a sum over them, so the books balance by construction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Unpack
+
+import anyio
+from pydantic import BaseModel
+
+from rewoo_bench.call_site import Place, current_place
+from rewoo_bench.errors import LimitReached, ModelError, UsageError
+from rewoo_bench.metering.recorded_calls import Recalled
+from rewoo_bench.models.call_cost import receipt_of
+from rewoo_bench.text.prompt_parts import Parts, parts_of
+from rewoo_bench.text.tokens import count_messages
+from rewoo_bench.tools.wrapper import WrappedTool
+from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
+
+_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
+_NO_PARTS = Parts()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one question may use; None is no limit. `cost_usd` needs a known price."""
+
+    tokens: int | None = None
+    time_s: float | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model or tool call. `start` and `end` are seconds of the monotonic clock.
+
+    `usage` is logical (what the architecture needed); `receipt.billed` is what was paid.
+    """
+
+    index: int
+    kind: str
+    name: str
+    role: str
+    place: Place
+    status: str
+    start: float
+    end: float
+    started_at: datetime
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str | None = None
+    receipt: Receipt = field(default_factory=Receipt)
+    parts: Parts = _NO_PARTS
+    thoughts: str = ""
+    discarded_tokens: int = 0
+    repairs: tuple[str, ...] = ()
+
+    @property
+    def waiting_s(self) -> float:
+        """Seconds spent queueing and backing off."""
+        return sum(end - start for start, end in self.receipt.waiting)
+
+
+class Meter:
+    """The model and the tools of one question, metered. `calls` is in the order of their ends.
+
+    `models` maps a role to its model; the key `""` stands for every other role. `question` is what
+    prompts are searched for, to tell what they are made of.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        question: str = "",
+    ) -> None:
+        self.models = models
+        self.limits = limits or Limits()
+        self.clock = clock
+        self.question = question
+        self.calls: list[Call] = []
+        self.start = clock()
+        self._begun = 0
+        self._in_flight = 0
+        self._reserved = 0  # tokens that the calls in flight may take
+        self._freed: anyio.Event | None = None  # only where a call waits for it
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
+
+        Also where the reply was cut while the model was thinking: there is nothing to go on with.
+        """
+        role = asked["role"]
+        reserved = await self._admit(messages, asked.get("max_tokens"))
+        model = self.models.get(role) or self.models[""]
+        parts = parts_of(messages, self.question, asked.get("tools") or ())
+        begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
+        outcome: dict[str, Any] = {}
+        try:
+            completion = await model.complete(messages, **asked)
+            outcome = {
+                "status": "ok",
+                "usage": completion.usage,
+                "finish_reason": completion.finish_reason,
+                "receipt": completion.receipt,
+                "thoughts": completion.thoughts,
+                "discarded_tokens": completion.discarded_tokens,
+                "repairs": completion.repairs,
+            }
+        except ModelError as error:
+            outcome = {"status": "error", "receipt": error.receipt or Receipt()}
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            outcome = {"status": "cancelled", "receipt": receipt_of(cancelled) or Receipt()}
+            raise
+        finally:
+            self._end(begun, **outcome)
+            self._release(reserved)
+        if completion.finish_reason == "reasoning_truncated":
+            raise LimitReached("reasoning_truncated", "the output budget ended while the model was still thinking")
+        return completion
+
+    def wrap(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        """The tools, counted."""
+        return {name: _MeteredTool(tool, self) for name, tool in tools.items()}
+
+    async def call_tool(self, tool: Tool, arguments: BaseModel) -> str:
+        """The tool's answer, counted. Raises what the tool raises, and `LimitReached`."""
+        self._check_limits()
+        begun = self._begin("tool", tool.name, "tool")
+        outcome: dict[str, Any] = {}
+        try:
+            text = await tool(arguments)
+            receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else Receipt()
+            outcome = {"status": "ok" if text.strip() else "empty", "receipt": receipt}
+        except anyio.get_cancelled_exc_class():
+            outcome = {"status": "cancelled"}
+            raise
+        finally:
+            self._end(begun, **outcome)
+        return text
+
+    @property
+    def usage(self) -> Usage:
+        """Logical tokens so far."""
+        return sum((call.usage for call in self.calls), Usage())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Dollars so far; None where the price of any call isn't known."""
+        total = 0.0
+        for call in self.calls:
+            if call.kind == "model" and (call.status == "ok" or call.receipt.billed != Usage()):
+                if call.receipt.cost_usd is None:
+                    return None
+                total += call.receipt.cost_usd
+        return total
+
+    async def _admit(self, messages: Sequence[Message], max_tokens: int | None) -> int:
+        """Waits while the calls in flight may use up what is left, so that only one call can overshoot a limit.
+
+        Returns what was reserved, in tokens: the prompt, and the longest answer. What a call will
+        cost isn't known before it ends, so with a cost limit a question's calls go one at a time.
+        """
+        self._check_limits()
+        size = 0
+        if self.limits.tokens is not None:
+            size = count_messages(messages) + (max_tokens or _LONG_ANSWER)
+        while self._in_flight and self._crowded():
+            self._freed = self._freed or anyio.Event()
+            await self._freed.wait()
+            self._check_limits()
+        self._in_flight += 1
+        self._reserved += size
+        return size
+
+    def _crowded(self) -> bool:
+        if self.limits.cost_usd is not None:
+            return True
+        return self.limits.tokens is not None and self.usage.total_tokens + self._reserved >= self.limits.tokens
+
+    def _release(self, reserved: int) -> None:
+        self._in_flight -= 1
+        self._reserved -= reserved
+        if self._freed is not None:
+            self._freed.set()
+            self._freed = None
+
+    def _check_limits(self) -> None:
+        limits = self.limits
+        if limits.tokens is not None and (used := self.usage.total_tokens) >= limits.tokens:
+            raise LimitReached("token_limit", f"used {used} of {limits.tokens} tokens")
+        if limits.time_s is not None and (spent := self.clock() - self.start) >= limits.time_s:
+            raise LimitReached("time_limit", f"took {spent:.1f} of {limits.time_s} s")
+        if limits.cost_usd is None:
+            return
+        if (cost := self.cost_usd) is None:
+            raise UsageError("--cost-limit: the price of the model isn't known, so it can't be kept")
+        if cost >= limits.cost_usd:
+            raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
+
+    def _begin(self, kind: str, name: str, role: str, parts: Parts = _NO_PARTS) -> Callable[..., Call]:
+        """A call but for its end and what came of it."""
+        index, now = self._begun, datetime.now(UTC)
+        self._begun += 1
+        return partial(Call, index, kind, name, role, current_place(), start=self.clock(), started_at=now, parts=parts)
+
+    def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
+        """Puts a call into the books; as failed where nothing more was heard of it."""
+        self.calls.append(begun(status=status, end=self.clock(), **outcome))
+
+
+class _MeteredTool(WrappedTool):
+    """A tool whose calls the meter counts."""
+
+    def __init__(self, tool: Tool, meter: Meter) -> None:
+        super().__init__(tool)
+        self._meter = meter
+
+    async def __call__(self, arguments: BaseModel) -> str:
+        return await self._meter.call_tool(self._tool, arguments)
+
+
+def idle_seconds(calls: Sequence[Call]) -> float:
+    """Seconds in which at least one call was waiting and none was working.
+
+    Calls may overlap, so it is the length of the union of all waiting intervals, less the time
+    in which some other call worked. What is left of the latency is `working_s`.
+    """
+    events: list[tuple[float, int, int]] = []
+    inside_tools = {call.place for call in calls if call.kind == "model" and call.role == "tool"}
+    for call in calls:
+        if call.kind == "tool" and call.place in inside_tools:
+            continue  # an LLM tool's work is that of the model call inside it
+        events += [(call.start, 1, 0), (call.end, -1, 0)]
+        for start, end in call.receipt.waiting:
+            events += [(start, 0, 1), (end, 0, -1)]
+    idle, active, waiting, before = 0.0, 0, 0, 0.0
+    for moment, more_active, more_waiting in sorted(events):
+        if waiting and waiting >= active:
+            idle += moment - before
+        active, waiting, before = active + more_active, waiting + more_waiting, moment
+    return idle

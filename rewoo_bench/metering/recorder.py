@@ -1,0 +1,159 @@
+"""Between a question's meter and the world: calls that were made before are answered from the journal.
+
+    meter -> recorder -> (retry -> provider | tool)
+
+A question in the middle goes on by being run again from its start: every call that finished
+gives its answer at once, in its place, and the first that didn't is made. The architecture knows
+nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyio import to_thread
+
+from rewoo_bench.call_site import current_place
+from rewoo_bench.errors import ModelError
+from rewoo_bench.evaluation.crashes import is_recorded_harness_fault
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.journal.response_cache import AnswerCache, cache_key
+from rewoo_bench.journal.store import Journal, JournalReader
+from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.live_calls import LiveCalls
+from rewoo_bench.metering.recorded_calls import RecordedModel, RecordedTool
+from rewoo_bench.types import Model, Tool
+
+
+class NotRecorded(ModelError):
+    """A replay was asked for something that the recorded run didn't ask."""
+
+
+@dataclass
+class Recorder:
+    """Records the calls of a run, and answers those that were recorded.
+
+    `journal` is the run's own. `replay` is another run's, from which alone answers come, but for those
+    to `live_roles`. `cache` has answers of other runs.
+    """
+
+    journal: Journal
+    replay: JournalReader | None = None
+    live_roles: frozenset[str] = frozenset()
+    cache: AnswerCache | None = None
+    live: LiveCalls = field(default_factory=LiveCalls)
+
+    @property
+    def brake(self) -> Brake:
+        """Ends the run."""
+        return self.live.brake
+
+    async def question(self, task: TaskKey) -> QuestionRecorder:
+        """The recorder of one question. Reads what is known of it, where anything can be."""
+        if self.journal.is_new and self.replay is None:
+            return QuestionRecorder(self, task)
+        mine = await to_thread.run_sync(self.journal.calls, task)
+        others = await to_thread.run_sync(self.replay.calls, task) if self.replay else []
+        return QuestionRecorder(self, task, mine, others)
+
+
+class QuestionRecorder:
+    """The recorded calls of one question: those of earlier sessions, and a count of those of this one."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        task: TaskKey,
+        records: Sequence[CallRecord] = (),
+        replayed: Sequence[CallRecord] = (),
+    ) -> None:
+        self.task = task
+        self.live = recorder.live
+        self.brake = recorder.brake
+        self.keep = recorder.journal.add_call
+        self.has_cache = recorder.cache is not None
+        self._recorder = recorder
+        self._asked: dict[CallKey, int] = {}
+        self._done = {record.key: record for record in records if record.status == "ok" and not _is_no_evidence(record)}
+        self._failed: dict[CallKey, list[CallRecord]] = {}
+        for record in records:
+            if record.status == "error":
+                self._failed.setdefault(record.key, []).append(record)
+        # An attempt that failed counts where none succeeded later.
+        failed_first = sorted(replayed, key=lambda record: record.status == "ok")
+        self._replayed = {record.key: record for record in failed_first}
+
+    def model(self, model: Model) -> Model:
+        """The model, recorded."""
+        return RecordedModel(self, model)
+
+    def tools(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+        """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
+        return {
+            name: tool if getattr(tool, "asks_model", False) else RecordedTool(self, tool)
+            for name, tool in tools.items()
+        }
+
+    def key(self, kind: Any, name: str, request: bytes) -> CallKey:
+        """Where the calling task stands; the n-th time the same is asked there has n."""
+        first = CallKey(current_place().name, kind, name, request)
+        nth = self._asked[first] = self._asked.get(first, -1) + 1
+        return first if nth == 0 else first._replace(nth=nth)
+
+    def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
+        """What is recorded of a call, and whether another run paid for it."""
+        if key in self._done:
+            return self._done[key], False
+        return (self._replayed[key], True) if key in self._replayed and not self._is_live(key) else None
+
+    def earlier_failures(self, key: CallKey) -> list[CallRecord]:
+        """Attempts that failed for good in earlier sessions."""
+        return self._failed.get(key, [])
+
+    async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
+        """The answer of another run to the same request."""
+        cache = self._recorder.cache
+        assert cache is not None
+        return await to_thread.run_sync(cache.get, cache_key(identity, key.request, self.task.trial, key.nth))
+
+    async def cache(self, key: CallKey, identity: str, record: CallRecord) -> None:
+        """Keeps an answer for other runs."""
+        cache = self._recorder.cache
+        assert cache is not None
+        await to_thread.run_sync(cache.put, cache_key(identity, key.request, self.task.trial, key.nth), record.answer)
+
+    def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
+        """Raises `NotRecorded` where only recorded answers are wanted."""
+        if self._recorder.replay is not None and not self._is_live(key):
+            raise NotRecorded(self._difference(key, prompt))
+
+    def _is_live(self, key: CallKey) -> bool:
+        return key.kind == "model" and key.name in self._recorder.live_roles
+
+    def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
+        """What was recorded in the same place, and where this request departs from it."""
+        replay = self._recorder.replay
+        assert replay is not None
+        same = [
+            record for record in self._replayed.values() if (record.key.place, record.key.name) == (key.place, key.name)
+        ]
+        if not same:
+            return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
+        for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
+            if recorded != now:
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(recorded, now, strict=False)) if a != b),
+                    min(len(recorded), len(now)),
+                )
+                return (
+                    f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
+                    f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
+                )
+        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+
+
+def _is_no_evidence(record: CallRecord) -> bool:
+    """Whether a tool "failed" for want of files or memory, as earlier versions recorded it: it is called again."""
+    return record.key.kind == "tool" and is_recorded_harness_fault(str(record.answer.get("error", "")))

@@ -1,0 +1,94 @@
+"""A run's caps (--max-total-tokens, --max-total-cost), kept to one call: what a call may take is reserved before it.
+
+    room = await caps.admit(model, messages, asked)     # waits while the calls in flight may use up the rest
+    ...                                                 # the call
+    caps.release(room, receipt)
+
+A call begins where what is spent and reserved is below the cap, or where none is in flight and the cap
+isn't reached: so there is always one that goes on, or a reason to stop. The first call of a session goes
+alone, since what it takes tells how far estimates are from what is billed: thoughts, retries, a doubled budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from rewoo_bench.errors import RunStopped
+from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.run_limits import RunLimits, Totals
+from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.types import Asked, Message, Model, Receipt
+
+_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is reserved for a call. `cost_usd` is None where nothing tells what it may cost."""
+
+    tokens: int
+    cost_usd: float | None
+    estimate: int
+    """The tokens as counted, before any correction."""
+
+
+class Caps:
+    """The room that the caps of a run leave to its calls; when there is none left, it pulls the brake."""
+
+    def __init__(self, limits: RunLimits, totals: Totals, brake: Brake) -> None:
+        self._limits = limits
+        self._totals = totals
+        self._brake = brake
+        self._in_flight = 0
+        self._tokens = 0
+        self._cost_usd = 0.0
+        self._correction = 1.0  # the most that a call took, in relation to its estimate
+        self._calls, self._paid_usd = 0, 0.0
+        self._freed = anyio.Event()
+
+    async def admit(self, model: Model, messages: Sequence[Message], asked: Asked) -> Room:
+        """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
+        while True:
+            if reason := self._limits.exceeded(self._totals):
+                self._brake.pull(RunStopped(reason))
+            await self._brake.go()
+            room = self._room(model, messages, asked)
+            if not self._in_flight or (self._calls and self._has_space(room)):
+                self._in_flight += 1
+                self._tokens += room.tokens
+                self._cost_usd += room.cost_usd or 0.0
+                return room
+            await self._freed.wait()
+
+    def release(self, room: Room, receipt: Receipt | None) -> None:
+        """The call has ended, and what it took is booked."""
+        self._in_flight -= 1
+        self._tokens -= room.tokens
+        self._cost_usd = self._cost_usd - (room.cost_usd or 0.0) if self._in_flight else 0.0
+        if receipt is not None:
+            self._correction = max(self._correction, receipt.billed.total_tokens / max(1, room.estimate))
+            self._calls += 1
+            self._paid_usd += receipt.cost_usd or 0.0
+        self._freed.set()
+        self._freed = anyio.Event()
+
+    def _has_space(self, room: Room) -> bool:
+        limits, spent = self._limits, self._totals.spent
+        if limits.max_total_tokens is not None and spent.tokens + self._tokens >= limits.max_total_tokens:
+            return False
+        if limits.max_total_cost is None:
+            return True
+        return room.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
+
+    def _room(self, model: Model, messages: Sequence[Message], asked: Asked) -> Room:
+        """The prompt and the longest answer, at the model's prices; else what a call has cost so far, in the mean."""
+        prompt = count_prompt(messages, asked.get("tools") or ())
+        answer = asked.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
+        prices = getattr(model, "prices", None)
+        cost_usd = self._paid_usd / self._calls if self._paid_usd else None
+        if prices:
+            cost_usd = (prompt * prices["input"] + answer * prices["output"]) * self._correction / 1e6
+        return Room(int((prompt + answer) * self._correction), cost_usd, prompt + answer)

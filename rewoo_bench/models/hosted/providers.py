@@ -1,0 +1,254 @@
+"""Who serves a model's name, with what key, and at what price.
+
+find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
+find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
+                                                                 # "text-completion-openai/mine"
+
+Names in the OpenAI form are answered from litellm's table of models alone (price_file.py). litellm
+itself, whose import takes some seconds, is loaded for every other provider: quiet and offline.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from rewoo_bench.errors import MissingKey, ModelNotFound
+from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
+from rewoo_bench.models.hosted.price_table import Entry, find_entry
+from rewoo_bench.types import Usage
+
+# Providers whose endpoints we ask directly: to them litellm would send what we do.
+TEXT_COMPLETION = "text-completion-openai"
+OPENAI_FORM = ("openai", TEXT_COMPLETION)
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a name is served.
+
+    `model` is what litellm calls it, `bare` the same without the provider. `entry` is what the price
+    file says of it, None where it isn't there or where the address is somebody else's: a server of
+    one's own may well call its model gpt-4o. `is_ours` is a server that we started.
+    """
+
+    model: str
+    bare: str
+    provider: str
+    api_key: str | None
+    api_base: str | None
+    takes_schema: bool
+    entry: Entry | None
+    is_ours: bool = False
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """The environment is the host's: what litellm, or we for it, change inside is undone."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for variable in os.environ.keys() - before.keys():
+            del os.environ[variable]
+        os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
+
+
+def _validated(name: str) -> dict[str, Any]:
+    """What litellm says of the variables that a model's provider wants."""
+    litellm = load_litellm()
+    with _environment_kept():
+        # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
+        for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
+            del os.environ[variable]
+        found: dict[str, Any] = litellm.validate_environment(model=name)
+    return found
+
+
+@cache
+def load_litellm() -> Any:
+    """The module, imported on first use (two seconds), kept from the network and from the terminal."""
+    with _environment_kept():
+        # Before the import: litellm would fetch a newer price map at once.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.turn_off_message_logging = True
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm
+
+
+def find_route(
+    name: str,
+    api_base: str | None = None,
+    api_key: str | None = None,
+    style: Literal["chat", "completion"] = "chat",
+) -> Route:
+    """The route of a model's name. Raises `ModelNotFound` where nobody is known to serve it."""
+    named = _in_openai_form(name)
+    if named is None:
+        return _find_with_litellm(name, api_base, api_key, style)
+    return _openai_route(*named, api_base, api_key, style)
+
+
+def _openai_route(
+    provider: str, bare: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
+) -> Route:
+    base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
+    key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    if style == "completion":
+        provider = TEXT_COMPLETION
+    entry = _openai_entry(bare)
+    like = entry or _openai_entry(_DATE.sub("", bare))  # a new edition takes what the others do; its price may differ
+    takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
+    return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
+
+
+def _hint(name: str) -> str:
+    near = get_close_matches(name, [ORACLE, LOCAL, REPLAY], n=1)
+    return f", did you mean {near[0]!r}" if near else ""
+
+
+def _find_with_litellm(
+    name: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
+) -> Route:
+    litellm = load_litellm()
+    try:
+        bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
+    except litellm.exceptions.BadRequestError:
+        raise ModelNotFound(
+            f"unknown model {name!r}{_hint(name)}: litellm knows no provider of that name; "
+            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with an api_base of your own"
+        ) from None
+    if provider in OPENAI_FORM:
+        return _openai_route(provider, bare, api_base or base, api_key or key, style)
+    model, base = f"{provider}/{bare}", api_base or base
+    takes_schema = style == "chat" and bool(litellm.supports_response_schema(bare, provider))
+    entry = None if api_base else find_entry(name, model, bare)
+    if style == "completion":
+        if provider not in litellm.openai_compatible_providers:
+            raise ModelNotFound(f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'")
+        model, provider, entry = f"{TEXT_COMPLETION}/{bare}", TEXT_COMPLETION, None if base else entry
+    return Route(model, bare, provider, api_key or key, base, takes_schema, entry)
+
+
+def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"]) -> Route:
+    """The route to a server that we started."""
+    provider = OPENAI_FORM[style == "completion"]
+    return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
+
+
+def check_key(name: str) -> None:
+    """Raise `MissingKey`, naming the variables, where the provider of `name` wants a key that isn't set."""
+    if _in_openai_form(name):
+        missing = [] if os.environ.get("OPENAI_API_KEY", "").strip() else ["OPENAI_API_KEY"]
+    else:
+        found = _validated(name)
+        # An address that isn't set has a default; a key has none.
+        missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
+        missing = [] if found["keys_in_environment"] else missing
+    if missing:
+        raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
+
+
+def price(route: Route, usage: Usage, details: Any = None) -> float | None:
+    """US dollars of a call, None where the price isn't known.
+
+    `details` is litellm's own usage object, where litellm carried the call: it also has what only some
+    providers count (audio, searches), and litellm prices it. Without it, `usage` is priced.
+    """
+    if route.entry is None or not route.entry.is_priced:
+        return None
+    if details is None:
+        return route.entry.price(usage)
+    paid = load_litellm().cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=details)
+    return float(sum(paid))
+
+
+def price_list(route: Route) -> dict[str, float] | None:
+    """Dollars per million tokens, for the record; None where the price isn't known."""
+    rates = route.entry.rates(1) if route.entry else None
+    if rates is None:
+        return None
+    kinds = {"input": rates.input, "cached_input": rates.cache_read, "output": rates.output}
+    return {kind: round(10**6 * rate, 6) for kind, rate in kinds.items()}
+
+
+def max_output_tokens(route: Route) -> int | None:
+    """How many tokens the model can write in one answer; None where that isn't known."""
+    return route.entry.max_output_tokens if route.entry else None
+
+
+@contextmanager
+def without_callbacks() -> Iterator[None]:
+    """Calls made inside leave no work behind: litellm neither logs them nor calls anybody back.
+
+    Its logging worker would take a tenth of a call's time and outlive it.
+    """
+    mark = _internal_mark()
+    token = mark.set(True)
+    try:
+        yield
+    finally:
+        mark.reset(token)
+
+
+@cache
+def plain_tools() -> dict[str, Any]:
+    """The argument that keeps litellm from asking its MCP gateway about tools of ours.
+
+    To ask, it imports the package mcp, which it doesn't depend on: without this argument a call
+    with tools ends in "No module named 'mcp'". A litellm without the gateway doesn't know it.
+    """
+    gateway = Path(load_litellm().__file__).parent / "responses" / "mcp" / "chat_completions_handler.py"
+    return {"_skip_mcp_handler": True} if gateway.is_file() else {}
+
+
+async def close_shared_pool() -> None:
+    """Close the connections that litellm made itself, and forget them, so that it makes new ones."""
+    litellm = load_litellm()
+    await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+def _in_openai_form(name: str) -> tuple[str, str] | None:
+    """The provider and the bare name of a model that is served in the OpenAI form; None for any other."""
+    provider, slash, bare = name.partition("/")
+    if slash:
+        return (provider, bare) if bare and provider in OPENAI_FORM else None
+    entry = _openai_entry(name)
+    return (entry.provider, name) if entry else None
+
+
+def _openai_entry(bare: str) -> Entry | None:
+    """OpenAI's model of that name; a fine-tuned one ("ft:gpt-4o-…:me::1") has its base's entry ("ft:gpt-4o-…").
+
+    Gateways to many providers call it "openai/gpt-4o".
+    """
+    plain = bare.removeprefix("openai/")
+    entry = find_entry(plain, ":".join(plain.split(":")[:2]))
+    return entry if entry and entry.provider in OPENAI_FORM else None
+
+
+@cache
+def _internal_mark() -> ContextVar[bool]:
+    try:
+        from litellm._internal_context import is_internal_call
+    except ImportError:  # an older litellm, or one that moved it: slower, and just as right
+        return ContextVar("unused", default=False)
+    mark: ContextVar[bool] = is_internal_call
+    return mark

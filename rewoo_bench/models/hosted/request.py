@@ -1,0 +1,77 @@
+"""What is asked of an endpoint, as the body of a request in the OpenAI form.
+
+call = Call([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
+to_body(call, Settings(temperature=0.0), route, "chat")
+# {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\\n"], "messages": […]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rewoo_bench.models.hosted import openai_format
+from rewoo_bench.models.hosted.providers import Route
+from rewoo_bench.types import Message, Tool
+
+Style = Literal["chat", "completion"]
+Constrain = Literal["grammar", "schema", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a model. `budget` is the most tokens that it may write."""
+
+    messages: Sequence[Message]
+    stop: tuple[str, ...] = ()
+    tools: Sequence[Tool] = ()
+    schema: Mapping[str, Any] | None = None
+    grammar: str | None = None
+    budget: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is the same for every call of a model; None is not sent."""
+
+    temperature: float | None = 0.0
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    constrain: Constrain = "schema"
+    prompt_cache: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    thoughts: bool = False
+    """Whether reasoning goes back with the tool calls that it came with."""
+
+
+def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[str, Any]:
+    """The request, in a chat's or a completion's form."""
+    body: dict[str, Any] = {
+        "model": route.bare,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+        "max_tokens": call.budget,
+        "stop": list(call.stop) or None,
+        "reasoning_effort": settings.reasoning_effort,
+        **_constraint(call, settings.constrain, route, style),
+        "tools": openai_format.to_functions(call.tools) or None,
+        **settings.extra_body,
+    }
+    body = {name: value for name, value in body.items() if value is not None}
+    if style == "completion":
+        return {**body, "prompt": openai_format.to_transcript(call.messages)}
+    messages = openai_format.to_chat(call.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
+    return {**body, "messages": messages}
+
+
+def _constraint(call: Call, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
+    """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
+    by_grammar = constrain == "grammar"
+    if call.grammar is not None and by_grammar:
+        return {"grammar": call.grammar}
+    if call.schema is not None and by_grammar and style == "completion":
+        return {"json_schema": dict(call.schema)}  # llama.cpp's own field: this endpoint has no response_format
+    if call.schema is not None and constrain != "none" and (route.takes_schema or by_grammar):
+        return {"response_format": openai_format.to_response_format(call.schema)}
+    return {}

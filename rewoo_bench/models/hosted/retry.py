@@ -1,0 +1,132 @@
+"""Patience with a provider: the one place where a model call is tried again, and recorded.
+
+    limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
+    model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
+    completion = await model.complete(messages, role="planner")
+    completion.receipt      # Receipt(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
+
+Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
+`base_delay * 2**attempt`, so that callers that failed together don't come back together
+(Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Unpack
+
+import anyio
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.call_cost import attach, receipt_of
+from rewoo_bench.models.hosted.attempts import Ledger
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.types import Asked, Completion, Message, Model, Usage
+
+# Getting a free place takes microseconds too; below this it isn't worth a line in the books.
+_SHORTEST_WAIT_S = 0.001
+
+
+class RetryingModel:
+    """A model that tries again where its `ModelError` says that makes sense.
+
+    At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
+    shares it, and learns from 429s; its place is given back during a back-off. A provider's
+    Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
+    (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
+    cache knows it by, its settings included. `prices` are dollars per million tokens by kind, where
+    they are known.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        name: str | None = None,
+        identity: str | None = None,
+        prices: Mapping[str, float] | None = None,
+        max_retries: int = 5,
+        limiter: AdaptiveLimiter | None = None,
+        base_delay: float = 0.5,
+        max_delay: float = 60.0,
+        rng: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        if max_retries < 0:
+            raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
+        self.model = model
+        self.name = name or str(getattr(model, "name", type(model).__name__))
+        self.identity = identity or self.name
+        self.prices = prices
+        self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
+        self.max_retries = max_retries
+        self._limiter = limiter
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._rng = rng or random.Random()  # jitter is only there to be different everywhere
+        self._sleep = sleep
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """The first completion that comes, with a receipt over all attempts.
+
+        Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
+        receipt along too, where anything was paid.
+        """
+        ledger = Ledger()
+        try:
+            return await self._first_answer(ledger, messages, asked)
+        except ModelError as error:
+            error.receipt = ledger.receipt()
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if (receipt := receipt_of(cancelled)) is not None:
+                ledger.book(receipt)
+            if ledger.billed != Usage():
+                attach(cancelled, ledger.receipt())
+            raise
+
+    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+        for failures in count():
+            try:
+                completion = await self._attempt(ledger, messages, asked)
+            except ModelError as error:
+                ledger.book(error.receipt)
+                if self._limiter is not None:
+                    self._limiter.failed(error.status, unreachable=error.unreachable)
+                if not error.retryable or failures >= self.max_retries or self._is_alone(error):
+                    raise
+                delay = self._delay(failures, error.retry_after)
+            else:
+                ledger.book(completion.receipt)
+                if self._limiter is not None:
+                    self._limiter.succeeded()
+                alone = ledger.attempts == 1 and not ledger.waiting
+                return completion if alone else replace(completion, receipt=ledger.receipt())
+            started = time.monotonic()
+            await self._sleep(delay)
+            ledger.waiting.append((started, time.monotonic()))
+        raise AssertionError("there is always another attempt, or an error")
+
+    def _is_alone(self, error: ModelError) -> bool:
+        """Whether nothing has ever answered, so that another attempt is in vain."""
+        return error.unreachable and self._limiter is not None and self._limiter.nobody_there
+
+    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+        """One attempt in a place among the calls in flight; waiting for the place is booked."""
+        if self._limiter is None:
+            return await self.model.complete(messages, **asked)
+        started = time.monotonic()
+        async with self._limiter:
+            got = time.monotonic()
+            if got - started > _SHORTEST_WAIT_S:
+                ledger.waiting.append((started, got))
+            return await self.model.complete(messages, **asked)
+
+    def _delay(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after the failed attempt of that number, from 0."""
+        longest = min(self._max_delay, self._base_delay * 2.0**attempt)
+        return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))

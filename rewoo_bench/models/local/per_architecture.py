@@ -1,0 +1,40 @@
+"""A model behind servers that this run started: each architecture asks its own.
+
+    model = ServedModel(servers, {server: LiteLLMModel(…) for server in servers.all})
+    await model.complete(messages, role="solver")       # raises ModelGone once the server has ended
+
+A provider that can't be reached may be there again in a minute. A server of our own that was killed
+for want of memory, or died of a fault, won't: each further question would fail after all its
+retries, so the run ends with the reason and can be resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from anyio import to_thread
+
+from rewoo_bench.call_site import current_architecture
+from rewoo_bench.errors import ModelError, ModelGone
+from rewoo_bench.models.local.server import LocalServer, Servers
+from rewoo_bench.types import Asked, Completion, Message, Model
+
+
+class ServedModel:
+    """The servers, and the client of each."""
+
+    def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:
+        self._servers = servers
+        self._clients = clients
+
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        """The model's completion. Raises `ModelError`, as `ModelGone` where the server has ended."""
+        server = self._servers.of(current_architecture())
+        try:
+            return await self._clients[server].complete(messages, **asked)
+        except ModelError as error:
+            if error.status is None and (end := await to_thread.run_sync(server.how_it_ended)):
+                name = server.path.name
+                raise ModelGone(f"what served {name!r} has ended ({end})", receipt=error.receipt) from error
+            raise

@@ -1,0 +1,246 @@
+"""llama.cpp on this machine, behind an OpenAI-compatible endpoint on loopback.
+
+    async with serve(Path("model.gguf"), ServerSettings(context=8192), copies=2) as servers:
+        servers.of("rewoo").api_base     # "http://127.0.0.1:43127/v1"
+        servers.of("react").api_base     # "http://127.0.0.1:43129/v1"
+
+Each server is a process of its own (server_process.py says why) that ends with this one. Users of the
+same file with the same settings share the servers, which end with their last user.
+
+Why a server for each architecture: llama.cpp finds the prefix of a prompt in the prompts before it.
+In one server, the architecture that comes second finds the prompts of the first, and looks faster
+than it is. llama.cpp has no other way to keep them apart: a slot for each (`id_slot`) shares the
+prompts in main memory with all other slots, and one without these forgets a planner's prompt at
+the solver's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from anyio import CancelScope, to_thread
+
+from rewoo_bench.errors import ModelNotFound
+from rewoo_bench.models.local.gguf import read_header
+
+_TIME_TO_END_S = 2.0
+_TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
+_SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How a model is served.
+
+    `context` is tokens of one prompt and its answer. `n_parallel` is how many requests are decoded
+    in one batch; with 1 an answer depends on its prompt alone (server_process.py has the exception),
+    with more also on what else was in the batch. `prompt_cache_mib` bounds the memory for prompts
+    that wait for their next use (in turn they all find their prefix there, one slot or four); it is
+    taken only as needed, and the oldest prompts leave it first. It is the same however many servers
+    there are, so that what an architecture finds doesn't depend on which others run. `threads` is
+    None for one on each physical core this process may use. `share_weights` maps the file into
+    memory, where several servers hold its weights once. `program` is a llama-server of the user's
+    in the place of xllamacpp's, with arguments that overrule ours (server_process.py has those).
+    """
+
+    context: int = 8192
+    n_parallel: int = 1
+    prompt_cache_mib: int = 512
+    threads: int | None = None
+    share_weights: bool = False
+    program: tuple[str, ...] = ()
+
+
+class LocalServer:
+    """A running server. `settings` are those in force: no context longer than was trained."""
+
+    def __init__(self, path: Path, settings: ServerSettings) -> None:
+        """Loads the model, which takes seconds. Raises `ModelNotFound`."""
+        header = read_header(path)
+        trained = header.context or settings.context
+        self.path = path
+        self.settings = replace(
+            settings, context=min(settings.context, trained), threads=settings.threads or physical_cores()
+        )
+        self._process = _start_process(path, self.settings)
+        self._reading = threading.Lock()
+        self._end: str | None = None
+        try:
+            self.address = self._await_address()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def api_base(self) -> str:
+        return f"{self.address}/v1"
+
+    def _await_address(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        answer = json.loads(line) if line else {"error": "load", "message": "it died while loading"}
+        if "address" in answer:
+            return str(answer["address"])
+        if answer["error"] == "import":
+            raise ModelNotFound(
+                f"local models need xllamacpp, which can't be loaded here ({answer['message']}): "
+                "`pip install xllamacpp`, or name a hosted model or an --api-base"
+            )
+        if self.settings.program:
+            raise ModelNotFound(f"--llama-server: {answer['message']}")
+        raise ModelNotFound(
+            f"llama.cpp can't load {str(self.path)!r} ({answer['message'].rstrip('.')}): it may be of a kind that "
+            f"xllamacpp {version('xllamacpp')} doesn't know, damaged, or too big for the memory"
+        )
+
+    def how_it_ended(self) -> str | None:
+        """What ended it before its time; None where it still runs, which takes a second to be sure of."""
+        try:
+            code = self._process.wait(_TIME_TO_BE_KNOWN_S)
+        except subprocess.TimeoutExpired:
+            return None
+        with self._reading:  # all calls in flight ask at once
+            if self._end is None:
+                assert self._process.stdout is not None
+                line = self._process.stdout.readline()
+                by = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+                self._end = json.loads(line)["ended"] if line else by
+            return self._end
+
+    def close(self) -> None:
+        """End the process and give its memory back. Requests under way fail; closing twice is fine."""
+        try:
+            self._process.communicate(timeout=_TIME_TO_END_S)  # closes the pipes, at which it ends; and waits
+        except subprocess.TimeoutExpired:  # it is loading, and hears nothing
+            self._process.kill()
+            self._process.communicate()
+
+
+def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
+    child = Path(__file__).with_name("server_process.py")
+    told = json.dumps({"path": str(path), **asdict(settings)})
+    # How long an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
+    # second, idle and with one core busy: 24 and 24 where it sleeps at once ("passive"), 54 and 1 to
+    # 12 by libgomp's default, 50 and 16 with this; and it doesn't spin on between two requests.
+    # The second asks for large pages, where the kernel gives them to who asks.
+    env = {"GOMP_SPINCOUNT": "3000000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-P", str(child), told],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # llama.cpp's own log
+        env=env,
+    )
+
+
+def server_version(program: Sequence[str]) -> dict[str, str]:
+    """What serves, by name, and its version. Raises `ModelNotFound` where a program of the user's can't be started."""
+    if not program:
+        return {"xllamacpp": version("xllamacpp")}
+    try:
+        done = subprocess.run([program[0], "--version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelNotFound(f"--llama-server: {program[0]!r} can't be started: {error}") from None
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("version")]
+    if done.returncode or not lines:
+        raise ModelNotFound(f"--llama-server: {program[0]!r} is no llama-server: it tells no version")
+    return {"llama_server": lines[0]}
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, hyper-threads counted once; -1, llama.cpp's own count, elsewhere."""
+    if not hasattr(os, "sched_getaffinity"):
+        return -1
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(siblings.read_text("ascii") if siblings.exists() else str(cpu))
+    return len(cores)
+
+
+class Servers:
+    """Servers of one file, each with a prefix cache of its own; an architecture keeps the one it got first."""
+
+    def __init__(self, path: Path, settings: ServerSettings, copies: int) -> None:
+        """Loads the model `copies` times, which takes seconds. Raises `ModelNotFound`."""
+        if copies > 1 and path.stat().st_size > _SHARED_FROM:
+            settings = replace(settings, share_weights=True)
+        self._assigned: dict[str, LocalServer] = {}
+        self._assigning = threading.Lock()
+        self.all: list[LocalServer] = []
+        try:
+            for _ in range(copies):
+                self.all.append(LocalServer(path, settings))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def settings(self) -> ServerSettings:
+        """Those in force, the same for all servers."""
+        return self.all[0].settings
+
+    def of(self, architecture: str) -> LocalServer:
+        """The architecture's server; more architectures than servers share them in turn."""
+        with self._assigning:
+            return self._assigned.setdefault(architecture, self.all[len(self._assigned) % len(self.all)])
+
+    def close(self) -> None:
+        """End the processes. Closing twice is fine."""
+        for server in self.all:
+            server.close()
+
+
+class _Running:
+    """The running servers by file, settings and number, each with its number of users."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[tuple[Path, ServerSettings, int], tuple[Servers, int]] = {}
+
+    def acquire(self, path: Path, settings: ServerSettings, copies: int) -> Servers:
+        key = (path.resolve(), settings, copies)
+        with self._lock:  # held while loading, so that a second user waits for the first one's servers
+            servers, users = self._running.get(key) or (Servers(*key), 0)
+            self._running[key] = (servers, users + 1)
+        return servers
+
+    def release(self, path: Path, settings: ServerSettings, copies: int) -> None:
+        key = (path.resolve(), settings, copies)
+        with self._lock:
+            servers, users = self._running.pop(key)
+            if users > 1:
+                self._running[key] = (servers, users - 1)
+                return
+        servers.close()
+
+    def close(self) -> None:
+        """End what an interrupted program left running."""
+        while self._running:
+            self._running.popitem()[1][0].close()
+
+
+_running = _Running()
+atexit.register(_running.close)
+
+
+@asynccontextmanager
+async def serve(path: Path, settings: ServerSettings = ServerSettings(), *, copies: int = 1) -> AsyncIterator[Servers]:
+    """Servers for this file, shared with all users that ask for the same. Raises `ModelNotFound`."""
+    servers = await to_thread.run_sync(_running.acquire, path, settings, copies)
+    try:
+        yield servers
+    finally:
+        with CancelScope(shield=True):
+            await to_thread.run_sync(_running.release, path, settings, copies)

@@ -1,0 +1,275 @@
+"""From a model's name to a model that answers.
+
+    async with open_model("local/smollm2-135m") as opened:
+        completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
+
+`local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
+`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold, and every
+other name is litellm's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from anyio import CancelScope, to_thread
+
+from rewoo_bench.cache import cache_dir
+from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
+from rewoo_bench.models.hosted.request import Style
+from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.file_hashes import stamped_sha256
+from rewoo_bench.models.local.gguf import read_header
+from rewoo_bench.models.local.per_architecture import ServedModel
+from rewoo_bench.models.local.requantise import requantised
+from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
+from rewoo_bench.models.oracle.model import open_oracle
+from rewoo_bench.types import Completion, Message, Model
+
+__all__ = ["ModelSettings", "OpenModel", "open_model"]
+
+HOSTED_CONCURRENCY = 32
+REPLAY_CONCURRENCY = 8
+_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
+_THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
+_CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How to ask a model.
+
+    "auto" is what the catalogue says for a model of ours, and for another's file what fits its
+    size; a hosted model gets turns ("chat") and a JSON schema where its provider has that.
+    `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
+    answers the same every time; more was no faster on two cores with the embedded server, and up to
+    twice as fast with one built for the CPU. `llama_server` is the command of
+    a llama-server of one's own that serves them. `threads` of a local model are one for each physical
+    core by default. `n_caches` is the number of architectures: each gets a prefix cache of its own, in a
+    server of its own, so that none finds the prompts of another. They share one cache where several
+    requests are decoded in one batch, and in a llama-server of one's own, whose memory may be a GPU's.
+    """
+
+    api_base: str | None = None
+    temperature: float = 0.0
+    max_output_tokens: int = 512
+    reasoning_effort: str | None = None
+    prompt_cache: bool = False
+    drop_params: tuple[str, ...] = ()
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float = 600.0
+    seed: int | None = None
+    style: Literal["auto", "chat", "completion"] = "auto"
+    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
+    n_parallel: int = 1
+    threads: int | None = None
+    n_caches: int = 1
+    llama_server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A model that is ready. `name` is the user's, `manifest` is JSON-ready and says what exactly
+    answered, `concurrency` is how many calls at once make sense. `prices` are dollars per million
+    tokens by kind, None where they aren't known."""
+
+    model: Model
+    name: str
+    concurrency: int
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    prices: Mapping[str, float] | None = None
+    sent: Callable[[], Mapping[str, Any]] = dict
+    """How requests differed from what was asked for, as far as is known by now: what the endpoint refused."""
+    recall: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Begins with what `sent` gave in an earlier session."""
+
+    @property
+    def identity(self) -> str:
+        """What `--cache` finds its answers by: the manifest without the facts that change no answer."""
+        facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
+        return json.dumps(facts, sort_keys=True, default=str)
+
+
+class Unrecorded:
+    """Stands behind a replay, whose recorder answers every call; it is never asked, or it raises `ModelError`."""
+
+    async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
+        raise ModelError("a replay has no model to ask; it answers what was recorded")
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalFile:
+    """A model file and how it is best asked."""
+
+    label: str
+    path: Path
+    style: Literal["chat", "completion"]
+    constrain: Literal["grammar", "none"]
+    context: int
+    facts: Mapping[str, Any]
+
+
+@asynccontextmanager
+async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> AsyncIterator[OpenModel]:
+    """The model of that name, fetched and served where it is a local one.
+
+    Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider
+    without its key.
+    """
+    if name.startswith(REPLAY):
+        yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
+        return
+    if is_oracle(name):
+        oracle = open_oracle(name)
+        yield OpenModel(oracle, name, REPLAY_CONCURRENCY, oracle.manifest)
+        return
+    opening = _open_local(name, settings) if name.startswith(LOCAL) else _open_hosted(name, settings)
+    async with opening as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
+    program = _command(settings.llama_server or "")
+    software = await to_thread.run_sync(server_version, program)
+    file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
+    style = file.style if settings.style == "auto" else settings.style
+    constrain = file.constrain if settings.constrain == "auto" else settings.constrain
+    wanted = ServerSettings(
+        context=file.context, n_parallel=settings.n_parallel, threads=settings.threads, program=program
+    )
+    copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
+        clients: dict[LocalServer, Model] = {}
+        for server in servers.all:
+            find_route = partial(route_to_ours, file.label, server.api_base)
+            client = _client(name, settings, style, constrain, server.api_base, "none", find_route)
+            clients[server] = await stack.enter_async_context(_closing(client))
+        served = {
+            "n_parallel": servers.settings.n_parallel,
+            "threads": servers.settings.threads,
+            "context": servers.settings.context,
+            "prefix_cache": "shared" if settings.n_caches > copies else "own",
+            **software,
+        }
+        if program[1:]:  # they overrule ours, and may change what it answers: a part of what `--cache` finds it by
+            served["llama_server_arguments"] = shlex.join(program[1:])
+            if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
+                del served["threads"]  # the arguments say it
+        manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
+        yield OpenModel(ServedModel(servers, clients), name, settings.n_parallel, manifest)
+
+
+@asynccontextmanager
+async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
+    style = "chat" if settings.style == "auto" else settings.style
+    constrain = "schema" if settings.constrain == "auto" else settings.constrain
+    model = _client(name, settings, style, constrain, settings.api_base, None)
+    async with _closing(model):
+        model.check()
+        manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
+        prices = price_list(find_route(name, settings.api_base))
+        manifest["litellm"] = version("litellm")
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall)
+
+
+@asynccontextmanager
+async def _closing(model: LiteLLMModel) -> AsyncIterator[LiteLLMModel]:
+    """The model, whose connections are closed in the end, after a cancellation too."""
+    try:
+        yield model
+    finally:
+        with CancelScope(shield=True):
+            await model.aclose()
+
+
+def _client(
+    name: str,
+    settings: ModelSettings,
+    style: Literal["chat", "completion"],
+    constrain: Literal["grammar", "schema", "none"],
+    api_base: str | None,
+    api_key: str | None,
+    find_route: Callable[[Style], Route] | None = None,
+) -> LiteLLMModel:
+    return LiteLLMModel(
+        name,
+        api_base=api_base,
+        api_key=api_key,
+        style=style,
+        constrain=constrain,
+        temperature=settings.temperature,
+        max_output_tokens=settings.max_output_tokens,
+        timeout=settings.timeout,
+        seed=settings.seed,
+        reasoning_effort=settings.reasoning_effort,
+        prompt_cache=settings.prompt_cache,
+        drop_params=settings.drop_params,
+        extra_body=settings.extra_body,
+        find_route=find_route,
+    )
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--llama-server: {text!r} is no command: {error}") from None
+
+
+def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
+    """The part of a manifest that every model has."""
+    facts = {
+        "name": name,
+        "style": style,
+        "constrain": constrain,
+        "temperature": settings.temperature,
+        "max_output_tokens": settings.max_output_tokens,
+        "seed": settings.seed,
+    }
+    chosen = {
+        "reasoning_effort": settings.reasoning_effort,
+        "prompt_cache": settings.prompt_cache,
+        "drop_params": list(settings.drop_params),
+        "extra_body": dict(settings.extra_body),
+    }
+    return {**facts, **{fact: value for fact, value in chosen.items() if value}}
+
+
+def _local_file(what: str) -> _LocalFile:
+    """A catalogue name or a path, as a file that is there."""
+    if not what.endswith(".gguf"):
+        entry = find_entry(what)
+        facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
+        path = fetch(entry)
+        if entry.serve_as:
+            path = requantised(path, entry.serve_as)
+            facts["weights"] = entry.serve_as
+        return _LocalFile(what, path, entry.style, entry.constrain, entry.context, facts)
+    path = Path(what).expanduser()
+    header = read_header(path)
+    style: Literal["chat", "completion"] = (
+        "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"
+    )
+    sha256 = stamped_sha256(path, _stamp_of(path))
+    facts = {"file": path.name, "sha256": sha256, "parameters": header.parameters}
+    return _LocalFile(path.stem, path, style, "grammar", ServerSettings().context, facts)
+
+
+def _stamp_of(path: Path) -> Path:
+    """The stamp of a user's own file, in the cache: nothing is written into the user's folder."""
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    return cache_dir() / "stamps" / f"{place}.stamp"

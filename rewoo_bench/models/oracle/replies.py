@@ -1,0 +1,232 @@
+"""What the oracle says: the next stretch of the route, in the form that the prompt asks for.
+
+form                  who asks                     what is said
+plan, JSON schema     planner of ReWOO             every step that can be foreseen
+action, tools         ReAct, native ReAct          the next search, or the answer
+words, step           plan and execute             the steps left, and the first as an action
+answer                solver, LLM tool, direct     what the prompt shows
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.oracle.route import UNKNOWN, Route
+from rewoo_bench.notation.grammars import Grammar
+from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.notation.plan_formats import Notation, write_plan
+from rewoo_bench.text.words import fold
+from rewoo_bench.types import Asked, Message, Tool, ToolCall
+
+_TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
+_INPUT = re.compile(r"\[(.*)\]")
+_FINDERS = ("Search", "Wikipedia")
+_READER = "LLM"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A completion before it is counted."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A prompt, taken apart: `messages[start:]` are about the question, what comes before is the same for all."""
+
+    messages: tuple[Message, ...]
+    start: int
+    question: str
+
+    @classmethod
+    def read(cls, messages: Sequence[Message], question: str) -> Talk:
+        """The talk about the question begins where it is put last; else after the instructions."""
+        put = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
+        instructions = sum(message.role == "system" for message in messages)
+        return cls(tuple(messages), put[-1] if put else instructions, question)
+
+    @property
+    def seen(self) -> str:
+        """What was found so far: all that the oracle didn't write itself, without the question."""
+        shown = [message.content for message in self.messages[self.start :] if message.role != "assistant"]
+        return "\n".join(shown).replace(self.question, "")
+
+    @property
+    def asked(self) -> set[str]:
+        """What tools were called with so far, folded."""
+        found = set()
+        for message in self.messages[self.start :]:
+            if message.role == "assistant":
+                found |= {fold(text) for text in _INPUT.findall(message.content)}
+                found |= {fold(str(value)) for call in message.tool_calls for value in call.arguments.values()}
+        return found
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools that the prompt lists."""
+        listed = "\n".join(message.content for message in self.messages[: self.start] if message.role == "system")
+        return _TOOL.findall(listed)
+
+    @property
+    def last(self) -> str:
+        return self.messages[-1].content
+
+
+def reply(talk: Talk, route: Route, asked: Asked, verbosity: float, parallel: bool) -> Reply:
+    """The next stretch of the route. Raises `ModelError` for a form that is none of the known ones."""
+    speaker = _Speaker(talk, route, verbosity)
+    if tools := asked.get("tools"):
+        return speaker.native(tools, parallel)
+    if asked.get("schema"):
+        return Reply(speaker.plan("json"))
+    grammar = asked.get("grammar")
+    if asked["role"] == "tool":
+        return Reply(speaker.read() if grammar else speaker.summary())
+    if not isinstance(grammar, Grammar):
+        raise ModelError(
+            f"the oracle can't answer this call of {asked['role']!r}: it writes only the bundled architectures' forms. "
+            "A loop of your own needs a language model, such as local/smollm2-135m, or a ScriptedModel in a test"
+        )
+    said = {
+        "plan": lambda: speaker.plan("text"),
+        "action": speaker.turn,
+        "step": speaker.step,
+        "words": speaker.words,
+        "words or answer": lambda: speaker.words() if speaker.queries else speaker.answer(),
+        "answer": speaker.answer,
+        "thought and answer": speaker.reasoned,
+    }
+    return Reply(said[grammar.form]())
+
+
+class _Speaker:
+    """One reply, in one of the forms."""
+
+    def __init__(self, talk: Talk, route: Route, verbosity: float) -> None:
+        self._talk = talk
+        self._route = route
+        self._verbosity = verbosity
+        self._seen = talk.seen
+        self._told = not talk.seen.strip().removeprefix("Question:").strip()  # asked without tools: from memory
+        self.queries = route.next_queries(talk.asked, self._seen)
+
+    def turn(self) -> str:
+        """A turn of ReAct: the next search, or the end."""
+        finishing = self._finishing()
+        if finishing or not self.queries:
+            thought, action = "The question can be answered from what was found.", f"Finish[{self._found()}]"
+        else:
+            query = self.queries[0]
+            thought = f"I need to look at {query} to find what the question asks for."
+            action = f"{self._finder()}[{query}]"
+        return f"Thought: {self._wordy(thought)}\nAction: {action}"
+
+    def native(self, tools: Sequence[Tool], parallel: bool) -> Reply:
+        """Calls in the provider's form, or the answer in a line."""
+        if self._finishing() or not self.queries:
+            return Reply(f"Answer: {self._found()}")
+        finder = next((tool for tool in tools if tool.name in _FINDERS), tools[0])
+        argument = next(iter(finder.arguments.model_fields))
+        queries = self.queries if parallel else self.queries[:1]
+        taken = len(self._talk.messages)
+        return Reply(
+            "", tuple(ToolCall(f"call_{taken}_{i}", finder.name, {argument: q}) for i, q in enumerate(queries))
+        )
+
+    def step(self) -> str:
+        """The action of plan-and-execute's step."""
+        return f"Action: {self._finder()}[{self.queries[0] if self.queries else self._talk.question}]"
+
+    def words(self) -> str:
+        """What is left to do, in words: what can be looked up now, and what has to wait for it."""
+        waiting = [
+            f"Find {hop.ask or 'what the question asks for'}."
+            for number, hop in enumerate(self._route.hops)
+            if hop.foreseen
+            and hop.needs
+            and not self._route.found(number, self._seen)
+            and hop.title not in self.queries
+        ]
+        items = [*(f"Look up {query}." for query in self.queries), *waiting] or ["Look up the question."]
+        return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
+
+    def plan(self, notation: Notation) -> str:
+        """Every step that can be foreseen; a page whose title isn't known yet is named by what an LLM step reads."""
+        steps: list[PlanStep] = []
+        searched: dict[int, str] = {}
+        read: dict[int, str] = {}
+
+        def add(tool: str, args: str, thought: str) -> str:
+            steps.append(PlanStep(id=f"E{len(steps) + 1}", tool=tool, args=args, thought=self._wordy(thought)))
+            return steps[-1].id
+
+        for number, hop in enumerate(self._route.hops):
+            if not hop.foreseen or not set(hop.needs) <= searched.keys():
+                continue
+            query = self._route.query(number)
+            if hop.needs and not self._route.wrong(number):
+                source = self._names(number)
+                if source not in read and _READER in self._talk.tools:
+                    asked = f"{self._route.sub_question(source)} Context: #{searched[source]}"
+                    read[source] = add(_READER, asked, "Read from that page what leads on.")
+                query = f"#{read.get(source, searched[source])}"
+            searched[number] = add(self._finder(), query, f"Find {hop.ask or 'the page that the question needs'}.")
+        for query in self._route.extras:
+            add(self._finder(), query, "Look at one more page to be sure.")
+        if not steps:
+            add(self._finder(), self._talk.question[:100], "Look for the question itself.")
+        return write_plan(Plan(steps=tuple(steps)), notation)
+
+    def read(self) -> str:
+        """What the LLM tool is asked for, where its context shows it."""
+        hops = range(len(self._route.hops))
+        asked = [n for n in hops if self._route.sub_question(n) in self._talk.last and self._route.hops[n].value]
+        shown = [n for n in asked if self._route.found(n, self._seen)]
+        on_page = [n for n in shown if f"{fold(self._route.hops[n].title)}:" in fold(self._seen)] or shown
+        return f"Answer: {self._route.hops[on_page[0]].value if on_page else UNKNOWN}"
+
+    def summary(self) -> str:
+        """The sentences that the route needs, else the first."""
+        lines = re.split(r"(?<=[.!?])\s+", self._talk.last)
+        values = [fold(hop.value) for hop in self._route.hops if hop.value]
+        kept = [line for line in lines if any(value in fold(line) for value in values)]
+        return " ".join(kept or lines[:1])
+
+    def answer(self) -> str:
+        return f"Answer: {self._found()}"
+
+    def reasoned(self) -> str:
+        """A chain of thought along the chain, and the answer."""
+        facts = [f"{hop.ask or 'what is asked'} of {hop.title} is {hop.value or 'known'}." for hop in self._route.hops]
+        return f"Thought: {self._wordy(' '.join(facts) or 'This is known.')[:600]}\n{self.answer()}"
+
+    def _found(self) -> str:
+        return self._route.example.answers[0] if self._told else self._route.answer(self._seen)
+
+    def _finishing(self) -> bool:
+        """Whether the prompt says that no turn is left."""
+        return "No turn is left" in self._talk.last
+
+    def _finder(self) -> str:
+        return next((name for name in _FINDERS if name in self._talk.tools), _FINDERS[0])
+
+    def _names(self, number: int) -> int:
+        """The hop whose value names this hop's page."""
+        hop = self._route.hops[number]
+        named = [need for need in hop.needs if fold(self._route.hops[need].value) in fold(hop.title)]
+        return (named or list(hop.needs))[0]
+
+    def _wordy(self, text: str) -> str:
+        """So many words as `verbosity` asks for."""
+        words = text.split()
+        return (
+            text
+            if self._verbosity == 1
+            else " ".join(islice(cycle(words), max(1, round(len(words) * self._verbosity))))
+        )

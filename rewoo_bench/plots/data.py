@@ -1,0 +1,246 @@
+"""What figures are drawn from: the rows, calls and manifests of some runs, and what of them belongs together.
+
+measured = read(["results/local/my-run"])
+for group in measured.split():      # a data set with a model each
+    group.facts()                   # "n = 50 questions · local/smollm2-135m · hotpotqa · 2026-11-22"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.summary import estimate
+from rewoo_bench.errors import DataError, NothingToDraw
+from rewoo_bench.escaping import one_line
+from rewoo_bench.model_names import is_oracle
+from rewoo_bench.plots.looks import Look, looks
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
+from rewoo_bench.runs.subsets import subsets
+from rewoo_bench.stats.bootstrap import Floats
+from rewoo_bench.stats.paired import Interval, mean_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CALLS = ("run_id", "architecture", "example_id", "trial", "call_index", "kind", "role", "place", "status")
+_SIZES = (
+    *("input_tokens", "output_tokens"),
+    *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
+)
+_ROW = ["run_id", "architecture", "example_id", "trial"]
+_WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows of questions.parquet, of calls.parquet, and run.json by run id where there is one."""
+
+    rows: pd.DataFrame
+    calls: pd.DataFrame
+    manifests: Mapping[str, Mapping[str, Any]]
+    looks: Mapping[str, Look]
+    """Of every architecture of these runs, so that it looks the same in each figure of them."""
+    failed: pd.DataFrame | None = None
+    """Rows that were taken out since the infrastructure failed them."""
+
+    @property
+    def architectures(self) -> list[str]:
+        """In the order of the rows."""
+        return [str(name) for name in self.rows["architecture"].unique()]
+
+    @property
+    def model(self) -> str:
+        """The model, with what plans and solves where that is another; the models, where there are several."""
+        keys = self.rows[_WHAT_RAN[1:]].drop_duplicates().astype(str).itertuples(index=False)
+        return one_line(" and ".join(dict.fromkeys(_model(*key) for key in keys)))
+
+    @property
+    def dataset(self) -> str:
+        return one_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
+
+    def look(self, architecture: str) -> Look:
+        return self.looks[architecture]
+
+    @property
+    def oracle(self) -> bool:
+        """Whether accuracy and seconds are made and mean nothing."""
+        return any(is_oracle(str(name)) for name in self.rows["model"].unique())
+
+    @property
+    def trials(self) -> int:
+        return int(self.rows["trial"].max()) + 1
+
+    @property
+    def point(self) -> str:
+        """What a point is that stands for a row."""
+        return "a question" if self.trials == 1 else "a trial of a question"
+
+    def of(self, architecture: str) -> pd.DataFrame:
+        """The rows of an architecture."""
+        return self.rows[self.rows["architecture"] == architecture]
+
+    def split(self, *, by_dataset: bool = True) -> Iterator[Measured]:
+        """A part for each data set and model, or for each model."""
+        keys = _WHAT_RAN if by_dataset else _WHAT_RAN[1:]
+        for _, rows in self.rows.groupby(keys, sort=False, observed=True):
+            yield self.only(rows)
+
+    def counted(self) -> Measured:
+        """Without the rows that the infrastructure failed; `facts` says how many those were."""
+        mask = failed(self.rows)
+        return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
+
+    def by(self, column: str) -> Measured:
+        """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
+        import pandas as pd
+
+        return replace(self, rows=pd.concat(subsets(self.rows, column)))
+
+    def only(self, rows: pd.DataFrame) -> Measured:
+        """The same with some of the rows, and their calls."""
+        there = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
+        return replace(self, rows=rows, calls=self.calls.merge(there, on=_ROW))
+
+    def option(self, name: str, default: Any) -> pd.Series[Any]:
+        """An option of its run for every row."""
+        found = {run: manifest.get("options", {}).get(name, default) for run, manifest in self.manifests.items()}
+        return self.rows["run_id"].astype(str).map(lambda run: found.get(run, default))
+
+    def concurrency(self) -> str:
+        """Questions at once, of each run; nothing where run.json doesn't say."""
+        runs = self.rows["run_id"].astype(str).unique()
+        known = (self.manifests.get(run, {}).get("concurrency") for run in runs)
+        return " and ".join(dict.fromkeys(str(value) for value in known if value))
+
+    def without_faults(self) -> Measured:
+        """Without the runs whose tools were made to fail."""
+        return self.only(self.rows[(self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)])
+
+    def check_once(self, *keys: str) -> None:
+        """Raises `NothingToDraw` where an architecture ran twice on a question: which one would be drawn?
+
+        `keys` are columns in the place of the architecture.
+        """
+        twice = self.rows.duplicated([*(keys or ("architecture",)), "dataset", "example_id", "trial"])
+        if twice.any():
+            name = str(self.rows["architecture"].to_numpy()[twice.to_numpy().argmax()])
+            runs = ", ".join(sorted(self.of(name)["run_id"].astype(str).unique()))
+            raise NothingToDraw(f"needs one run of {name!r} on these questions, not several: {runs}")
+
+    def facts(self, *, n: int | None = None) -> str:
+        """What a reader has to know with every figure: how many questions, which model, which data, when."""
+        days = self.rows["started_at"].dropna()
+        ends = dict.fromkeys(str(moment)[:10] for moment in (days.min(), days.max())) if len(days) else {}
+        questions = f"n = {f'{n:,}' if n is not None else self._questions()} questions"
+        if self.trials > 1:
+            questions += f", {self.trials} trials each"
+        if lost := self._lost():
+            questions += f" (left out, failed by the infrastructure: {lost})"
+        return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
+
+    def counts(self, rows: pd.DataFrame) -> str:
+        """`ReAct 2, ReWOO 1`: how many of these rows each architecture has; nothing of none."""
+        sizes = rows["architecture"].astype(str).value_counts(sort=False)
+        return ", ".join(f"{self.look(str(name)).name} {size:,}" for name, size in sizes.items() if size)
+
+    def _questions(self) -> str:
+        """How many questions each architecture has: `50`, or `47 to 50`."""
+        sizes = self.rows.groupby("architecture", observed=True)["example_id"].nunique()
+        return " to ".join(dict.fromkeys(f"{size:,}" for size in (sizes.min(), sizes.max())))
+
+    def _lost(self) -> str:
+        """The failed rows of the data sets and models that are still in it."""
+        if self.failed is None:
+            return ""
+        here = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
+        return self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(here, on=_WHAT_RAN))
+
+
+def read(runs: Sequence[str | Path]) -> Measured:
+    """The runs, given as folders or parquet files; of a stopped one, what all its architectures came to.
+
+    Raises `DataError`.
+    """
+    rows, calls = load(*runs), _calls(runs)
+    whole = rows[_done_by_all(rows)]
+    if len(whole) < len(rows):
+        calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
+    return Measured(whole, calls, manifests(*runs), looks(rows["architecture"].astype(str)))
+
+
+def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """The questions of each run that all its architectures have: a run may have been stopped in the middle."""
+    architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()
+    wanted = rows["run_id"].astype(str).map({str(run): int(count) for run, count in architectures.items()})
+    there = rows.groupby(["run_id", "example_id", "trial"], observed=True)["architecture"].transform("size")
+    return (there.to_numpy() >= wanted.to_numpy()).astype(bool)
+
+
+def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
+    """calls.parquet of those that have one; a column that an older run lacks is missing in its rows."""
+    import pandas as pd
+
+    tables = [pd.DataFrame(columns=[*_CALLS, *_SIZES])]
+    for run in runs:
+        path = (Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE
+        if path.is_file():
+            tables.append(_read_calls(path))
+    filled = [table for table in tables if len(table)]
+    return pd.concat(filled, ignore_index=True).reindex(columns=[*_CALLS, *_SIZES]) if filled else tables[0]
+
+
+def _read_calls(path: Path) -> pd.DataFrame:
+    """The columns that figures are made of. Raises `DataError`."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        there = set(pq.read_schema(path).names)
+        return pd.read_parquet(path, columns=[name for name in (*_CALLS, *_SIZES) if name in there])
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
+
+
+def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+    """A mask: True where the column has a number above 0; an empty cell is none."""
+    above: NDArray[np.bool_] = np.nan_to_num(rows[column].to_numpy(dtype=np.float64, na_value=math.nan)) > 0
+    return above
+
+
+def mean(rows: pd.DataFrame, column: str) -> Interval:
+    """The mean over questions with its 95% interval; the trials of a question are one observation."""
+    known = rows[["dataset", "example_id", column]].dropna()
+    values = known.groupby(["dataset", "example_id"], sort=False, observed=True)[column].mean().to_numpy(np.float64)
+    if not len(values):
+        return Interval(math.nan, math.nan, math.nan, 0)
+    if len(values) == 1:
+        return Interval(float(values[0]), math.nan, math.nan, 1)
+    return mean_of(values)
+
+
+def share(rows: pd.DataFrame, column: str = "exact_match") -> Interval:
+    """The share of right answers with its 95% interval, as in every table."""
+    found = estimate(rows, column, binary=True)
+    middle, low, high = (math.nan if value is None else value for value in (found.mean, found.low, found.high))
+    return Interval(middle, low, high, found.n)
+
+
+def arms(values: Sequence[Interval]) -> Floats:
+    """Lengths of error bars, below and above: 2 x len(values); none where there is no bound."""
+    below_above = [[value.estimate - value.low, value.high - value.estimate] for value in values]
+    lengths: Floats = np.nan_to_num(np.array(below_above, dtype=np.float64), posinf=0.0).T
+    return np.maximum(lengths, 0.0)
+
+
+def _model(model: str, planner: str, solver: str) -> str:
+    others = [f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name != model]
+    return f"{model} ({', '.join(others)})" if others else model
