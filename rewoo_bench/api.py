@@ -8,20 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
-from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.inputs import model_settings
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal, read_journal
 from rewoo_bench.loaders.gold_chains import with_chains
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
-from rewoo_bench.models.open import ModelSettings, OpenModel, open_model
+from rewoo_bench.models.open import OpenModel, open_model
+from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example, Informed, Model
@@ -56,7 +59,7 @@ async def evaluate(
     named = [architectures] if isinstance(architectures, str | Architecture) else list(architectures)
     names = tuple(each if isinstance(each, str) else each.name for each in named)
     options = RunOptions(names, limit=limit, seed=seed, trials=trials, concurrency=concurrency, max_retries=max_retries)
-    settings = settings or options.model_settings
+    settings = settings or model_settings(options)
     async with AsyncExitStack() as stack:
         if isinstance(dataset, str):
             data = load_dataset_examples(dataset, limit=limit, seed=seed)

@@ -42,8 +42,8 @@ def bench(arch: str | Sequence[str], *, out: Path, model: str = "oracle", **opti
     """
     import anyio
 
-    from rewoo_bench.evaluation.options import RunOptions
     from rewoo_bench.evaluation.run import run
+    from rewoo_bench.runs.options import RunOptions
 
     names = arch.split(",") if isinstance(arch, str) else arch
     known = {field.name for field in fields(RunOptions)} - {"architectures"}

@@ -1,12 +1,16 @@
-"""Something that goes on beside a block of code and ends with it."""
+"""Small tools of anyio: a background task, a limiter without a detour, a graph of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from graphlib import TopologicalSorter
+from typing import Any, Literal
 
 import anyio
+
+Schedule = Literal["ready", "levels", "sequential"]
 
 
 @asynccontextmanager
@@ -26,3 +30,55 @@ async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator
             group.cancel_scope.cancel()
     if raised is not None:
         raise raised
+
+
+async def take(limiter: anyio.CapacityLimiter) -> None:
+    """Acquires, and where a place is free at once: `acquire` would let every other task run first."""
+    try:
+        limiter.acquire_nowait()
+    except anyio.WouldBlock:
+        await limiter.acquire()
+
+
+async def in_order(
+    dependencies: Mapping[str, set[str]], work: Callable[[str], Awaitable[None]], schedule: Schedule
+) -> None:
+    """Does the work of every node once, after that of all its dependencies.
+
+    The first exception of any ends the others and is raised as it is, not in a group.
+    """
+    sorter = TopologicalSorter(dependencies)
+    sorter.prepare()
+    send, receive = anyio.create_memory_object_stream[str](len(dependencies))
+    failures: list[Exception] = []
+
+    async def run(node: str) -> None:
+        try:
+            await work(node)
+        except Exception as error:  # nothing is swallowed: it is raised below
+            failures.append(error)
+            group.cancel_scope.cancel()
+        else:
+            send.send_nowait(node)
+
+    width = 1 if schedule == "sequential" else len(dependencies)
+    waiting: deque[str] = deque()
+    running = 0
+    with send, receive:
+        async with anyio.create_task_group() as group:
+            while sorter.is_active():
+                if schedule != "levels" or not running:
+                    waiting.extend(sorter.get_ready())
+                if not running and (width == 1 or len(waiting) == 1):  # alone: no task of its own is needed
+                    await run(waiting.popleft())
+                    if failures:
+                        break
+                    sorter.done(receive.receive_nowait())
+                    continue
+                while waiting and running < width:
+                    group.start_soon(run, waiting.popleft())
+                    running += 1
+                sorter.done(await receive.receive())
+                running -= 1
+    if failures:
+        raise failures[0]

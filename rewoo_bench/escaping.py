@@ -31,6 +31,8 @@ _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"
 }  # fmt: skip
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def terminal(text: str) -> str:
     """Text of several lines: control signs are shown as `\\u001b`, and no line is a command to GitHub's runner."""
@@ -63,3 +65,8 @@ def csv_cell(text: str) -> str:
 
 def _shown(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"  # as JSON has it
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair, which no file can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

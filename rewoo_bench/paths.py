@@ -1,10 +1,11 @@
-"""Finds the folders that ship with the package: `architectures` and `datasets`.
+"""Folders: those that ship with the package (`architectures` and `datasets`), and the download cache.
 
-In an installed wheel they lie in `rewoo_bench/_bundled/`, in a clone beside the package.
+In an installed wheel the bundled ones lie in `rewoo_bench/_bundled/`, in a clone next to the package.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -20,3 +21,11 @@ def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
 def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
     """Names of the bundled folders that hold the file `description`, sorted."""
     return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))
+
+
+def cache_dir() -> Path:
+    """`$REWOO_BENCH_CACHE`, else `$XDG_CACHE_HOME/rewoo_bench`, else `~/.cache/rewoo_bench`."""
+    if own := os.environ.get("REWOO_BENCH_CACHE"):
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "rewoo_bench"

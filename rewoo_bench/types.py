@@ -204,6 +204,10 @@ class Trajectory:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+FaultMode = Literal["empty", "error", "timeout"]
+"""How a tool call fails on purpose."""
+
+
 class Asked(TypedDict, total=False):
     """What is asked of a model beside the messages, for whoever passes it on: the keywords of `Model.complete`."""
 

@@ -29,14 +29,15 @@ from typing import Any, overload
 import anyio
 import pyarrow as pa
 
-from rewoo_bench.evaluation.evaluator import Evaluator, Result, tasks_of
+from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.rows import call_rows, question_row, trace
+from rewoo_bench.evaluation.run_folder import Table, open_run
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey, as_bytes
 from rewoo_bench.journal.store import Journal
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import Architecture, load_architecture
-from rewoo_bench.runs.folder import Table, open_run
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage

@@ -25,7 +25,8 @@ from rewoo_bench.claims.run_groups import gather
 from rewoo_bench.model_names import REPLAY, read_options
 from rewoo_bench.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runners.architecture import TOOLS
-from rewoo_bench.runs.folder import MANIFEST, manifests, read_manifest
+from rewoo_bench.runs.folder import manifests
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.stats.paired import Interval, ratio_of_means
 
 if TYPE_CHECKING:
@@ -74,17 +75,17 @@ def wanted_of(run: Path) -> Sequence[str]:
         return ()
     if changed := options_in(run):
         return ("tools",) if changed == {TOOLS} else ("parts",)
-    return (*FIGURES, "steps") if read_manifest(run)["dataset"]["name"].startswith("chain") else FIGURES
+    return (*FIGURES, "steps") if read_manifest(run).dataset.name.startswith("chain") else FIGURES
 
 
 def is_replay(run: Path) -> bool:
     """Whether it repeats another run, such as to have it judged."""
-    return str(read_manifest(run)["options"]["model"]).startswith(REPLAY)
+    return str(read_manifest(run).options["model"]).startswith(REPLAY)
 
 
 def options_in(run: Path) -> set[str]:
     """What its architectures were given another value of, in their names: `max_exemplars`, `tools`."""
-    options = [each["name"].partition("?")[2] for each in read_manifest(run)["architectures"]]
+    options = [each.name.partition("?")[2] for each in read_manifest(run).architectures]
     return {option for behind in options if behind for option in read_options(behind)}
 
 
@@ -154,7 +155,7 @@ def series_table(runs: Sequence[Path]) -> str:
 def ablation_table(run: Path) -> str:
     """Pairs of the run's architectures, in its order, as a Markdown table: ReWOO and an agent with the same change."""
     rows = load(run)
-    names = [each["name"] for each in read_manifest(run)["architectures"]]
+    names = [each.name for each in read_manifest(run).architectures]
     pairs = list(zip(names[::2], names[1::2], strict=True))
     return pairs_table(["ReWOO", "against"], {pair: (rows, pair) for pair in pairs})
 

@@ -22,10 +22,10 @@ from rewoo_bench import load
 from rewoo_bench.analysis.compare import cached_input_priced
 from rewoo_bench.analysis.cost_formulas import cost_law
 from rewoo_bench.analysis.scaling import predict
-from rewoo_bench.evaluation.options import RunOptions
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots.draw import draw, read, save, write_captions
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.stats.paired import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"

@@ -24,6 +24,7 @@ from rewoo_bench.analysis.summary import Summary, summarise
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.subsets import subsets
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Comparison:
 def compare(
     rows: pd.DataFrame,
     *,
-    manifests: Mapping[str, Mapping[str, Any]] | None = None,
+    manifests: Manifests | None = None,
     baseline: str | None = None,
     all_pairs: bool = False,
     intersect: bool = False,
@@ -100,7 +101,7 @@ def compare(
     Without a `baseline` that is the first system; two runs of the same architectures are compared before
     and after. `by` names a column, such as `question_type`: each of its values is compared apart, and Holm's
     adjustment is for the tests of all. `manifests` are run.json by run id, where there are any:
-    `rewoo_bench.runs.folder.manifests(*runs)`.
+    `rewoo_bench.manifests(*runs)`.
 
     Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
     compared on those they share, with a warning.
@@ -122,7 +123,7 @@ def compare(
 
 def _compare(
     rows: pd.DataFrame,
-    manifests: Mapping[str, Mapping[str, Any]],
+    manifests: Manifests,
     baseline: str | None,
     *,
     all_pairs: bool,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow.parquet as pq
 
@@ -23,19 +23,17 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.runs.folder import CALLS_FILE, MANIFEST, QUESTIONS_FILE, load, read_manifest
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load
+from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, Manifest, read_manifest
+from rewoo_bench.runs.options import options_that
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
-_CHAIN = "rewoo_bench.chain.questions:Chain"
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
-# Settings that have to be the same for two runs to be put together, and for one to be held against the other.
-_SETTINGS = (
-    *("temperature", "planner_temperature", "solver_temperature", "max_output_tokens", "style", "constrain"),
-    *("max_steps", "token_limit", "time_limit", "cost_limit", "trials", "judge_model"),
-)
+# Options that two runs must share to be put together, and for one to be held against the other.
+_SETTINGS = options_that(lambda matters: matters.claims)
 
 
 @dataclass(frozen=True)
@@ -157,17 +155,17 @@ def _add(new: Evidence, gathered: list[Evidence]) -> None:
     gathered.append(new)
 
 
-def _evidence(folder: Path, manifest: Mapping[str, Any]) -> Evidence:
+def _evidence(folder: Path, manifest: Manifest) -> Evidence:
     rows = load(folder / QUESTIONS_FILE)
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
-    options, dataset = manifest.get("options") or {}, manifest.get("dataset") or {}
+    options, dataset = manifest.options, manifest.dataset
     models = [str(rows[name].iloc[0]) for name in ("model", "planner_model", "solver_model")]
-    source = dataset.get("source") or {}
+    source = dataset.source
     same = {
-        "dataset": [dataset.get(name) for name in ("name", "format", "split", "seed")],
+        "dataset": [dataset.name, dataset.format, dataset.split, dataset.seed],
         "source": [source.get(name) for name in ("sha256", "hub", "config", "revision")],
-        "corpus": (manifest.get("corpus") or {}).get("content_hash"),
+        "corpus": manifest.corpus.content_hash if manifest.corpus else None,
         "models": models,
         "settings": [options.get(name) for name in _SETTINGS],
     }
@@ -179,16 +177,16 @@ def _evidence(folder: Path, manifest: Mapping[str, Any]) -> Evidence:
         failure_rate=rate,
         failure_mode=str(options.get("tool_failure_mode", "empty")) if rate else "",
         base=json.dumps(same, sort_keys=True),
-        ids=str(dataset.get("ids_hash")),
-        runs=(str(manifest["run_id"]),),
-        complete=manifest.get("status") == "done",
+        ids=str(dataset.ids_hash),
+        runs=(manifest.run_id,),
+        complete=manifest.status == "done",
         systems={system.architecture: system for system in _systems(rows, folder, manifest)},
         queued=bool(queued(manifest)),
     )
 
 
-def _systems(rows: pd.DataFrame, folder: Path, manifest: Mapping[str, Any]) -> Iterator[System]:
-    tools = {each["name"]: len(each.get("tools") or {}) for each in manifest.get("architectures") or []}
+def _systems(rows: pd.DataFrame, folder: Path, manifest: Manifest) -> Iterator[System]:
+    tools = {each.name: len(each.tools) for each in manifest.architectures}
     for name, group in rows.groupby("architecture", sort=False, observed=True):
         indexed = group.set_index(KEY)
         if indexed.index.has_duplicates:
@@ -197,20 +195,19 @@ def _systems(rows: pd.DataFrame, folder: Path, manifest: Mapping[str, Any]) -> I
         yield System(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)), unasked)
 
 
-def _asked_for(manifest: Mapping[str, Any]) -> int:
+def _asked_for(manifest: Manifest) -> int:
     """How many rows each architecture has in the whole run; 0 where an older manifest doesn't say."""
-    questions = (manifest.get("dataset") or {}).get("examples") or 0
-    return int(questions * ((manifest.get("options") or {}).get("trials") or 1))
+    questions = manifest.dataset.examples or 0
+    return int(questions * (manifest.options.get("trials") or 1))
 
 
-def _data(dataset: Mapping[str, Any]) -> Data:
+def _data(dataset: DatasetFacts) -> Data:
     """Which data set the claims would call it, whatever the name of its file."""
-    form, source = dataset.get("format"), dataset.get("source") or {}
-    if form in ("hotpotqa", "triviaqa"):
-        return "hotpotqa" if form == "hotpotqa" else "triviaqa"
-    if source.get("generator") == _CHAIN:
+    if dataset.format in ("hotpotqa", "triviaqa"):
+        return "hotpotqa" if dataset.format == "hotpotqa" else "triviaqa"
+    if dataset.source.get("generator") == "chain":
         return "chain"
-    return "sample" if dataset.get("name") == "sample" else "other"
+    return "sample" if dataset.name == "sample" else "other"
 
 
 def _model(model: str, planner: str, solver: str) -> str:

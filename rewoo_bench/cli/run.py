@@ -127,8 +127,8 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -
 
 def _options(context: click.Context, flags: dict[str, Any]) -> Any:
     """The options of a new run, or of a resumed one; for that, only flags that the command names count."""
-    from rewoo_bench.evaluation.options import RunOptions
     from rewoo_bench.evaluation.resume import resumed
+    from rewoo_bench.runs.options import RunOptions
 
     names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
     if flags["resume"] is None:

@@ -34,7 +34,8 @@ def show_outcome(outcome: Outcome, as_json: bool) -> None:
     """The table of a run, its folder, and on standard error what there is to know about it."""
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
-    from rewoo_bench.runs.folder import load_table, read_manifest
+    from rewoo_bench.runs.folder import load_table
+    from rewoo_bench.runs.manifest import read_manifest
 
     rows = load_table(outcome.folder)
     summaries = summarise(rows)

@@ -15,7 +15,8 @@ from typing import Unpack
 
 from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.providers import find_route, price

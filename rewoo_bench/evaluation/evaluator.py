@@ -19,19 +19,22 @@ from typing import Protocol
 
 import anyio
 
+from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
-from rewoo_bench.evaluation.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.evaluation.gc_freeze import frozen_heap
 from rewoo_bench.evaluation.session import Session
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.trajectories import check_trajectory
 from rewoo_bench.events import Event, listening
-from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import Brake
 from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
-from rewoo_bench.metering.meter import Call, Limits, Meter, idle_seconds
+from rewoo_bench.metering.meter import Meter, idle_seconds
+from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
+from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scoring, score
 from rewoo_bench.types import Example, Informed, Model, Runner, StopReason, Tool, Trajectory
@@ -44,42 +47,6 @@ class Judge(Protocol):
     """Decides whether a prediction means the same as a gold answer."""
 
     async def judge(self, example: Example, prediction: str, model: Model) -> bool | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One question put to one architecture. `index` counts from 0 in the order of the run."""
-
-    index: int
-    example: Example
-    trial: int
-    architecture: Architecture
-
-    @property
-    def key(self) -> TaskKey:
-        return TaskKey(self.architecture.name, self.example.id, self.trial)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of a task. `score` is None where the infrastructure failed."""
-
-    task: Task
-    trajectory: Trajectory
-    calls: Sequence[Call]
-    score: Score | None
-    error: str | None
-    judged_correct: bool | None
-    latency_s: float
-    working_s: float
-    started_at: datetime
-    cost_usd: float | None
-    refused: RequestRefused | None = None
-    """Why the provider didn't take a request, where it may take no other either."""
-    crashes: tuple[Crash, ...] = ()
-    """Exceptions that nobody raised on purpose, of the architecture and of the judge."""
-    traceback: str | None = None
-    judge_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +116,29 @@ class Evaluator:
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
-        session = Session(self, tasks, totals, on_result=on_result, keep=keep, on_event=on_event)
+        session = Session(
+            self.run_task,
+            tasks,
+            totals,
+            run_limits=self.run_limits,
+            live=self._live_calls(totals),
+            concurrency=self.concurrency,
+            grace_s=self.grace_s,
+            on_result=on_result,
+            keep=keep,
+            on_event=on_event,
+        )
         with frozen_heap():
             await session.run()
         return totals
+
+    def _live_calls(self, totals: Totals) -> LiveCalls:
+        """The live calls of a session, under the caps of the run."""
+        live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
+        live.accepted_before = self.recorder is not None and self.recorder.journal.has_answers()
+        if self.run_limits.max_total_tokens is not None or self.run_limits.max_total_cost is not None:
+            live.caps = Caps(self.run_limits, totals, live.brake)
+        return live
 
     async def run_task(
         self,
@@ -234,7 +220,7 @@ class Evaluator:
         """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
         told = {**self.models, **{role: model.knowing(example) for role, model in self._informed.items()}}
         if recorder:
-            return {role: recorder.model(model) for role, model in told.items()}
+            return {role: RecordedModel(recorder, model) for role, model in told.items()}
         return {role: LiveModel(live, model) for role, model in told.items()}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:

@@ -5,19 +5,21 @@ Nothing here costs anything: no model is fetched or asked.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.options import RunOptions
 from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import with_chains
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
 
@@ -107,3 +109,24 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
         if names.count(name) > 1:
             raise UsageError(f"--arch: {name!r} twice; two folders need two names in their architecture.toml")
     return architectures
+
+
+def model_settings(options: RunOptions) -> ModelSettings:
+    """What the options say to every model."""
+    return ModelSettings(
+        api_base=options.api_base,
+        llama_server=options.llama_server,
+        temperature=options.temperature,
+        max_output_tokens=options.max_output_tokens,
+        reasoning_effort=options.reasoning_effort,
+        prompt_cache=options.prompt_cache,
+        drop_params=options.drop_params,
+        extra_body=json.loads(options.extra_body) if options.extra_body else {},
+        timeout=options.timeout,
+        seed=options.seed,
+        style=options.style,
+        constrain=options.constrain,
+        n_parallel=options.concurrency or 1,
+        threads=options.threads,
+        n_caches=len(options.architectures),
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.options import RunOptions
 from rewoo_bench.model_names import REPLAY, is_oracle
+from rewoo_bench.runs.options import RunOptions
 
 
 def costs_nothing(model: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from rewoo_bench.escaping import terminal
-from rewoo_bench.evaluation.evaluator import Result
+from rewoo_bench.evaluation.tasks import Result
 
 _SECONDS_A_LINE = 10.0
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json
 
-from rewoo_bench.evaluation.crashes import crash_of, harness_fault
+from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.evaluation.retrieval import gold_pages_found
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import as_bytes, numbers
+from rewoo_bench.metering.calls import Call
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
-
-if TYPE_CHECKING:
-    from rewoo_bench.evaluation.evaluator import Result
-    from rewoo_bench.metering.meter import Call
 
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
 

@@ -5,6 +5,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
@@ -18,27 +19,28 @@ from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRe
 from rewoo_bench.evaluation.dry_run import Estimate, estimate
 from rewoo_bench.evaluation.environment import command_line, environment, new_run_id
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.inputs import Inputs, read_inputs
+from rewoo_bench.evaluation.folder_lock import begin, check_journal, check_new, taken
+from rewoo_bench.evaluation.inputs import Inputs, model_settings, read_inputs
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
-from rewoo_bench.evaluation.options import RoleModel, RunOptions
 from rewoo_bench.evaluation.price_check import check_price, costs_nothing
 from rewoo_bench.evaluation.progress import Progress
-from rewoo_bench.evaluation.resume import KEPT, as_json, check_same, resume_command
-from rewoo_bench.evaluation.run_folder import begin, check_journal, check_new, taken
+from rewoo_bench.evaluation.resume import check_same, resume_command
+from rewoo_bench.evaluation.run_folder import RunFolder, open_run, remove_run
 from rewoo_bench.journal.response_cache import AnswerCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.loaders.sampling import shuffled
+from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import pull_on_signal
-from rewoo_bench.metering.meter import Limits
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
-from rewoo_bench.runs.folder import RunFolder, open_run, read_manifest, remove_run, write_manifest
+from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Informed, Model
@@ -79,7 +81,7 @@ async def run(options: RunOptions) -> Outcome:
             folder = options.resume or options.out or RESULTS / run_id
             stack.enter_context(taken(folder, is_new=options.resume is None))
             manifest = _begun(options, prepared, folder, run_id)
-            columns = _run_columns(options, prepared, manifest["run_id"])
+            columns = _run_columns(options, prepared, manifest.run_id)
             opened = await stack.enter_async_context(open_run(folder, columns))
         if options.resume is not None:
             begin(folder, manifest, "--resume")  # only now: the run may be refused, and stays as it was then
@@ -108,7 +110,7 @@ async def dry_run(options: RunOptions) -> list[Estimate]:
 
 
 async def _evaluated(
-    options: RunOptions, prepared: _Prepared, evaluator: Evaluator, opened: RunFolder, manifest: dict[str, Any]
+    options: RunOptions, prepared: _Prepared, evaluator: Evaluator, opened: RunFolder, manifest: Manifest
 ) -> Outcome:
     """Runs what is to be run and writes the files, whatever ends it."""
     folder, examples = opened.folder, prepared.dataset.examples
@@ -145,7 +147,7 @@ async def _evaluated(
             if ended["status"] == "done" and rows != len(tasks):
                 ended = {"status": "incomplete", "reason": f"the tables have {rows} rows of {len(tasks)}"}
             changed = {"finished_at": _now(), "rows": rows, "sent": _sent(options, prepared)}
-            write_manifest(folder, {**manifest, **ended, **changed})
+            write_manifest(folder, manifest.model_copy(update={**ended, **changed}))
         except OSError as error:
             said = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
             raise JournalError(f"{said}; the journal has what was finished; {resume_command(folder)}") from None
@@ -170,7 +172,7 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
             cache = stack.enter_context(closing(AnswerCache(options.cache)))
         opened: dict[RoleModel, OpenModel] = {}
         for role in dict.fromkeys(options.role_models.values()):
-            settings = replace(options.model_settings, temperature=role.temperature)
+            settings = replace(model_settings(options), temperature=role.temperature)
             if role.name.startswith(LOCAL):
                 check_price(options, role.name, None)  # before anything is fetched
             opened[role] = await stack.enter_async_context(open_model(role.name, settings))
@@ -224,27 +226,28 @@ def _concurrency(options: RunOptions, prepared: _Prepared) -> int:
     return options.concurrency or prepared.models[options.role_models[""]].concurrency
 
 
-def _begun(options: RunOptions, prepared: _Prepared, folder: Path, run_id: str) -> dict[str, Any]:
+def _begun(options: RunOptions, prepared: _Prepared, folder: Path, run_id: str) -> Manifest:
     """The manifest of a run: a new one, which is written, or that of the run that goes on."""
     manifest = _manifest(options, prepared, run_id)
     if options.resume is not None:
         before = read_manifest(options.resume)
-        check_journal(folder, before.get("rows") or 0)
+        check_journal(folder, before.rows or 0)
         check_same(before, manifest, [example.id for example in prepared.dataset.examples])
-        _recall(options, prepared, before.get("sent") or {})
-        sessions = [*before.get("sessions", []), {"command": command_line(), "started_at": _now()}]
-        return manifest | {**{key: before[key] for key in KEPT}, "sessions": sessions}
+        _recall(options, prepared, before.sent)
+        sessions = [*before.sessions, {"command": command_line(), "started_at": _now()}]
+        kept = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
+        return manifest.model_copy(update={**kept, "sessions": sessions})
     begin(folder, manifest, "--out")
     return manifest
 
 
-def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str, Any]:
-    return {
+def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> Manifest:
+    facts = {
         "run_id": run_id,
         "status": "running",
         "started_at": _now(),
         "command": command_line(),
-        "options": as_json(options),
+        "options": options.as_json(),
         "concurrency": _concurrency(options, prepared),
         "dataset": dict(prepared.dataset.manifest),
         "corpus": _corpus_manifest(prepared.corpus, options.corpus or prepared.dataset.corpus),
@@ -256,6 +259,7 @@ def _manifest(options: RunOptions, prepared: _Prepared, run_id: str) -> dict[str
         "tokenizer": TOKENIZER,
         "environment": environment(),
     }
+    return manifest_of(json.loads(json.dumps(facts, default=str)))
 
 
 def _recall(options: RunOptions, prepared: _Prepared, sent: Mapping[str, Any]) -> None:

@@ -8,23 +8,28 @@ questions that are refused are held back until it is known which it was.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 
 from rewoo_bench.call_site import in_architecture
+from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
 from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
-from rewoo_bench.evaluation.crashes import RUN_STOPPING, CrashCounter
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.metering.live_calls import LiveCalls
-from rewoo_bench.metering.run_limits import Totals
-from rewoo_bench.metering.spending_caps import Caps
-
-if TYPE_CHECKING:
-    from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
+from rewoo_bench.metering.run_limits import RunLimits, Totals
 
 _FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended
+
+
+class TaskRunner(Protocol):
+    """Asks one question of one architecture: the evaluator's `run_task`."""
+
+    async def __call__(
+        self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None
+    ) -> Result: ...
 
 
 class Session:
@@ -32,21 +37,28 @@ class Session:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        run_task: TaskRunner,
         tasks: Iterator[Task],
         totals: Totals,
         *,
+        run_limits: RunLimits,
+        live: LiveCalls,
+        concurrency: int,
+        grace_s: float,
         on_result: Callable[[Result], None],
         keep: Callable[[Result], Awaitable[None]] | None,
         on_event: Callable[[Task, Event], None] | None,
     ) -> None:
-        self._evaluator = evaluator
+        self._run_task = run_task
+        self._run_limits = run_limits
+        self._concurrency = concurrency
+        self._grace_s = grace_s
         self._tasks = tasks
         self._totals = totals
         self._on_result = on_result
         self._keep = keep
         self._on_event = on_event
-        self._live = _live_calls(evaluator, totals)
+        self._live = live
         self._crashes = CrashCounter()
         self._held: list[Result] = []
         self._must_stop: RewooBenchError | None = None
@@ -61,7 +73,7 @@ class Session:
 
     async def _work_all(self) -> None:
         async with anyio.create_task_group() as group:
-            for _ in range(min(self._evaluator.concurrency, self._totals.tasks)):
+            for _ in range(min(self._concurrency, self._totals.tasks)):
                 group.start_soon(self._work)
         if not self._live.brake.pulled.is_set():
             try:
@@ -74,7 +86,7 @@ class Session:
         brake = self._live.brake
         await brake.pulled.wait()
         if not isinstance(brake.reason, JournalError):  # what ends now couldn't be kept
-            await brake.stopped(self._evaluator.grace_s)
+            await brake.stopped(self._grace_s)
             await anyio.sleep(_LAST_STEPS_S)
         scope.cancel()
 
@@ -94,7 +106,7 @@ class Session:
 
     async def _work_on(self, task: Task) -> None:
         with in_architecture(task.architecture.name):
-            result = await self._evaluator.run_task(task, self._on_event, self._live)
+            result = await self._run_task(task, self._on_event, self._live)
         if self._is_undecided(result):
             self._held.append(result)
             self._check_held(result)
@@ -134,14 +146,14 @@ class Session:
         for crash in () if _is_recalled(result) else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RunStopped(reason)
-        if reason := self._evaluator.run_limits.exceeded(self._totals):
+        if reason := self._run_limits.exceeded(self._totals):
             self._live.brake.pull(RunStopped(reason))
 
     def _raise_reason(self) -> None:
         """Raises why not all was done. Raises `RunStopped` also where nobody said why."""
         if self._must_stop is not None:
             raise self._must_stop
-        reached = self._evaluator.run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
+        reached = self._run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
         through = self._totals.done == self._totals.tasks and not reached
         brake = self._live.brake
         if brake.pulled.is_set() and not through:
@@ -157,13 +169,3 @@ def _is_recalled(result: Result) -> bool:
     later session."""
     calls = [call for call in result.calls if call.kind == "model"]
     return bool(calls) and all(call.receipt.measured_s is not None for call in calls)
-
-
-def _live_calls(evaluator: Evaluator, totals: Totals) -> LiveCalls:
-    """The live calls of this session, under the caps of the run."""
-    recorder, limits = evaluator.recorder, evaluator.run_limits
-    live = recorder.live if recorder else LiveCalls(spent=totals.spent)
-    live.accepted_before = recorder is not None and recorder.journal.has_answers()
-    if limits.max_total_tokens is not None or limits.max_total_cost is not None:
-        live.caps = Caps(limits, totals, live.brake)
-    return live

@@ -25,9 +25,12 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.evaluation.resume import LOOSE
 from rewoo_bench.gate.verdict import Group
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
+from rewoo_bench.runs.manifest import DatasetFacts, Manifest
+from rewoo_bench.runs.manifest_diff import LOOSE
+from rewoo_bench.runs.options import options_that
+from rewoo_bench.short_names import short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,21 +42,7 @@ COUNTS = (*METRICS, *ROLES.values(), EVIDENCE)
 KEYS = ["example_id", "trial"]
 COLUMNS = (*KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
 
-# Options of a run that change what its models are asked or what they answer.
-OPTIONS = (
-    "seed",
-    "temperature",
-    "planner_temperature",
-    "solver_temperature",
-    "max_output_tokens",
-    "style",
-    "constrain",
-    "token_limit",
-    "time_limit",
-    "cost_limit",
-    "tool_failure_rate",
-    "tool_failure_mode",
-)
+OPTIONS = options_that(lambda matters: matters.baseline)
 _PREFIXES = (REPLAY, LOCAL)
 
 
@@ -111,7 +100,7 @@ class Baseline(BaseModel):
 def read_baseline(path: Path) -> Baseline:
     """A baseline file. Raises `DataError`."""
     try:
-        return Baseline.model_validate_json(path.read_text(encoding="utf-8"))
+        return _with_short_names(Baseline.model_validate_json(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise DataError(f"no such baseline: {str(path)!r}; expected a run folder or a baseline file") from None
     except (UnicodeDecodeError, pydantic.ValidationError) as error:
@@ -119,36 +108,52 @@ def read_baseline(path: Path) -> Baseline:
         raise DataError(f"{path}: no baseline that can be read: {fault}; write it with `baseline update`") from None
 
 
-def baseline_of(manifest: Mapping[str, Any], rows: pd.DataFrame, *, deterministic: bool | None = None) -> Baseline:
+def _with_short_names(baseline: Baseline) -> Baseline:
+    """Bundled runners and generators under their short names; an older file has import paths."""
+    architectures = {}
+    for name, facts in baseline.architectures.items():
+        manifest = {**facts.manifest}
+        if "runner" in manifest:
+            manifest["runner"] = short_name(str(manifest["runner"]))
+        architectures[name] = facts.model_copy(update={"manifest": manifest})
+    source = {**baseline.dataset.get("source", {})}
+    if "generator" in source:
+        source["generator"] = short_name(str(source["generator"]))
+    dataset = {**baseline.dataset, "source": source}
+    return baseline.model_copy(update={"architectures": architectures, "dataset": dataset})
+
+
+def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None) -> Baseline:
     """A run's manifest and rows as a baseline. Raises `DataError` where the run has no rows."""
     if not len(rows):
-        raise DataError(f"run {manifest.get('run_id')!r} has no rows")
+        raise DataError(f"run {manifest.run_id!r} has no rows")
     models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
-    facts = {str(facts["name"]): facts for facts in manifest["architectures"]}
+    facts = {facts.name: facts.model_dump(mode="json", exclude_unset=True) for facts in manifest.architectures}
     # by name, and not by the order of the rows, so that the file is the same
     groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
-    prices = manifest.get("prices")
+    prices = manifest.prices
     return Baseline(
         deterministic=is_deterministic(models) if deterministic is None else deterministic,
         model=_plain(str(rows["model"].iloc[0])),
-        dataset=_dataset(manifest["dataset"]),
-        corpus=manifest.get("corpus") and {"content_hash": manifest["corpus"].get("content_hash")},
-        models={role: _model(model) for role, model in manifest["models"].items()},
-        options={name: manifest["options"].get(name) for name in OPTIONS},
+        dataset=_dataset(manifest.dataset),
+        corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
+        models={role: _model(model) for role, model in manifest.models.items()},
+        options={name: manifest.options.get(name) for name in OPTIONS},
         prices=prices and {_plain(model): price for model, price in prices.items()},
-        tokenizer=manifest.get("tokenizer"),
+        tokenizer=manifest.tokenizer,
         architectures={name: _architecture(facts.get(name, {}), group) for name, group in groups.items()},
         columns=list(COLUMNS),
         questions={name: _lines(group) for name, group in groups.items()},
     )
 
 
-def _dataset(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _dataset(facts: DatasetFacts) -> dict[str, Any]:
     """What tells a data set from another, without the folder it lies in."""
-    source = dict(manifest["source"])
+    source = dict(facts.source)
     if source.get("file"):
         source["file"] = Path(source["file"]).name
-    return {**{key: manifest.get(key) for key in ("name", "format", "split", "ids_hash")}, "source": source}
+    same = {"name": facts.name, "format": facts.format, "split": facts.split, "ids_hash": facts.ids_hash}
+    return {**same, "source": source}
 
 
 def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,8 @@ and why, `against` judges; `rewoo_bench.gate.budgets` holds the limits, and `ren
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.against import Terms, check_against
@@ -20,7 +19,8 @@ from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.runs.folder import load, read_manifest
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import Manifest, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,21 +74,20 @@ def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
         raise DataError(f"run {str(run)!r} has {len(again)} rows twice, such as {named}; its tables were changed")
 
 
-def why_not_whole(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
+def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
     """Why the means of a run that is done aren't those of all its questions; None where they are."""
     if failures := int(failed(rows).sum()):
         said = "--resume tries them again, --allow-incomplete leaves them out"
         return f"{failures} of {len(rows)} questions failed; {said}"
-    examples, trials = manifest["dataset"].get("examples"), manifest["options"].get("trials")
+    examples, trials = manifest.dataset.examples, manifest.options.get("trials")
     if examples is None or trials is None:
         return None
-    expected = examples * trials * len(manifest["architectures"])
+    expected = int(examples * trials * len(manifest.architectures))
     return f"it has {len(rows)} rows, and {expected} were to be there" if len(rows) < expected else None
 
 
-def why_incomplete(manifest: Mapping[str, Any], rows: pd.DataFrame) -> str | None:
+def why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:
     """Why a run isn't whole; None where it is."""
-    status = manifest.get("status")
-    if status != "done":
-        return str(manifest.get("reason") or f"its status is {status!r}")
+    if manifest.status != "done":
+        return manifest.reason or f"its status is {manifest.status!r}"
     return None if len(rows) else "it has no rows"

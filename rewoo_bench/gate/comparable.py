@@ -28,7 +28,9 @@ def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Fault]:
     corpus = differences(before.corpus, now.corpus, "corpus")
     yield from (Fault("data set", text) for text in [*dataset, *corpus])
     models = differences(before.models, now.models, "models")
-    options = differences(before.options, now.options, "options")
+    known = before.options.keys() & now.options.keys()  # an older baseline lacks some
+    old, new = ({name: side.options[name] for name in side.options if name in known} for side in (before, now))
+    options = differences(old, new, "options")
     yield from (Fault("model", text) for text in [*models, *options])
     if before.tokenizer and now.tokenizer:
         yield from (Fault("tokenizer", text) for text in differences(before.tokenizer, now.tokenizer, "tokenizer"))

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from rewoo_bench.text.model_output import check_call, replace_surrogates
+from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.text.model_output import check_call
 from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
 
 

@@ -1,7 +1,7 @@
 """Data sets whose questions are made, not read, by a class that dataset.toml names.
 
-    generator = "rewoo_bench.chain.questions:Chain"       # dataset.toml
-    --dataset 'chain?hops=3&width=2'                    # Chain(hops="3", width="2").examples(seed)
+    generator = "chain"                     # dataset.toml; or package.module:Class
+    --dataset 'chain?hops=3&width=2'        # Chain(hops="3", width="2").examples(seed)
 
 The class is a pydantic model: its fields are the options behind the question mark.
 """
@@ -20,6 +20,7 @@ from rewoo_bench.config.specs import DatasetSpec, import_object, validated
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.sampling import Selection, select
 from rewoo_bench.model_names import read_options
+from rewoo_bench.short_names import GENERATORS, import_path, short_name
 from rewoo_bench.types import Example
 
 
@@ -48,7 +49,7 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     """
     if limit is None:
         raise SpecError(f"{where}: the key 'default_limit' is missing: it says how many questions are generated")
-    kind = import_object(path, where)
+    kind = import_object(import_path(path, GENERATORS), where)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
     generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")
@@ -56,7 +57,7 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     if not selection.examples:
         raise DataError(f"data set {spec.name!r}: generator {path!r} made no questions")
     content = sha256("\n".join(map(repr, selection.examples)).encode()).hexdigest()
-    source = {"generator": path, "settings": generator.model_dump(mode="json"), "sha256": content}
+    source = {"generator": short_name(path), "settings": generator.model_dump(mode="json"), "sha256": content}
     changed = generator.model_dump(mode="json", exclude_defaults=True)
     shown = "&".join(f"{name}={value}" for name, value in changed.items())
     return Generated(f"{spec.name}?{shown}" if shown else spec.name, selection, source)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Unpack
@@ -19,8 +18,9 @@ from typing import Any, Unpack
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.call_site import Place, current_place
+from rewoo_bench.call_site import current_place
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
+from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import Recalled
 from rewoo_bench.models.call_cost import receipt_of
 from rewoo_bench.text.prompt_parts import Parts, parts_of
@@ -28,47 +28,8 @@ from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
 
-_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 _NO_PARTS = Parts()
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one question may use; None is no limit. `cost_usd` needs a known price."""
-
-    tokens: int | None = None
-    time_s: float | None = None
-    cost_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A model or tool call. `start` and `end` are seconds of the monotonic clock.
-
-    `usage` is logical (what the architecture needed); `receipt.billed` is what was paid.
-    """
-
-    index: int
-    kind: str
-    name: str
-    role: str
-    place: Place
-    status: str
-    start: float
-    end: float
-    started_at: datetime
-    usage: Usage = field(default_factory=Usage)
-    finish_reason: str | None = None
-    receipt: Receipt = field(default_factory=Receipt)
-    parts: Parts = _NO_PARTS
-    thoughts: str = ""
-    discarded_tokens: int = 0
-    repairs: tuple[str, ...] = ()
-
-    @property
-    def waiting_s(self) -> float:
-        """Seconds spent queueing and backing off."""
-        return sum(end - start for start, end in self.receipt.waiting)
+_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
 
 class Meter:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import anyio
 from pydantic import BaseModel
@@ -29,12 +29,10 @@ from rewoo_bench.journal.records import (
     with_failed,
 )
 from rewoo_bench.metering.live_calls import LiveCall
+from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.models.call_cost import attach, is_sensible, receipt_of
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
-
-if TYPE_CHECKING:
-    from rewoo_bench.metering.recorder import QuestionRecorder
 
 
 class Recalled(str):
@@ -228,3 +226,11 @@ class RecordedTool(WrappedTool):
         if "error" in said:
             raise ToolError(said["error"])
         return said["text"]
+
+
+def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
+    return {
+        name: tool if getattr(tool, "asks_model", False) else RecordedTool(recorder, tool)
+        for name, tool in tools.items()
+    }

@@ -9,22 +9,20 @@ nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from anyio import to_thread
 
 from rewoo_bench.call_site import current_place
+from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.evaluation.crashes import is_recorded_harness_fault
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import AnswerCache, cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.metering.interrupt import Brake
 from rewoo_bench.metering.live_calls import LiveCalls
-from rewoo_bench.metering.recorded_calls import RecordedModel, RecordedTool
-from rewoo_bench.types import Model, Tool
 
 
 class NotRecorded(ModelError):
@@ -84,17 +82,6 @@ class QuestionRecorder:
         # An attempt that failed counts where none succeeded later.
         failed_first = sorted(replayed, key=lambda record: record.status == "ok")
         self._replayed = {record.key: record for record in failed_first}
-
-    def model(self, model: Model) -> Model:
-        """The model, recorded."""
-        return RecordedModel(self, model)
-
-    def tools(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-        """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
-        return {
-            name: tool if getattr(tool, "asks_model", False) else RecordedTool(self, tool)
-            for name, tool in tools.items()
-        }
 
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
         """Where the calling task stands; the n-th time the same is asked there has n."""

@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.cache import cache_dir
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.client import LiteLLMModel
@@ -36,47 +35,18 @@ from rewoo_bench.models.local.per_architecture import ServedModel
 from rewoo_bench.models.local.requantise import requantised
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle.model import open_oracle
+from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.paths import cache_dir
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
+DEFAULT_SETTINGS = ModelSettings()
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
 _SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
 _THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
 _CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """How to ask a model.
-
-    "auto" is what the catalogue says for a model of ours, and for another's file what fits its
-    size; a hosted model gets turns ("chat") and a JSON schema where its provider has that.
-    `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
-    answers the same every time; more was no faster on two cores with the embedded server, and up to
-    twice as fast with one built for the CPU. `llama_server` is the command of
-    a llama-server of one's own that serves them. `threads` of a local model are one for each physical
-    core by default. `n_caches` is the number of architectures: each gets a prefix cache of its own, in a
-    server of its own, so that none finds the prompts of another. They share one cache where several
-    requests are decoded in one batch, and in a llama-server of one's own, whose memory may be a GPU's.
-    """
-
-    api_base: str | None = None
-    temperature: float = 0.0
-    max_output_tokens: int = 512
-    reasoning_effort: str | None = None
-    prompt_cache: bool = False
-    drop_params: tuple[str, ...] = ()
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float = 600.0
-    seed: int | None = None
-    style: Literal["auto", "chat", "completion"] = "auto"
-    constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
-    n_parallel: int = 1
-    threads: int | None = None
-    n_caches: int = 1
-    llama_server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +92,7 @@ class _LocalFile:
 
 
 @asynccontextmanager
-async def open_model(name: str, settings: ModelSettings = ModelSettings()) -> AsyncIterator[OpenModel]:
+async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> AsyncIterator[OpenModel]:
     """The model of that name, fetched and served where it is a local one.
 
     Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider

@@ -6,12 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from rewoo_bench.errors import ActionError, ToolError
-from rewoo_bench.notation.arguments import Arguments, read_call, show_call, to_model, write_call
-from rewoo_bench.text.model_output import check_text, shown
-from rewoo_bench.types import Completion, StopReason, Tool
+from rewoo_bench.errors import ActionError
+from rewoo_bench.notation.arguments import Arguments, read_call, write_call
+from rewoo_bench.text.model_output import shown
+from rewoo_bench.types import Completion, StopReason
 
 NO_RESULTS = "No results."
 _ACTION = re.compile(r"Action(?:\s*\d+)?[\s*]*:[\s*`]*([^\W\d]\w*)[\s*`]*\[")  # with or without Markdown's signs
@@ -22,30 +20,6 @@ _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 _UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
 _CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
 _CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What a tool call brought; `failed` where it was an error."""
-
-    text: str
-    failed: bool = False
-
-
-async def call_tool(tool: Tool, arguments: Arguments) -> Observation:
-    """The tool's answer; a fault of the tool or of its arguments is an answer too."""
-    try:
-        fitting = to_model(tool, arguments)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        field = f"{shown(fault['loc'][0])}: " if isinstance(arguments, dict) and fault["loc"] else ""
-        call = show_call(arguments)[:80]
-        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {field}{fault['msg']}", failed=True)
-    try:
-        text = await tool(fitting)
-    except ToolError as error:
-        return Observation(check_text(f"ERROR: {error}"), failed=True)
-    return Observation(check_text(text).strip() or NO_RESULTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,12 +68,10 @@ def _offered(measured: Measured) -> dict[tuple[str, str], _Offer]:
     """By run and architecture, as run.json says."""
     runs = set(measured.rows["run_id"].astype(str))
     return {
-        (run, str(entry["name"])): _Offer(
-            len(entry.get("tools") or {}), f"{entry['runner']} {entry.get('settings')} {entry.get('exemplars')}"
-        )
+        (run, entry.name): _Offer(len(entry.tools), f"{entry.runner} {entry.settings} {entry.exemplars}")
         for run, manifest in measured.manifests.items()
         if run in runs
-        for entry in manifest.get("architectures") or []
+        for entry in manifest.architectures
     }
 
 

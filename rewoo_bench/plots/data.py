@@ -23,6 +23,7 @@ from rewoo_bench.model_names import is_oracle
 from rewoo_bench.plots.looks import Look, looks
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.stats.bootstrap import Floats
 from rewoo_bench.stats.paired import Interval, mean_of
@@ -45,7 +46,7 @@ class Measured:
 
     rows: pd.DataFrame
     calls: pd.DataFrame
-    manifests: Mapping[str, Mapping[str, Any]]
+    manifests: Manifests
     looks: Mapping[str, Look]
     """Of every architecture of these runs, so that it looks the same in each figure of them."""
     failed: pd.DataFrame | None = None
@@ -111,13 +112,13 @@ class Measured:
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
         """An option of its run for every row."""
-        found = {run: manifest.get("options", {}).get(name, default) for run, manifest in self.manifests.items()}
+        found = {run: manifest.options.get(name, default) for run, manifest in self.manifests.items()}
         return self.rows["run_id"].astype(str).map(lambda run: found.get(run, default))
 
     def concurrency(self) -> str:
         """Questions at once, of each run; nothing where run.json doesn't say."""
         runs = self.rows["run_id"].astype(str).unique()
-        known = (self.manifests.get(run, {}).get("concurrency") for run in runs)
+        known = (self.manifests[run].concurrency for run in runs if run in self.manifests)
         return " and ".join(dict.fromkeys(str(value) for value in known if value))
 
     def without_faults(self) -> Measured:

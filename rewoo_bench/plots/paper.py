@@ -96,7 +96,7 @@ def paper(measured: Measured, options: Options) -> Picture:
 
 def _by_format(measured: Measured) -> Iterator[tuple[str, Measured]]:
     """The rows on each data set that the paper has, known by the format that run.json names."""
-    formats = {run: manifest["dataset"]["format"] for run, manifest in measured.manifests.items()}
+    formats = {run: manifest.dataset.format for run, manifest in measured.manifests.items()}
     own = measured.rows["run_id"].astype(str).map(formats)
     for key in published().datasets:
         rows = measured.rows[(own == key).to_numpy(dtype=bool)]

@@ -27,6 +27,7 @@ from rewoo_bench.config.specs import (
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
+from rewoo_bench.short_names import RUNNERS, import_path, short_name
 from rewoo_bench.types import Runner
 
 DESCRIPTION = "architecture.toml"
@@ -52,7 +53,7 @@ class Architecture:
         """What a run's manifest says of it: settings as they were, tools, and hashes of all texts."""
         return {
             "name": self.name,
-            "runner": self.spec.runner,
+            "runner": short_name(self.spec.runner),
             "settings": self.settings.model_dump() if self.settings else self.spec.settings,
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
             "exemplars": {name: len(shots) for name, shots in self.prompts.exemplars.items()},
@@ -97,7 +98,7 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
 
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
     """The spec as its options change it, under a name that has them."""
-    model = getattr(import_object(spec.runner, where), "Settings", None)
+    model = getattr(_runner_class(spec, where), "Settings", None)
     known = [MAX_EXEMPLARS, TOOLS, *(model.model_fields if model else ())]
     for option in options:
         if option not in known:
@@ -139,7 +140,7 @@ def _spec_of_class(path: str) -> ArchitectureSpec:
 def _assembled(
     spec: ArchitectureSpec, prompts: Prompts, tool_prompts: dict[str, str], overrides: dict[str, Any], where: str
 ) -> Architecture:
-    kind = import_object(spec.runner, where)
+    kind = _runner_class(spec, where)
     settings = _settings(kind, spec, overrides, where)
     try:
         runner = kind(prompts, settings) if settings else kind(prompts)
@@ -150,6 +151,10 @@ def _assembled(
     if not callable(getattr(runner, "run", None)):
         raise SpecError(f"{where}: {spec.runner} is no runner: it has no method run(question, *, model, tools)")
     return Architecture(spec, prompts, tool_prompts, settings, runner)
+
+
+def _runner_class(spec: ArchitectureSpec, where: str) -> Any:
+    return import_object(import_path(spec.runner, RUNNERS), where)
 
 
 def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], where: str) -> BaseModel | None:

@@ -19,11 +19,11 @@ from itertools import islice
 from typing import Any
 
 from rewoo_bench.call_site import at
+from rewoo_bench.concurrency import in_order
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react_turns import ReActSettings, Turns
-from rewoo_bench.runners.rewoo_worker import in_order
 from rewoo_bench.text.model_output import check_fields, checks_replies, decode
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 

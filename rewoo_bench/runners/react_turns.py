@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import Arguments, show_call
-from rewoo_bench.notation.replies import Observation, call_tool
 from rewoo_bench.runners.evidence_budget import Border, Shorten
 from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.call_site import at
+from rewoo_bench.concurrency import Schedule
 from rewoo_bench.events import emit
 from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.notation.plan import Plan
@@ -22,7 +23,7 @@ from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.replies import answered, citations, read_answer
 from rewoo_bench.runners.evidence_budget import Border, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
-from rewoo_bench.runners.rewoo_worker import Schedule, Worker
+from rewoo_bench.runners.rewoo_worker import Worker
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 

@@ -6,22 +6,17 @@ A step starts when its last input is there (`ready`); `levels` waits for a whole
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from graphlib import TopologicalSorter
+from collections.abc import Mapping
 from typing import Literal
 
-import anyio
-
 from rewoo_bench.call_site import at
+from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.notation.plan import Plan, PlanStep, substitute
-from rewoo_bench.notation.replies import NO_RESULTS, Observation, call_tool
 from rewoo_bench.runners.evidence_budget import Border
+from rewoo_bench.runners.tool_calls import NO_RESULTS, Observation, call_tool
 from rewoo_bench.types import Step, Tool
-
-Schedule = Literal["ready", "levels", "sequential"]
 
 
 class Worker:
@@ -76,47 +71,3 @@ class Worker:
             text = await self._border.admit(step.id, observation.text, query=query, max_tokens=self._slot_tokens)
         self.done[step.id] = Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
         emit("step_finished", step.id, observation=text, failed=observation.failed)
-
-
-async def in_order(
-    dependencies: Mapping[str, set[str]], work: Callable[[str], Awaitable[None]], schedule: Schedule
-) -> None:
-    """Does the work of every node once, after that of all its dependencies.
-
-    The first exception of any ends the others and is raised as it is, not in a group.
-    """
-    sorter = TopologicalSorter(dependencies)
-    sorter.prepare()
-    send, receive = anyio.create_memory_object_stream[str](len(dependencies))
-    failures: list[Exception] = []
-
-    async def run(node: str) -> None:
-        try:
-            await work(node)
-        except Exception as error:  # nothing is swallowed: it is raised below
-            failures.append(error)
-            group.cancel_scope.cancel()
-        else:
-            send.send_nowait(node)
-
-    width = 1 if schedule == "sequential" else len(dependencies)
-    waiting: deque[str] = deque()
-    running = 0
-    with send, receive:
-        async with anyio.create_task_group() as group:
-            while sorter.is_active():
-                if schedule != "levels" or not running:
-                    waiting.extend(sorter.get_ready())
-                if not running and (width == 1 or len(waiting) == 1):  # alone: no task of its own is needed
-                    await run(waiting.popleft())
-                    if failures:
-                        break
-                    sorter.done(receive.receive_nowait())
-                    continue
-                while waiting and running < width:
-                    group.start_soon(run, waiting.popleft())
-                    running += 1
-                sorter.done(await receive.receive())
-                running -= 1
-    if failures:
-        raise failures[0]

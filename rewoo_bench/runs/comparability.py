@@ -1,61 +1,63 @@
 """What the manifests of some runs say about comparing them: what forbids it, and what a reader has to know.
 
-unlike({"r1": {"dataset": {"seed": 0, …}, …}, "r2": {"dataset": {"seed": 3, …}, …}})
+unlike({"r1": Manifest(dataset={"seed": 0}), "r2": Manifest(dataset={"seed": 3})})
     -> ["the seed of the questions: 0 (r1), 3 (r2)"]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rewoo_bench.model_names import LOCAL
+from rewoo_bench.runs.manifest import Manifest, Manifests
+from rewoo_bench.runs.options import options_that
 
-Manifests = Mapping[str, Mapping[str, Any]]
-
-# Two runs in which one of these differs didn't put the same questions, or didn't score them alike.
-_MUST_BE_SAME = {
-    "the data set": "dataset.name",
-    "the data's file (sha256)": "dataset.source.sha256",
-    "the data's hub repository": "dataset.source.hub",
-    "the data's configuration": "dataset.source.config",
-    "the data's revision": "dataset.source.revision",
-    "the split": "dataset.split",
-    "the seed of the questions": "dataset.seed",
-    "the scoring": "dataset.format",
-    "the judge": "options.judge_model",
+# Two runs in which one of these differs didn't ask the same questions, or didn't score them alike.
+_MUST_BE_SAME: Mapping[str, Callable[[Manifest], Any]] = {
+    "the data set": lambda run: run.dataset.name,
+    "the data's file (sha256)": lambda run: run.dataset.source.get("sha256"),
+    "the data's hub repository": lambda run: run.dataset.source.get("hub"),
+    "the data's configuration": lambda run: run.dataset.source.get("config"),
+    "the data's revision": lambda run: run.dataset.source.get("revision"),
+    "the split": lambda run: run.dataset.split,
+    "the seed of the questions": lambda run: run.dataset.seed,
+    "the scoring": lambda run: run.dataset.format,
 }
-_OPTIONS = (
-    *("temperature", "planner_temperature", "solver_temperature", "max_output_tokens", "style", "constrain"),
-    *("max_steps", "token_limit", "time_limit", "cost_limit", "tool_failure_rate", "tool_failure_mode", "trials"),
-)
+_NAMED: Mapping[str, Callable[[Manifest], Any]] = {
+    "status": lambda run: run.status,
+    "concurrency": lambda run: run.concurrency,
+    "environment.git_commit": lambda run: run.environment.get("git_commit"),
+    "environment.packages.rewoo-bench": lambda run: (run.environment.get("packages") or {}).get("rewoo-bench"),
+}
+_SHOWN = {"judge_model": "the judge"}
 # Facts of a manifest that name a place, or that change no figure.
 _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
 
 
 def unlike(manifests: Manifests) -> list[str]:
     """What differs between the runs and makes them no comparison; a sentence each."""
-    found = (_told(what, path, manifests) for what, path in _MUST_BE_SAME.items())
-    return [told for told in found if told]
+    facts = [_sentence(what, _by_run(fact, manifests)) for what, fact in _MUST_BE_SAME.items()]
+    options = _options(manifests, options_that(lambda matters: matters.compare == "refuse"))
+    return [sentence for sentence in (*facts, *options) if sentence]
 
 
 def differences(manifests: Manifests) -> list[str]:
     """What else differs: models, prompts, settings, corpus, limits, versions; a sentence each."""
-    paths = [f"options.{name}" for name in _OPTIONS]
-    paths += ["status", "concurrency", "environment.git_commit", "environment.packages.rewoo-bench"]
-    told = [_told(path.removeprefix("options."), path, manifests) for path in paths]
+    sentences = _options(manifests, options_that(lambda matters: matters.compare == "note"))
+    sentences += [_sentence(what, _by_run(fact, manifests)) for what, fact in _NAMED.items()]
     flat = {run: dict(_facts(manifest)) for run, manifest in manifests.items()}
     for name in dict.fromkeys(name for facts in flat.values() for name in facts):
         having = {run: facts[name] for run, facts in flat.items() if name in facts}
-        told.append(_sentence(name, having))
-    return [sentence for sentence in told if sentence]
+        sentences.append(_sentence(name, having))
+    return [sentence for sentence in sentences if sentence]
 
 
-def queued(manifest: Mapping[str, Any]) -> int:
+def queued(manifest: Manifest) -> int:
     """How many questions shared a model on this machine: a call's seconds are those of a queue then. 0 for none."""
-    asked = {role: str(model.get("name")) for role, model in (manifest.get("models") or {}).items()}
+    asked = {role: str(model.get("name")) for role, model in manifest.models.items()}
     asked.pop("judge", None)  # comes after a question's end
-    at_once = int(manifest.get("concurrency") or 1)
+    at_once = manifest.concurrency or 1
     return at_once if at_once > 1 and any(name.startswith(LOCAL) for name in asked.values()) else 0
 
 
@@ -64,22 +66,22 @@ def waits(manifests: Manifests) -> list[str]:
     return [f"latency ({run}): {said}" for run, manifest in manifests.items() if (said := wait(manifest))]
 
 
-def wait(manifest: Mapping[str, Any]) -> str:
+def wait(manifest: Manifest) -> str:
     """What has to be known of a run's seconds; empty where they are what they seem."""
     if not (at_once := queued(manifest)):
         return ""
     return f"{at_once} questions at once shared a model on this machine, so seconds are those of a queue"
 
 
-def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:
     """Facts of the same thing, by its name: an architecture, a model, the corpus."""
-    for architecture in manifest.get("architectures") or []:
-        yield from _flat(f"{architecture['name']}: ", architecture)
-    for role, model in (manifest.get("models") or {}).items():
+    for architecture in manifest.architectures:
+        yield from _flat(f"{architecture.name}: ", architecture.model_dump(mode="json", exclude_unset=True))
+    for role, model in manifest.models.items():
         if role != "default":
             yield f"model of the {role}", model.get("name")
         yield from _flat(f"{model.get('name')}: ", model)
-    yield "the corpus", (manifest.get("corpus") or {}).get("content_hash", "the questions' own documents")
+    yield "the corpus", manifest.corpus.content_hash if manifest.corpus else "the questions' own documents"
 
 
 def _flat(prefix: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -92,21 +94,21 @@ def _flat(prefix: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def _told(what: str, path: str, manifests: Manifests) -> str | None:
-    return _sentence(what, {run: _at(manifest, path) for run, manifest in manifests.items()})
+def _options(manifests: Manifests, names: Sequence[str]) -> list[str | None]:
+    return [
+        _sentence(_SHOWN.get(name, name), {run: each.options.get(name) for run, each in manifests.items()})
+        for name in names
+    ]
+
+
+def _by_run(fact: Callable[[Manifest], Any], manifests: Manifests) -> dict[str, Any]:
+    return {run: fact(manifest) for run, manifest in manifests.items()}
 
 
 def _sentence(what: str, values: Mapping[str, Any]) -> str | None:
     if all(value == next(iter(values.values())) for value in values.values()):
         return None
     return f"{what}: " + ", ".join(f"{_short(value)} ({run})" for run, value in values.items())
-
-
-def _at(manifest: Mapping[str, Any], path: str) -> Any:
-    value: Any = manifest
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _short(value: Any) -> str:

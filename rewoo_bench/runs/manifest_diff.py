@@ -9,6 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+# Facts that change no answer, or that repeat another fact.
+LOOSE = frozenset(
+    {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
+    | {"api_base", "path", "texts_sha256"}
+)
+
 
 def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
     """A line for each value that isn't as it was; the keys in `without` don't count, at any depth."""

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.folder import CALLS_FILE, MANIFEST, QUESTIONS_FILE, read_manifest, write_manifest
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest, write_manifest
 
 TEXTS = ("question", "answers", "error")
 
@@ -35,7 +36,8 @@ def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
     _check(without, tables[QUESTIONS_FILE])
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
-    write_manifest(out, {**manifest, "published": {"without": list(without), "left_out": list(TEXTS)}})
+    published = {"without": list(without), "left_out": list(TEXTS)}
+    write_manifest(out, manifest.model_copy(update={"published": published}))
     left_out = pa.array(list(without), pa.string())
     for name, table in tables.items():
         tables[name] = table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))

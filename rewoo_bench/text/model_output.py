@@ -25,6 +25,7 @@ from functools import wraps
 from typing import Any, ParamSpec, Unpack, cast
 
 from rewoo_bench.call_site import current_place
+from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.types import Asked, Completion, Message, Model, ToolCall, Trajectory
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call
@@ -94,11 +95,6 @@ def note(repair: str) -> None:
     entry = {"place": current_place().name, "repair": repair}
     if collected is not None and len(collected) < _MOST_NOTES and entry not in collected:
         collected.append(entry)
-
-
-def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair, which no file can hold."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def check_text(text: str) -> str:

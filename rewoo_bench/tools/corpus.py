@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewoo_bench import cache
+from rewoo_bench import paths
 from rewoo_bench.errors import DataError
 from rewoo_bench.text.words import terms
 from rewoo_bench.tools.documents import Hit
@@ -54,7 +54,7 @@ class Corpus:
                 content_hash = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise DataError(f"{path}: can't be read ({error.strerror})") from None
-        return cls(_cached_index(path, content_hash, cache_dir or cache.cache_dir()), content_hash)
+        return cls(_cached_index(path, content_hash, cache_dir or paths.cache_dir()), content_hash)
 
     def __len__(self) -> int:
         return len(self._index.titles)

@@ -12,14 +12,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from rewoo_bench.call_site import current_place
 from rewoo_bench.errors import ToolError
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Tool
+from rewoo_bench.types import FaultMode, Tool
 
-FaultMode = Literal["empty", "error", "timeout"]
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
 
 

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 from answering import KEY
 
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
+from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.hosted.client import LiteLLMModel
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture, load_architecture
-from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example, Message, Model

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from rewoo_bench import evaluate
-from rewoo_bench.evaluation.evaluator import Result, Task
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.runners.architecture import DESCRIPTION

@@ -12,7 +12,8 @@ import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
 
-from rewoo_bench.runs.folder import load, read_manifest
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.types import Usage
 
@@ -167,10 +168,10 @@ def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
         assert hosted(server, "--out", folder) == 3
         assert "incomplete: 3 of 6 questions failed" in (err := capfd.readouterr().err)
         assert err.splitlines()[-1] == f"rewoo-bench run --resume '{folder}'"
-        assert read_manifest(folder)["status"] == "incomplete"
+        assert read_manifest(folder).status == "incomplete"
         broken[0] = False
         assert quiet("--resume", folder, "--api-base", server.api_base) == 0
-    assert read_manifest(folder)["status"] == "done"
+    assert read_manifest(folder).status == "done"
     assert load(folder)["exact_match"].notna().all()
 
 

@@ -12,11 +12,12 @@ from asking import RUN, Row, architectures, model_of, read, run
 
 import rewoo_bench
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluation.evaluator import Evaluator, ProviderRefused, Result, tasks_of
+from rewoo_bench.evaluation.evaluator import Evaluator, ProviderRefused, tasks_of
 from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.models.open import ModelSettings
+from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.folder import open_run
 from rewoo_bench.testing.server import Fault, ModelServer, Reply
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Document, Example, Model, Tool, Trajectory

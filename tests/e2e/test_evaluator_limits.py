@@ -9,7 +9,7 @@ from answering import Trouble, answer, examples, priced
 from asking import read, run
 
 from rewoo_bench.evaluation.evaluator import ProviderRefused, RunStopped
-from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.testing.server import Fault, ModelServer

@@ -18,12 +18,13 @@ import pytest
 from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
-from rewoo_bench.evaluation.inputs import read_inputs
-from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.evaluation.inputs import model_settings, read_inputs
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.server import LocalServer, ServerSettings
-from rewoo_bench.models.open import ModelSettings, open_model
+from rewoo_bench.models.open import open_model
+from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Message
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
@@ -56,7 +57,7 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
 
 
 def test_it_decodes_as_many_at_once_as_questions_are_asked(program: str) -> None:
-    places = RunOptions(("direct",), concurrency=3).model_settings.n_parallel
+    places = model_settings(RunOptions(("direct",), concurrency=3)).n_parallel
     settings = ServerSettings(context=256, n_parallel=places, program=(program,))
     server = LocalServer(fetch(find_entry("smollm2-135m")), settings)
     told = httpx.get(server.api_base.replace("/v1", "/props"), timeout=10, trust_env=False).json()

@@ -21,7 +21,8 @@ from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.gguf import read_header
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve
-from rewoo_bench.models.open import ModelSettings, _local_file, open_model
+from rewoo_bench.models.open import _local_file, open_model
+from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.types import Message
 
 pytestmark = pytest.mark.model

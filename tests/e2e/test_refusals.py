@@ -15,8 +15,9 @@ from answering import Trouble, answer, asked_about, examples
 from asking import architectures, read, run
 
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
-from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.judge import ModelJudge
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.store import open_journal
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter

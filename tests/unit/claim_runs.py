@@ -16,7 +16,7 @@ from comparison_rows import system
 
 from rewoo_bench.claims import Finding, check, gather, read_claims
 from rewoo_bench.claims.render import Format, render
-from rewoo_bench.runs.folder import write_manifest
+from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claims"
@@ -107,7 +107,7 @@ def run_folder(
         "concurrency": concurrency,
         "corpus": None,
     }
-    write_manifest(folder, made)
+    write_manifest(folder, manifest_of(made))
     return folder
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.analysis.compare import Comparison, compare
 from rewoo_bench.analysis.comparison_render import Format, render
-from rewoo_bench.runs.folder import write_manifest
+from rewoo_bench.runs.manifest import Manifest, manifest_of, write_manifest
 from rewoo_bench.runs.schema import QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
@@ -60,7 +60,7 @@ def twice(**values: Any) -> pd.DataFrame:
     return frame(system(), system(run_id=B, **values))
 
 
-def manifest(run: str, **changes: Any) -> dict[str, Any]:
+def manifest(run: str, **changes: Any) -> Manifest:
     """A run's manifest; `dataset__seed=3` changes what lies deeper."""
     made: dict[str, Any] = {
         "run_id": run,
@@ -77,7 +77,7 @@ def manifest(run: str, **changes: Any) -> dict[str, Any]:
         for parent in parents:
             place = place[parent]
         place[last] = value
-    return made
+    return manifest_of(made)
 
 
 def write(folder: Path, run: str = A, **values: Any) -> Path:

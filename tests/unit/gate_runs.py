@@ -15,7 +15,7 @@ from rewoo_bench.runs.schema import QUESTIONS
 
 ARCHITECTURE = {
     "name": "rewoo",
-    "runner": "rewoo_bench.runners.rewoo:ReWOO",
+    "runner": "rewoo",
     "settings": {"max_steps": 8, "slot_tokens": 200},
     "tools": {"Search": {"max_concurrency": 8}},
     "exemplars": {"planner": 6},

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from rewoo_bench.call_site import Place
 from rewoo_bench.config.specs import ArchitectureSpec
-from rewoo_bench.evaluation.evaluator import Result, Task
-from rewoo_bench.metering.meter import Call
+from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.metering.calls import Call
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts

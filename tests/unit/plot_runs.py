@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from comparison_rows import frame, system
 
-from rewoo_bench.evaluation.options import RunOptions
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.paths import bundled_folder
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.runs.schema import QUESTIONS
 
 RIGHT = {"rewoo": "110110", "react": "101010", "direct": "010000", "cot": "011000"}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rewoo_bench import evaluate
 from rewoo_bench.chain.pages import DISTRACTORS
 from rewoo_bench.chain.questions import Chain, question
-from rewoo_bench.evaluation.evaluator import Result
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -224,7 +224,7 @@ def test_the_name_says_the_options_in_one_order_and_leaves_out_defaults(dataset:
 def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
     found = load_dataset_examples("chain?hops=1..3", limit=5, seed=9)
     source = found.manifest["source"]
-    assert source["generator"] == "rewoo_bench.chain.questions:Chain"
+    assert source["generator"] == "chain"
     assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0}
     assert source["sha256"] == content(found.examples)
     assert (found.manifest["seed"], found.manifest["examples"], found.split) == (9, 5, "generated")

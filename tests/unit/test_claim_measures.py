@@ -16,7 +16,7 @@ from rewoo_bench.claims import Finding
 from rewoo_bench.stats.polynomial import curvature, trend
 
 ABOVE = 'name = "above", null = 0'
-CHAIN = "rewoo_bench.chain.questions:Chain"
+CHAIN = "chain"
 
 
 def measured(measure: str, folder: Path, *runs: Path, on: str = "") -> Finding:

@@ -19,7 +19,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, SpecError
 
 ABOVE = 'name = "above", null = 1'
-CHAIN = "rewoo_bench.chain.questions:Chain"
+CHAIN = "chain"
 
 
 def bundled() -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_other_prompts_models_and_settings_are_told(changes: dict[str, Any], not
 
 
 def test_runs_on_the_same_terms_need_no_note() -> None:
-    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus=1)})
+    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus={})})
     assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
 
 

@@ -13,9 +13,9 @@ from parts import architecture
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, Estimate, estimate, table
-from rewoo_bench.evaluation.options import RunOptions
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 

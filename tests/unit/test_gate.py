@@ -122,7 +122,7 @@ def test_an_accepted_prompt_leaves_it_to_the_counts(tmp_path: Path) -> None:
     [
         ({"settings": {"max_steps": 4, "slot_tokens": 200}}, "settings.max_steps was 8 and is 4 now"),
         ({"tools": {"Search": {}}}, "tools.Search.max_concurrency was 8 and is None now"),
-        ({"runner": "mine:ReWOO"}, "runner was 'rewoo_bench.runners.rewoo:ReWOO' and is 'mine:ReWOO' now"),
+        ({"runner": "mine:ReWOO"}, "runner was 'rewoo' and is 'mine:ReWOO' now"),
         ({"tool_prompts_sha256": {"LLM": "t2"}}, "prompt of the tool 'LLM' changed"),
         ({"prompts_sha256": "bbbb", "texts_sha256": None}, "its prompts changed"),
     ],

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from pyarrow import BufferOutputStream, BufferReader
 from pydantic_core import from_json
 
-from rewoo_bench.evaluation.evaluator import Evaluator, Result, Task
+from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.rows import rows_of, tables_of, trace
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.journal.records import as_bytes, call_fields
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel

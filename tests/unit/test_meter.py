@@ -10,7 +10,8 @@ from parts import Query, Told, model_call, toolbox
 
 from rewoo_bench.call_site import Place, at, current_place
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
-from rewoo_bench.metering.meter import Limits, Meter, idle_seconds
+from rewoo_bench.metering.calls import Limits
+from rewoo_bench.metering.meter import Meter, idle_seconds
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.llm import LLM, LLMArguments
 from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage

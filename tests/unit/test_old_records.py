@@ -13,7 +13,7 @@ from rewoo_bench.call_site import at
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.recorded_calls import UnreadableRecord
+from rewoo_bench.metering.recorded_calls import RecordedModel, UnreadableRecord, recorded_tools
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
@@ -37,7 +37,7 @@ async def asked(folder: Path) -> Completion:
     async with open_journal(folder / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
         with at("solver"):
-            return await recorder.model(ScriptedModel(["asked again"])).complete(ASK, role="solver")
+            return await RecordedModel(recorder, ScriptedModel(["asked again"])).complete(ASK, role="solver")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_a_tools_failure_that_was_the_harnesss_is_tried_again(tmp_path: Pa
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             recorder = await Recorder(journal).question(TASK)
             with pytest.raises(ToolError), at("E1"):
-                await recorder.tools({"Search": tool})["Search"](Query(query="a"))
+                await recorded_tools(recorder, {"Search": tool})["Search"](Query(query="a"))
     assert len(tool.asked) == calls
 
 
@@ -95,10 +95,10 @@ async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled_as_text
     made = Completion("", Usage(10, 0, 2), "tool_calls", (ToolCall("1", "Search", deep),))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        await recorder.model(ScriptedModel([made])).complete(ASK, role="agent")
+        await RecordedModel(recorder, ScriptedModel([made])).complete(ASK, role="agent")
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        recalled = await recorder.model(ScriptedModel([])).complete(ASK, role="agent")
+        recalled = await RecordedModel(recorder, ScriptedModel([])).complete(ASK, role="agent")
     assert recalled.tool_calls == (ToolCall("1", "Search", {RAW_ARGUMENTS: json.dumps(deep)}),)
 
 
@@ -109,5 +109,5 @@ async def test_arguments_that_contain_themselves_are_recorded_and_paid_for(tmp_p
     made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), receipt=Receipt(billed=usage))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        await recorder.model(ScriptedModel([made])).complete(ASK, role="solver")
+        await RecordedModel(recorder, ScriptedModel([made])).complete(ASK, role="solver")
         assert journal.spent.tokens == 12

@@ -15,7 +15,7 @@ import pytest
 from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main, run
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.options import RunOptions
+from rewoo_bench.runs.options import RunOptions
 
 OWN_OF_THE_COMMAND = {"as_json", "dry_run"}
 

@@ -15,7 +15,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.evaluation.evaluator import Result
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.loaders.gold_chains import with_chain, with_chains
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.models.oracle.model import Oracle, open_oracle

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewoo_bench
-from rewoo_bench.evaluation.evaluator import Result
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.text.prompt_parts import Parts, count_prompt, parts_of
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Message, ToolCall

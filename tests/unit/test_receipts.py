@@ -12,11 +12,13 @@ import pytest
 from parts import architecture
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.rows import question_row
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.meter import Limits
+from rewoo_bench.metering.calls import Limits
+from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.call_cost import attach, sensible
 from rewoo_bench.models.hosted.retry import RetryingModel
@@ -66,7 +68,7 @@ async def test_a_count_that_is_none_is_estimated(tmp_path: Path, usage: Usage) -
     for _ in range(2):
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             recorder = await Recorder(journal).question(TaskKey("own", "q", 0))
-            completion = await recorder.model(ScriptedModel([said])).complete(ASK, role="agent")
+            completion = await RecordedModel(recorder, ScriptedModel([said])).complete(ASK, role="agent")
             assert 0 < journal.spent.tokens < 100
         assert completion.receipt.usage_source == "estimated"
         assert completion.usage == completion.receipt.billed

@@ -21,6 +21,7 @@ from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, U
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import AnswerCache
 from rewoo_bench.journal.store import open_journal, read_journal
+from rewoo_bench.metering.recorded_calls import RecordedModel, recorded_tools
 from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
@@ -55,7 +56,7 @@ def files_in(folder: Path) -> list[str]:
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
     with at(place):
-        return await recorder.model(ScriptedModel(lines)).complete(ASK, role="solver", **request)
+        return await RecordedModel(recorder, ScriptedModel(lines)).complete(ASK, role="solver", **request)
 
 
 async def test_a_finished_call_is_given_back_whole_and_not_made_again(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ async def test_a_tool_is_not_called_again_unless_it_has_a_state(tmp_path: Path) 
     stateful.stateful = True  # type: ignore[attr-defined]
     for said in ("first", "again"):
         async with session(tmp_path) as recorder:
-            tools = recorder.tools({"Search": plain, "Lookup": stateful})
+            tools = recorded_tools(recorder, {"Search": plain, "Lookup": stateful})
             with at("turn 1"):
                 results = [await tools[name](Query(query="a")) for name in ("Search", "Lookup")]
         assert results == ["page of a", "now a"], said
@@ -142,14 +143,14 @@ async def test_a_tools_failure_is_remembered_too(tmp_path: Path) -> None:
     for tool in (Told(fail), Told()):
         async with session(tmp_path) as recorder:
             with pytest.raises(ToolError, match="no page"):
-                await recorder.tools({"Search": tool})["Search"](Query(query="a"))
+                await recorded_tools(recorder, {"Search": tool})["Search"](Query(query="a"))
 
 
 async def test_a_tool_that_asks_a_model_is_left_to_the_models_record(tmp_path: Path) -> None:
     tool = Told()
     tool.asks_model = True  # type: ignore[attr-defined]
     async with session(tmp_path) as recorder:
-        assert recorder.tools({"LLM": tool})["LLM"] is tool
+        assert recorded_tools(recorder, {"LLM": tool})["LLM"] is tool
 
 
 async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
                 await ask(recorder, ["x"], place="planner 0")
         assert (answer.text, answer.receipt.replayed, answer.receipt.billed) == ("Neva", True, Usage())
         async with session(tmp_path / "replay", replay=recorded) as recorder:
-            model = recorder.model(ScriptedModel(["x"]))
+            model = RecordedModel(recorder, ScriptedModel(["x"]))
             with at("solver"), pytest.raises(NotRecorded) as difference:
                 await model.complete([ASK[0], Message("user", "Which lake?")], role="solver")
     assert "has 'river?' where this has 'lake?'" in str(difference.value)
@@ -188,13 +189,15 @@ async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     async with session(tmp_path) as recorder:
         for number in range(50):
             with at(f"turn {number}"):
-                await recorder.model(ScriptedModel(["x"])).complete([long, Message("user", str(number))], role="agent")
+                await RecordedModel(recorder, ScriptedModel(["x"])).complete(
+                    [long, Message("user", str(number))], role="agent"
+                )
     assert (tmp_path / "journal.sqlite").stat().st_size < 300_000
 
 
 async def test_half_a_character_is_recorded_too(tmp_path: Path) -> None:
     async with session(tmp_path) as recorder:
-        model = recorder.model(ScriptedModel(["a\ud83d"]))
+        model = RecordedModel(recorder, ScriptedModel(["a\ud83d"]))
         await model.complete([Message("user", "b\ud83d")], role="agent")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,10 @@ from parts import MOMENT, model_call, result
 
 from rewoo_bench.call_site import Place
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.runs.folder import load, open_run, read_manifest, write_manifest
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import FORMAT_VERSION, Manifest, manifest_of, read_manifest, write_manifest
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Receipt, Step, Trajectory, Usage
 
@@ -257,9 +260,10 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_manifest(tmp_path / "new", {"status": "running", "out": Path("here")})
-    write_manifest(tmp_path / "new", {"status": "done"})
-    assert read_manifest(tmp_path / "new") == {"status": "done"}
+    write_manifest(tmp_path / "new", Manifest(status="running"))
+    written = manifest_of({"status": "done", "options": {"seed": 3}, "a later key": [1]})
+    write_manifest(tmp_path / "new", written)
+    assert read_manifest(tmp_path / "new") == written.model_copy(update={"format_version": FORMAT_VERSION})
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["run.json"]
 
 
@@ -273,10 +277,36 @@ def test_a_manifest_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
 
 def test_user_info_of_an_address_is_not_kept(tmp_path: Path) -> None:
     address = "https://me:s3cret@host:8000/v1"
-    write_manifest(
-        tmp_path, {"command": ["run", "--api-base", address], "options": {"api_base": address}, "at": "a:b@c"}
-    )
+    command = ["run", "--api-base", address, "a:b@c"]
+    write_manifest(tmp_path, Manifest(command=command, options={"api_base": address}))
     text = (tmp_path / "run.json").read_text()
     assert "s3cret" not in text
-    assert read_manifest(tmp_path)["options"]["api_base"] == "https://***@host:8000/v1"
-    assert read_manifest(tmp_path)["at"] == "a:b@c"
+    assert read_manifest(tmp_path).options["api_base"] == "https://***@host:8000/v1"
+    assert read_manifest(tmp_path).command[-1] == "a:b@c"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "expected an object with a run_id"),
+        ('{"dataset": {"examples": "many"}}', "dataset.examples: Input should be a valid integer"),
+        ('{"architectures": [{}]}', "architectures.0.name: Field required"),
+        ('{"format_version": 99}', "format 99, of a newer version of rewoo_bench; this version reads formats up to"),
+    ],
+)
+def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(DataError, match=re.escape(message)):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_of_the_first_format_has_short_names() -> None:
+    paths = {"runner": "rewoo_bench.runners.native:NativeReAct"}
+    read = manifest_of(
+        {
+            "architectures": [{"name": "a", **paths}, {"name": "b", "runner": "mine:Loop"}],
+            "dataset": {"source": {"generator": "rewoo_bench.loaders.chain:Chain"}},
+        }
+    )
+    assert [each.runner for each in read.architectures] == ["react-native", "mine:Loop"]
+    assert read.dataset.source["generator"] == "chain"

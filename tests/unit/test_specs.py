@@ -12,7 +12,8 @@ import pytest
 from parts import Told
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluation.evaluator import Evaluator, Result
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
@@ -85,9 +86,13 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         ('name = "rewoo"', "name = rewoo", "not valid TOML: Invalid value (at line 1, column 8)"),
         ("[tools.LLM]", "[tools.Serch]", "[tools.Serch]: unknown tool 'Serch', did you mean 'Search'? available: "),
         ('prompt = "llm.txt"', "", "[tools.LLM]: the LLM tool needs a prompt file"),
-        ("rewoo:ReWOO", "rewoo", "'rewoo_bench.runners.rewoo' is not an import path; expected 'package.module:name'"),
-        ("rewoo:ReWOO", "rewoo:Rewoo", "module 'rewoo_bench.runners.rewoo' has no 'Rewoo'"),
-        ("rewoo_bench.runners.rewoo:", "no_such_package:", "No module named 'no_such_package'"),
+        ('runner = "rewoo"', 'runner = "mine"', "'mine' is not an import path; expected 'package.module:name'"),
+        (
+            'runner = "rewoo"',
+            'runner = "rewoo_bench.runners.rewoo:Rewoo"',
+            "module 'rewoo_bench.runners.rewoo' has no 'Rewoo'",
+        ),
+        ('runner = "rewoo"', 'runner = "no_such_package:ReWOO"', "No module named 'no_such_package'"),
         ('"planner.txt"', '"plan.txt"', "no such prompt file"),
         (
             "multihop =",

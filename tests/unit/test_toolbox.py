@@ -12,10 +12,11 @@ from parts import Query, Told, architecture
 
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import HarnessFault, ToolError
-from rewoo_bench.evaluation.toolbox import Deadline, Toolbox, limited
+from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools import LookupArguments, SearchArguments
+from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.types import Document, Example, Tool
 
 pytestmark = pytest.mark.anyio

@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from parts import Told, Year, plan_of, toolbox
 
 from rewoo_bench.call_site import current_place
+from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.evaluation.toolbox import Deadline, limited
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.evidence_budget import Border
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.rewoo_worker import Schedule, Worker, in_order
+from rewoo_bench.runners.rewoo_worker import Worker
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
+from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.types import Tool
 
 SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]

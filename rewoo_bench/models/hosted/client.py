@@ -22,8 +22,8 @@ from typing import Any
 
 import anyio
 
+from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.evaluation.crashes import harness_fault
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, Change
 from rewoo_bench.models.hosted.attempts import Ledger

@@ -16,6 +16,8 @@ from types import TracebackType
 
 import anyio
 
+from rewoo_bench.concurrency import take
+
 TOO_MANY_REQUESTS = 429
 _FEWEST_REFUSALS = 3  # connections that are refused, before a server is taken to be absent
 
@@ -72,11 +74,3 @@ class AdaptiveLimiter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._limiter.release()
-
-
-async def take(limiter: anyio.CapacityLimiter) -> None:
-    """Acquires, and where a place is free at once: `acquire` would let every other task run first."""
-    try:
-        limiter.acquire_nowait()
-    except anyio.WouldBlock:
-        await limiter.acquire()

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted.reasoning import split
 from rewoo_bench.text.model_output import (
     RAW_ARGUMENTS,
@@ -24,7 +25,6 @@ from rewoo_bench.text.model_output import (
     check_value,
     note,
     noting,
-    replace_surrogates,
     shown,
 )
 from rewoo_bench.types import ToolCall

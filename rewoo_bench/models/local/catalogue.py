@@ -22,9 +22,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.cache import cache_dir
 from rewoo_bench.errors import ModelNotFound, unknown
 from rewoo_bench.models.local.file_hashes import beside, stamped_sha256
+from rewoo_bench.paths import cache_dir
 
 _BLOCK = 1 << 20
 

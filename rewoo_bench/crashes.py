@@ -27,8 +27,8 @@ from rewoo_bench.errors import (
     UsageError,
     causes,
 )
+from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.redaction import redact
-from rewoo_bench.text.model_output import replace_surrogates
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
 """What ends a run, wherever it comes from."""
@@ -36,7 +36,7 @@ RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFau
 _SAME_CRASHES = 3  # questions with the same crash that stop a run
 _LONGEST_MESSAGE = 300
 _LONGEST_TRACEBACK = 10_000  # characters
-_OWN = Path(__file__).parents[1]
+_OWN = Path(__file__).parent
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _SHORT_OF = {

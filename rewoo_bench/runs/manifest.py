@@ -1,0 +1,185 @@
+"""run.json, the manifest of a run: what was run, with what, and how it ended.
+
+    manifest = read_manifest(Path("results/local/my-run"))
+    manifest.status, manifest.dataset.ids_hash, manifest.options["temperature"]
+
+A public format. `format_version` counts its versions, and files of every earlier version are read: a key that
+they lack has its default here. Keys that this version doesn't know are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.redaction import redact_settings, sent_in
+from rewoo_bench.short_names import short_name
+
+MANIFEST = "run.json"
+FORMAT_VERSION = 2  # 1 had import paths of bundled runners and generators where 2 has their short names
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class DatasetFacts(_Facts):
+    """Where the questions came from."""
+
+    name: str = ""
+    format: str | None = None
+    """Shape of the rows, which decides the scoring: `hotpotqa`, `triviaqa` or `sample`."""
+    source: dict[str, Any] = {}
+    """`file` and `sha256`, or `hub`, `config` and `revision`, or `generator`, `settings` and `sha256`."""
+    split: str | None = None
+    seed: int | None = None
+    limit: int | None = None
+    """Number of questions asked for, the data set's own default included; None is all of them."""
+    rows: int | None = None
+    """Rows of the source, before any were chosen."""
+    examples: int | None = None
+    """Questions of this run."""
+    ids_hash: str | None = None
+    """Hash of the questions' ids, in their order."""
+
+
+class CorpusFacts(_Facts):
+    """The passages that the search tool saw."""
+
+    file: str | None = None
+    content_hash: str | None = None
+    passages: int | None = None
+
+
+class ArchitectureFacts(_Facts):
+    """An architecture as it ran, with a hash of every text in its prompts."""
+
+    name: str
+    runner: str = ""
+    settings: dict[str, Any] | None = None
+    tools: dict[str, Any] = {}
+    exemplars: dict[str, int] = {}
+    prompts_sha256: str | None = None
+    texts_sha256: dict[str, str] | None = None
+    tool_prompts_sha256: dict[str, str] | None = None
+
+
+class Manifest(_Facts):
+    """The facts of a run."""
+
+    format_version: int = 1
+    run_id: str = ""
+    status: str = ""
+    """`running`, `done` or `incomplete`."""
+    reason: str | None = None
+    """Why the run is incomplete."""
+    started_at: str | None = None
+    finished_at: str | None = None
+    command: list[str] = []
+    sessions: list[dict[str, Any]] = []
+    """Command and start of every later session (`--resume`)."""
+    options: dict[str, Any] = {}
+    """The flags, by the names of `RunOptions`."""
+    concurrency: int | None = None
+    """Questions at the same time."""
+    dataset: DatasetFacts = DatasetFacts()
+    corpus: CorpusFacts | None = None
+    architectures: list[ArchitectureFacts] = []
+    models: dict[str, dict[str, Any]] = {}
+    """By role; `default` is the model of every role that has no other."""
+    prices: dict[str, dict[str, float] | None] | None = None
+    """US dollars per million tokens, by model and kind of token; None where a price isn't known."""
+    tokenizer: str | None = None
+    """What tokens are counted with where a provider doesn't say."""
+    environment: dict[str, Any] = {}
+    rows: int | None = None
+    """Rows of questions.parquet."""
+    sent: dict[str, Any] = {}
+    """By role: how requests differed from what was asked for, since the endpoint refused it."""
+    published: dict[str, Any] | None = None
+    """What `rewoo-bench publish` left out."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys that were given, as they are written."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """run.json of a run folder. Raises `DataError`."""
+    path = folder / MANIFEST
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{str(folder)!r} is no run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8") from None
+    except ValueError as error:
+        raise DataError(f"{path}: not valid JSON: {error}") from None
+    except RecursionError:
+        raise DataError(f"{path}: not valid JSON: nested too deeply") from None
+    return manifest_of(values, str(path))
+
+
+def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
+    """The parsed JSON of a manifest of any version. Raises `DataError` that begins with `where`."""
+    if not isinstance(values, dict):
+        raise DataError(f"{where}: not a manifest of a run: expected an object with a run_id")
+    try:
+        manifest = Manifest.model_validate({key: value for key, value in values.items() if value is not None})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
+        raise DataError(f"{where}: not a manifest of a run: {key}: {fault['msg']}") from None
+    if manifest.format_version > FORMAT_VERSION:
+        known = f"this version reads formats up to {FORMAT_VERSION}"
+        raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
+    return _with_short_names(manifest)
+
+
+def _with_short_names(manifest: Manifest) -> Manifest:
+    """Bundled runners and generators under their short names, as format 2 has them."""
+    changed: dict[str, Any] = {
+        "architectures": [
+            each.model_copy(update={"runner": short_name(each.runner)}) for each in manifest.architectures
+        ]
+    }
+    source = manifest.dataset.source
+    if isinstance(generator := source.get("generator"), str):
+        named = {**source, "generator": short_name(generator)}
+        changed["dataset"] = manifest.dataset.model_copy(update={"source": named})
+    return manifest.model_copy(update={key: value for key, value in changed.items() if value})
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """run.json, replaced as a whole, without keys and the user info of addresses. Raises `OSError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{MANIFEST}.part"
+    values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
+    shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
+    text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
+    with removed_unless_written(part):
+        part.write_text(text + "\n", encoding="utf-8")
+    part.replace(folder / MANIFEST)
+
+
+@contextmanager
+def removed_unless_written(part: Path) -> Iterator[None]:
+    """Removes a partial file when writing it fails."""
+    try:
+        yield
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+Manifests = Mapping[str, Manifest]
+"""By run id."""

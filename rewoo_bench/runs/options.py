@@ -1,0 +1,118 @@
+"""The options of a run, as the command's flags and the manifest have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rewoo_bench.runs.option_types import (
+    ANSWERS,
+    PLACE,
+    SESSION,
+    Amount,
+    AmountOrNone,
+    Count,
+    CountOrNone,
+    Matters,
+    Share,
+    check_options,
+    matters_of,
+)
+from rewoo_bench.types import FaultMode
+
+DEFAULT_MODEL = "local/smollm2-135m"
+CONDITION = Matters(compare="note", baseline=True)  # of the tools; claims tell runs apart by it
+
+
+@dataclass(frozen=True)
+class RoleModel:
+    """The model of one part of an architecture."""
+
+    name: str
+    temperature: float
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The flags of `run`; None leaves the choice to the data set, the model or the architecture.
+
+    Raises `UsageError` for a value that is out of its range, in the words that the command has for it.
+    """
+
+    architectures: tuple[str, ...]
+    dataset: str = "sample"
+    split: str | None = None
+    limit: Count | None = None
+    seed: Annotated[int, Matters(baseline=True)] = 0
+    trials: Annotated[Count, Matters(compare="note", baseline=True, claims=True)] = 1
+    model: str = DEFAULT_MODEL
+    planner_model: str | None = None
+    solver_model: str | None = None
+    judge_model: Annotated[str | None, Matters(compare="refuse", claims=True)] = None
+    api_base: Annotated[str | None, SESSION] = None
+    llama_server: str | None = None
+    threads: Annotated[Count | None, SESSION] = None
+    temperature: Annotated[AmountOrNone, ANSWERS] = 0.0
+    planner_temperature: Annotated[AmountOrNone | None, ANSWERS] = None
+    solver_temperature: Annotated[AmountOrNone | None, ANSWERS] = None
+    max_output_tokens: Annotated[Count, ANSWERS] = 512
+    reasoning_effort: str | None = None
+    prompt_cache: bool = False
+    drop_params: tuple[str, ...] = ()
+    extra_body: str | None = None
+    """A JSON object."""
+    style: Annotated[Literal["auto", "chat", "completion"], ANSWERS] = "auto"
+    constrain: Annotated[Literal["auto", "grammar", "schema", "none"], ANSWERS] = "auto"
+    corpus: Path | None = None
+    max_steps: Annotated[Count | None, Matters(compare="note", claims=True)] = None
+    token_limit: Annotated[Count | None, ANSWERS] = None
+    time_limit: Annotated[Amount | None, ANSWERS] = None
+    cost_limit: Annotated[Amount | None, ANSWERS] = None
+    max_total_tokens: Annotated[Count | None, SESSION] = None
+    max_total_cost: Annotated[Amount | None, SESSION] = None
+    concurrency: Annotated[Count | None, SESSION] = None
+    max_connections: Annotated[Count | None, SESSION] = None
+    max_retries: Annotated[CountOrNone, SESSION] = 5
+    timeout: Annotated[Amount, SESSION] = 600.0
+    fail_on_error: Annotated[AmountOrNone | None, SESSION] = None
+    grace: Annotated[AmountOrNone, SESSION] = 15.0
+    tool_failure_rate: Annotated[Share, CONDITION] = 0.0
+    tool_failure_mode: Annotated[FaultMode, CONDITION] = "empty"
+    out: Annotated[Path | None, PLACE] = None
+    resume: Annotated[Path | None, PLACE] = None
+    cache: Annotated[Path | None, PLACE] = None
+    progress: Annotated[bool, PLACE] = True
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def role_models(self) -> dict[str, RoleModel]:
+        """Role -> its model and temperature; `""` is every other role."""
+        planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
+        solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
+        roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
+        if self.judge_model:
+            roles["judge"] = RoleModel(self.judge_model, 0.0)
+        return {role: model for role, model in roles.items() if not role or model != roles[""]}
+
+    def as_json(self) -> dict[str, Any]:
+        """The options as a manifest has them, JSON-ready; where files are is no part of them."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return {name: value for name, value in values.items() if OPTIONS[name].saved}
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+OPTIONS: Mapping[str, Matters] = matters_of(RunOptions)
+"""Option -> where it matters that two runs have the same value."""
+
+
+def options_that(matter: Callable[[Matters], object]) -> tuple[str, ...]:
+    """Names of the options for which `matter` is true: `options_that(lambda matters: matters.baseline)`."""
+    return tuple(name for name, matters in OPTIONS.items() if matter(matters))

@@ -1,0 +1,38 @@
+"""Short names of the bundled runners and generators, and the import paths that they had in earlier versions.
+
+    runner = "rewoo"            # architecture.toml; the same as "rewoo_bench.runners.rewoo:ReWOO"
+    generator = "chain"         # dataset.toml
+
+Manifests and baselines keep the short name, so a class can move without making a run look changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+RUNNERS = {
+    "rewoo": "rewoo_bench.runners.rewoo:ReWOO",
+    "react": "rewoo_bench.runners.react:ReAct",
+    "react-native": "rewoo_bench.runners.react_native:NativeReAct",
+    "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
+    "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
+    "single-call": "rewoo_bench.runners.single_call:SingleCall",
+}
+GENERATORS = {"chain": "rewoo_bench.chain.questions:Chain"}
+_FORMER = {
+    "rewoo_bench.runners.native:NativeReAct": "react-native",
+    "rewoo_bench.runners.hybrid:ReWOOReAct": "rewoo-react",
+    "rewoo_bench.runners.single:SingleCall": "single-call",
+    "rewoo_bench.loaders.chain:Chain": "chain",
+}
+_SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.items()} | _FORMER
+
+
+def short_name(path: str) -> str:
+    """The short name of a bundled class, whatever import path it was written with; any other name as it is."""
+    return _SHORT.get(path, path)
+
+
+def import_path(name: str, bundled: Mapping[str, str]) -> str:
+    """The import path behind a name: of a bundled class by its short or former name, else the name itself."""
+    return bundled.get(short_name(name), name)

@@ -1,0 +1,73 @@
+"""What stands around a tool: at most some calls at once, a deadline, and no exception that isn't a `ToolError`."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+import anyio
+
+from rewoo_bench.concurrency import take
+from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
+from rewoo_bench.errors import RewooBenchError, ToolError
+from rewoo_bench.redaction import redact
+from rewoo_bench.tools.wrapper import WrappedTool
+from rewoo_bench.types import Tool
+
+_LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
+
+
+def limited(tool: Tool, max_concurrency: int | None) -> Tool:
+    """The tool, with at most so many of its calls running at once; None is no limit."""
+    return tool if max_concurrency is None else Places(tool, max_concurrency)
+
+
+class Places(WrappedTool):
+    """A tool of which at most `max_concurrency` calls run at once."""
+
+    def __init__(self, tool: Tool, max_concurrency: int) -> None:
+        super().__init__(tool)
+        self._limiter = anyio.CapacityLimiter(max_concurrency)
+
+    async def __call__(self, arguments: Any) -> str:
+        await take(self._limiter)
+        try:
+            return await self._tool(arguments)
+        finally:
+            self._limiter.release()
+
+
+class Deadline(WrappedTool):
+    """A tool whose calls fail as `ToolError`, in time, whatever the tool raises: no question ends by a tool's fault.
+
+    What is no `RewooBenchError` is a fault in the tool's own code: it is warned of, once for each type.
+    Raises `HarnessFault` where this machine is out of something: that says nothing of the tool.
+    """
+
+    def __init__(self, tool: Tool, settings: ToolSettings) -> None:
+        super().__init__(tool)
+        self._timeout_s = settings.timeout_s
+
+    async def __call__(self, arguments: Any) -> str:
+        try:
+            async with asyncio.timeout(self._timeout_s):  # anyio's takes nearly three times as long
+                text: object = await self._tool(arguments)
+        except TimeoutError:
+            after = "" if self._timeout_s is None else f" after {self._timeout_s:g} s"
+            raise ToolError(f"timeout{after}") from None
+        except Exception as error:
+            if isinstance(error, RUN_STOPPING):
+                raise
+            if fault := harness_fault(deciding(error), self.name):
+                raise fault from error
+            if isinstance(error, RewooBenchError):
+                raise
+            kind = type(error).__name__
+            warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
+            said = " ".join(redact(str(error)).split())
+            raise ToolError(f"{kind}: {said[:_LONGEST_FAULT]}" if said else kind) from error
+        if not isinstance(text, str):
+            raise ToolError(f"{self.name} answered with {type(text).__name__}, expected text")
+        return text
