@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rewoo_bench import compare, load
-from rewoo_bench.analysis.compare import Comparison, cached_input_priced
+from rewoo_bench.analysis.compare import cached_input_priced
+from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.runs.folder import manifests
 

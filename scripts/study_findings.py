@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import compare, load
-from rewoo_bench.analysis.compare import Comparison, System, cached_input_priced
+from rewoo_bench.analysis.compare import cached_input_priced
+from rewoo_bench.analysis.comparison_data import System
+from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.pairs import Pair
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
 

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rewoo_bench.analysis.align import aligned
+from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
+from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.pairs import Pair, paired
-from rewoo_bench.analysis.summary import Summary, summarise
+from rewoo_bench.analysis.summary import summarise
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.failed_rows import failed
@@ -37,54 +39,6 @@ MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
     "gold_pages_found",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """An architecture with a model, in a run, on a data set; `label` names what differs from the others."""
-
-    label: str
-    run_id: str
-    questions: int
-    summary: Summary
-    means: Mapping[str, float | None]
-
-    @property
-    def oracle(self) -> bool:
-        """Whether its accuracy is made and means nothing."""
-        return self.summary.model.split("?")[0] == "oracle"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The systems, and pairs of them. `warnings` have to be read with every figure."""
-
-    systems: tuple[System, ...]
-    pairs: tuple[Pair, ...]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def tests(self) -> int:
-        """How many p values Holm's adjustment is for: those of exact match, total tokens and cost."""
-        return sum(not pair.is_exploratory(figure) for pair in self.pairs for figure in pair.figures)
-
-    def to_frame(self) -> pd.DataFrame:
-        """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …"""
-        from rewoo_bench.analysis.comparison_data import frame
-
-        return frame(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; what isn't known is None."""
-        from rewoo_bench.analysis.comparison_data import as_dict
-
-        return as_dict(self)
-
-    def __str__(self) -> str:
-        from rewoo_bench.analysis.comparison_render import render
-
-        return render(self, "terminal")
 
 
 def compare(

@@ -8,12 +8,12 @@ hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.21  4.39  50  0.000 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.compare import Comparison, System
 from rewoo_bench.analysis.pairs import Figure, Pair
+from rewoo_bench.analysis.summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,31 +30,61 @@ _MEANS = (
 )
 
 
-def frame(comparison: Comparison) -> pd.DataFrame:
-    """A row a figure; `against` is empty where there is no pair.
+@dataclass(frozen=True, slots=True)
+class System:
+    """An architecture with a model, in a run, on a data set; `label` names what differs from the others."""
 
-    `meaningless` marks an oracle's accuracy, `exploratory` a test outside the family that Holm's adjustment is for.
-    """
-    import pandas as pd
+    label: str
+    run_id: str
+    questions: int
+    summary: Summary
+    means: Mapping[str, float | None]
 
-    rows = [row for system in comparison.systems for row in _of_system(system)]
-    rows += [row for pair in comparison.pairs for figure in pair.figures for row in _of_figure(pair, figure)]
-    made = pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
-    return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
+    @property
+    def oracle(self) -> bool:
+        """Whether its accuracy is made and means nothing."""
+        return self.summary.model.split("?")[0] == "oracle"
 
 
-def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """Systems, pairs, warnings and notes; what isn't known, or is without bound, is None."""
-    nested: dict[str, Any] = _known(
-        {
-            "systems": [_system(system) for system in comparison.systems],
-            "pairs": [asdict(pair) for pair in comparison.pairs],
-            "tests": comparison.tests,
-            "warnings": list(comparison.warnings),
-            "notes": list(comparison.notes),
-        }
-    )
-    return nested
+@dataclass(frozen=True, slots=True)
+class ComparisonData:
+    """The systems, and pairs of them. `warnings` have to be read with every figure."""
+
+    systems: tuple[System, ...]
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> int:
+        """Number of p values that Holm's adjustment is for: those of exact match, total tokens and cost."""
+        return sum(not pair.is_exploratory(figure) for pair in self.pairs for figure in pair.figures)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
+
+        `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
+        outside the family that Holm's adjustment is for.
+        """
+        import pandas as pd
+
+        rows = [row for system in self.systems for row in _of_system(system)]
+        rows += [row for pair in self.pairs for figure in pair.figures for row in _of_figure(pair, figure)]
+        made = pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
+        return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Systems, pairs, warnings and notes, JSON-ready; what isn't known, or is without bound, is None."""
+        nested: dict[str, Any] = _known(
+            {
+                "systems": [_system(system) for system in self.systems],
+                "pairs": [asdict(pair) for pair in self.pairs],
+                "tests": self.tests,
+                "warnings": list(self.warnings),
+                "notes": list(self.notes),
+            }
+        )
+        return nested
 
 
 def _system(system: System) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from rewoo_bench.analysis.compare import Comparison, System
-from rewoo_bench.analysis.comparison_data import as_dict, frame
+from rewoo_bench.analysis.comparison_data import ComparisonData, System
 from rewoo_bench.analysis.pairs import Figure, Pair
 from rewoo_bench.analysis.summary import Estimate, aligned, reasons
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
@@ -39,12 +38,19 @@ class Table:
     cells: list[list[str]]
 
 
-def render(comparison: Comparison, form: Format) -> str:
+class Comparison(ComparisonData):
+    """Systems and pairs; printed, it is tables."""
+
+    def __str__(self) -> str:
+        return render(self, "terminal")
+
+
+def render(comparison: ComparisonData, form: Format) -> str:
     """The whole comparison in one of `FORMATS`, without a newline at its end."""
     if form == "json":
-        return json.dumps(as_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
-        cells = frame(comparison).map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        cells = comparison.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
         text: str = cells.to_csv(index=False, lineterminator="\n")
         return text.removesuffix("\n")
     write, line = _WRITERS[form]
@@ -54,7 +60,7 @@ def render(comparison: Comparison, form: Format) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def tables(comparison: Comparison) -> Iterator[Table]:
+def tables(comparison: ComparisonData) -> Iterator[Table]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
         systems = [system for system in comparison.systems if system.summary.dataset == dataset]
@@ -80,7 +86,7 @@ def _endings(systems: Sequence[System]) -> list[tuple[str, Callable[[System], st
     return [*_ENDINGS, *pages, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
 
 
-def notes(comparison: Comparison) -> list[str]:
+def notes(comparison: ComparisonData) -> list[str]:
     """What has to be known to read the tables."""
     said = list(comparison.notes)
     if any(system.oracle for system in comparison.systems):

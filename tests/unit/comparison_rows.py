@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewoo_bench.analysis.compare import Comparison, compare
-from rewoo_bench.analysis.comparison_render import Format, render
+from rewoo_bench.analysis.compare import compare
+from rewoo_bench.analysis.comparison_render import Comparison, Format, render
 from rewoo_bench.runs.manifest import Manifest, manifest_of, write_manifest
 from rewoo_bench.runs.schema import QUESTIONS
 
