@@ -13,7 +13,7 @@ import pytest
 from rewoo_bench.bench import bench
 from rewoo_bench.runs.publish import publish
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "results" / "models"
 
 

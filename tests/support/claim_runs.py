@@ -1,6 +1,6 @@
 """Made-up run folders to test claims on, a small file of claims, and its golden output.
 
-python tests/unit/claim_runs.py     # writes tests/golden/claims anew
+python tests/support/claim_runs.py     # writes tests/golden/claims anew
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from rewoo_bench.stats.paired import (
     wilson,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DRAW = np.random.default_rng(7)
 TOKENS = np.exp(DRAW.normal(8, 0.6, 200)).round()
 FEWER = (TOKENS * 0.5 * np.exp(DRAW.normal(0, 0.3, 200))).round()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gate_runs import FAILED, row, write_run
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_gate.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_gate.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Systems and runs to compare, a small fixed comparison, and its golden outputs.
 
-python tests/unit/comparison_rows.py     # writes tests/golden/compare anew
+python tests/support/comparison_rows.py     # writes tests/golden/compare anew
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 
-REPLAY = Path(__file__).parents[1] / "golden" / "replay"
+REPLAY = Path(__file__).parents[2] / "golden" / "replay"
 
 
 def labels(comparison: Comparison) -> list[str]:

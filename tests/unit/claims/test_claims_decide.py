@@ -21,7 +21,7 @@ from rewoo_bench.claims.rules import Near
 from rewoo_bench.cli.main import main
 from rewoo_bench.stats.paired import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
 
-RESULTS = Path(__file__).parents[2] / "results" / "models"
+RESULTS = Path(__file__).parents[3] / "results" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}
 BANDS = [claim for claim in BY_ID.values() if claim.proof and isinstance(claim.proof.rule, Near)]
 

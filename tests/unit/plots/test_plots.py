@@ -18,7 +18,7 @@ import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.plots.draw import FIGURES, draw, read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
 
 

@@ -15,7 +15,7 @@ from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def blocks(file: str, language: str = "python") -> list[str]:

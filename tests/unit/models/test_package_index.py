@@ -145,7 +145,7 @@ def test_a_model_is_fetched_in_an_environment_without_pip(index: SimpleIndex, tm
         if not package.name.startswith(("pip", "__editable__", "_")):
             (packages / package.name).symlink_to(package)
     python = tmp_path / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), str(packages)])
+    paths = os.pathsep.join([str(Path(__file__).parents[3]), str(packages)])
     env = {**os.environ, "PYTHONPATH": paths, "PIP_INDEX_URL": index.url, "PIP_CONFIG_FILE": os.devnull}
     command = [str(python), "-c", FETCH, str(tmp_path / "models"), str(len(DATA)), hashlib.sha256(DATA).hexdigest()]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scipy import stats as scipy_stats
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SAMPLES = 200
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "measure_coverage.py"))
 

@@ -20,7 +20,7 @@ from rewoo_bench.gate.power import smallest_growth
 from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.paths import bundled_folder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "results" / "models"
 
 

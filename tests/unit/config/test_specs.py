@@ -20,7 +20,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Parrot:
