@@ -27,7 +27,7 @@ from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Example, Informed, Model
+from rewoo_bench.types import Example, GoldAware, Model
 
 
 async def evaluate(
@@ -100,7 +100,7 @@ async def _recorder(replayed: str) -> AsyncIterator[Recorder]:
 
 def _patient(opened: OpenModel, max_retries: int) -> Model:
     """The model behind retries, where it has a provider to be patient with."""
-    if isinstance(opened.model, Informed):
+    if isinstance(opened.model, GoldAware):
         return opened.model
     limiter = AdaptiveLimiter(opened.concurrency)
     return RetryingModel(opened.model, name=opened.name, max_retries=max_retries, limiter=limiter)

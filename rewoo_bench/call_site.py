@@ -3,7 +3,7 @@
 A runner says it, the meter and the journal read it. It travels with the task (a context
 variable), so that the model and tool protocols stay those of any other framework.
 
-    with at("E3", level=1):
+    with call_site("E3", level=1):
         await tool(arguments)
 
 The evaluator names the architecture in the same way, for a local model that keeps a prefix cache for each:
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallSite:
     """A name that is unique and the same in every run of a question, and the depth in a plan."""
 
     name: str = ""
     level: int = 0
 
 
-_current: ContextVar[Place] = ContextVar("place", default=Place())  # noqa: B039 - frozen
+_current: ContextVar[CallSite] = ContextVar("place", default=CallSite())  # noqa: B039 - frozen
 
 _architecture: ContextVar[str] = ContextVar("architecture", default="")
 
@@ -48,15 +48,15 @@ class _Set(Generic[T]):
         self._variable.reset(self._token)
 
 
-def current_place() -> Place:
+def current_call_site() -> CallSite:
     """Where the calling task stands."""
     return _current.get()
 
 
-def at(name: str, level: int = 0) -> _Set[Place]:
-    """Calls made inside stand at `name`; places nest as `E3/summary`."""
+def call_site(name: str, level: int = 0) -> _Set[CallSite]:
+    """Calls made inside are made at `name`; call sites nest as `E3/summary`."""
     outer = _current.get().name
-    return _Set(_current, Place(f"{outer}/{name}" if outer else name, level))
+    return _Set(_current, CallSite(f"{outer}/{name}" if outer else name, level))
 
 
 def current_architecture() -> str:

@@ -28,7 +28,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rewoo_bench.types import Receipt, StopReason
+    from rewoo_bench.types import CallCost, StopReason
 
 
 class RewooBenchError(Exception):
@@ -92,14 +92,14 @@ class ModelError(RewooBenchError):
         *,
         status: int | None = None,
         retryable: bool = False,
-        receipt: Receipt | None = None,
+        call_cost: CallCost | None = None,
         retry_after: float | None = None,
         unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retryable = retryable
-        self.receipt = receipt
+        self.call_cost = call_cost
         self.retry_after = retry_after
         self.unreachable = unreachable
 

@@ -115,7 +115,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class CallCost:
     """What it took to get a completion, besides what the architecture asked for.
 
     `billed` is what was paid in this run, failed attempts included; it is zero for a replay, an
@@ -149,7 +149,7 @@ class Completion:
     usage: Usage = Usage()
     finish_reason: str = "stop"
     tool_calls: tuple[ToolCall, ...] = ()
-    receipt: Receipt = Receipt()
+    call_cost: CallCost = CallCost()
     thoughts: str = ""
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ FaultMode = Literal["empty", "error", "timeout"]
 """How a tool call fails on purpose."""
 
 
-class Asked(TypedDict, total=False):
+class CompletionOptions(TypedDict, total=False):
     """What is asked of a model beside the messages, for whoever passes it on: the keywords of `Model.complete`."""
 
     role: Required[str]
@@ -244,10 +244,10 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class Informed(Protocol):
+class GoldAware(Protocol):
     """A model that has to know a question's gold: the oracle. The evaluator tells it; no runner does."""
 
-    def knowing(self, example: Example) -> Model: ...
+    def with_gold(self, example: Example) -> Model: ...
 
 
 @runtime_checkable

@@ -40,7 +40,7 @@ from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import Completion, Document, Example, Message, Receipt, Usage
+from rewoo_bench.types import CallCost, Completion, Document, Example, Message, Usage
 
 PAGE = Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper.")
 LEAST = Example("q", "On which river does Kyiv lie?", ("Dnieper",), (PAGE,))
@@ -93,7 +93,7 @@ class Model:
         question = messages[-1].content.rpartition("Question: ")[2].partition("\n")[0]
         text = self._plan.replace("{question}", question) if role == "planner" else "Answer: Dnieper"
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
-        return Completion(text, usage, receipt=Receipt(billed=usage, usage_source="estimated"))
+        return Completion(text, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
 
 def resident_mb() -> float:

@@ -25,7 +25,7 @@ from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scoring
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import Asked, Completion, Example, Message, Receipt, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # that are rehearsed; more are reckoned from them
 _ANSWER = "Answer: Copenhagen"
@@ -39,7 +39,7 @@ class Rehearsal:
     def __init__(self, prompts: Prompts) -> None:
         self._exemplars = list(prompts.exemplars.values())
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """What an exemplar says at this point; where there is none, an answer, after a tool call where tools are."""
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
@@ -49,7 +49,7 @@ class Rehearsal:
             text, calls = "", (ToolCall("1", tools[0].name, {field: messages[-1].content[:60]}),)
         written = count_tokens(text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in calls)
         usage = Usage(input_tokens=count_prompt(messages, tools or ()), output_tokens=max(1, written))
-        return Completion(text, usage, tool_calls=calls, receipt=Receipt(billed=usage, usage_source="estimated"))
+        return Completion(text, usage, tool_calls=calls, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
     def _reply(self, messages: Sequence[Message]) -> str:
         for exemplars in self._exemplars:

@@ -28,7 +28,7 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.trajectories import check_trajectory
 from rewoo_bench.events import Event, listening
 from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.metering.meter import Meter, idle_seconds
 from rewoo_bench.metering.recorded_calls import RecordedModel
@@ -37,7 +37,7 @@ from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scoring, score
-from rewoo_bench.types import Example, Informed, Model, Runner, StopReason, Tool, Trajectory
+from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
 
 # What ends a question, and not the process: also what a runner of somebody's raises to end itself.
 _RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
@@ -87,7 +87,7 @@ class Evaluator:
     recorder: Recorder | None = None
     concurrency: int = 8
     grace_s: float = 15.0
-    """How long calls in flight may take to end once the brake is pulled."""
+    """How long calls in flight may take to end once shutdown is requested."""
 
     async def run(
         self,
@@ -103,7 +103,7 @@ class Evaluator:
 
         `keep` gets each result first and is waited for. `on_event` gets what happens inside each
         question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run
-        was reached, the same exception came again and again, or the brake was pulled; and
+        was reached, the same exception came again and again, or shutdown was requested; and
         `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up),
         `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
         """
@@ -137,7 +137,7 @@ class Evaluator:
         live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
         live.accepted_before = self.recorder is not None and self.recorder.journal.has_answers()
         if self.run_limits.max_total_tokens is not None or self.run_limits.max_total_cost is not None:
-            live.caps = Caps(self.run_limits, totals, live.brake)
+            live.caps = Caps(self.run_limits, totals, live.shutdown)
         return live
 
     async def run_task(
@@ -155,7 +155,7 @@ class Evaluator:
         models = self._models(task.example, recorder, live)
         meter = Meter(models, self.limits, question=task.example.question)
         started_at, start = datetime.now(UTC), time.monotonic()
-        ended = await self._put(task, meter, recorder, on_event, live.brake)
+        ended = await self._put(task, meter, recorder, on_event, live.shutdown)
         latency_s = time.monotonic() - start
         judging = Meter(models)  # a judge's calls are kept apart
         verdict = await self._judge(task.example, ended.trajectory, judging)
@@ -182,7 +182,7 @@ class Evaluator:
         meter: Meter,
         recorder: QuestionRecorder | None,
         on_event: Callable[[Task, Event], None] | None,
-        brake: Brake,
+        shutdown: GracefulShutdown,
     ) -> _Ended:
         """Puts the question to the architecture, and scores its answer."""
         example, runner = task.example, task.architecture.runner
@@ -195,7 +195,7 @@ class Evaluator:
                 return _Ended(trajectory, self._score(example, trajectory))
         except _RAISED as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
             return self._ended_by(error, example, type(runner).__name__)
-        if brake.pulled.is_set():
+        if shutdown.requested.is_set():
             await anyio.sleep_forever()  # it was stopped, and didn't take that long: a later session goes on with it
         late = _stopped("time_limit")
         return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
@@ -213,12 +213,12 @@ class Evaluator:
         return _Ended(_stopped("error"), None, crash.error, crash=crash)
 
     @cached_property
-    def _informed(self) -> dict[str, Informed]:
-        return {role: model for role, model in self.models.items() if isinstance(model, Informed)}
+    def _informed(self) -> dict[str, GoldAware]:
+        return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
     def _models(self, example: Example, recorder: QuestionRecorder | None, live: LiveCalls) -> dict[str, Model]:
         """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
-        told = {**self.models, **{role: model.knowing(example) for role, model in self._informed.items()}}
+        told = {**self.models, **{role: model.with_gold(example) for role, model in self._informed.items()}}
         if recorder:
             return {role: RecordedModel(recorder, model) for role, model in told.items()}
         return {role: LiveModel(live, model) for role, model in told.items()}

@@ -6,7 +6,7 @@ tokens are kept apart from the architecture's (role `judge`).
 
 from __future__ import annotations
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.types import Example, Message, Model
 
 INSTRUCTIONS = (
@@ -26,7 +26,7 @@ class ModelJudge:
             Message("system", INSTRUCTIONS),
             Message("user", f"Question: {example.question}\nGold answers: {gold}\nPrediction: {prediction}\nSame?"),
         ]
-        with at("judge"):
+        with call_site("judge"):
             completion = await model.complete(messages, role="judge", max_tokens=8, grammar=GRAMMAR)
         word = completion.text.strip().strip('."*').casefold()
         return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")

@@ -76,7 +76,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
     counted = [call for call in model_calls if _was_counted(call)]
     usage = sum((call.usage for call in model_calls), Usage())
-    measured = not any(call.receipt.replayed or call.receipt.measured_s is not None for call in result.calls)
+    measured = not any(call.call_cost.replayed or call.call_cost.measured_s is not None for call in result.calls)
     return {
         **run,
         "architecture": result.task.architecture.name,
@@ -105,12 +105,12 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "agent_tokens": _role_tokens(model_calls, "agent"),
         "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
         "gold_pages_found": gold_pages_found(example.chain, trajectory.steps),
-        "billed_tokens": sum(call.receipt.billed.total_tokens for call in model_calls),
+        "billed_tokens": sum(call.call_cost.billed.total_tokens for call in model_calls),
         "cost_usd": None if model_calls and not counted else result.cost_usd,
         "usage_source": _usage_source(counted),
         "latency_s": result.latency_s if measured else None,
         "working_s": result.working_s if measured else None,
-        "retries": sum(call.receipt.attempts - 1 for call in model_calls),
+        "retries": sum(call.call_cost.attempts - 1 for call in model_calls),
         "started_at": result.started_at,
     }
 
@@ -161,7 +161,7 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
 
 def _of_reply(call: Call) -> dict[str, Any]:
     """What came with a model's reply beside its visible text."""
-    return {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
+    return {"place": call.call_site.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
 
 
 def _call_row(call: Call) -> dict[str, Any]:
@@ -171,16 +171,16 @@ def _call_row(call: Call) -> dict[str, Any]:
         "kind": call.kind,
         "name": call.name,
         "role": call.role,
-        "place": call.place.name,
-        "level": call.place.level,
+        "place": call.call_site.name,
+        "level": call.call_site.level,
         "status": call.status,
-        "attempts": call.receipt.attempts,
+        "attempts": call.call_cost.attempts,
         **tokens,
-        "usage_source": call.receipt.usage_source if is_model and _was_counted(call) else None,
+        "usage_source": call.call_cost.usage_source if is_model and _was_counted(call) else None,
         "finish_reason": call.finish_reason,
         "latency_s": _latency_s(call),
         "waiting_s": call.waiting_s,
-        "replayed": call.receipt.replayed,
+        "replayed": call.call_cost.replayed,
         "started_at": call.started_at,
     }
 
@@ -189,19 +189,19 @@ def _call_tokens(call: Call) -> dict[str, int]:
     return {
         **numbers(call.usage),
         "discarded_tokens": call.discarded_tokens,
-        "billed_tokens": call.receipt.billed.total_tokens,
-        "context_tokens": call.parts.context,
-        "exemplar_tokens": call.parts.exemplars,
-        "question_tokens": call.parts.question,
-        "written_tokens": call.parts.written,
-        "found_tokens": call.parts.found,
+        "billed_tokens": call.call_cost.billed.total_tokens,
+        "context_tokens": call.prompt_parts.context,
+        "exemplar_tokens": call.prompt_parts.exemplars,
+        "question_tokens": call.prompt_parts.question,
+        "written_tokens": call.prompt_parts.written,
+        "found_tokens": call.prompt_parts.found,
     }
 
 
 def _latency_s(call: Call) -> float | None:
-    if call.receipt.replayed:
+    if call.call_cost.replayed:
         return None
-    return call.end - call.start if call.receipt.measured_s is None else call.receipt.measured_s
+    return call.end - call.start if call.call_cost.measured_s is None else call.call_cost.measured_s
 
 
 def _role_tokens(calls: Sequence[Call], role: str) -> int:
@@ -210,10 +210,10 @@ def _role_tokens(calls: Sequence[Call], role: str) -> int:
 
 def _usage_source(calls: Sequence[Call]) -> str | None:
     """`provider`, `estimated`, or `mixed`; None where there is no call that was answered or paid for."""
-    sources = {call.receipt.usage_source for call in calls}
+    sources = {call.call_cost.usage_source for call in calls}
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
 
 
 def _was_counted(call: Call) -> bool:
     """Whether a model call was answered, or paid for all the same."""
-    return call.status == "ok" or call.receipt.billed != Usage()
+    return call.status == "ok" or call.call_cost.billed != Usage()

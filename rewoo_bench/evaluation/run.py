@@ -32,7 +32,7 @@ from rewoo_bench.journal.response_cache import AnswerCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.interrupt import pull_on_signal
+from rewoo_bench.metering.interrupt import shutdown_on_signal
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.model_names import LOCAL, REPLAY
@@ -43,7 +43,7 @@ from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest, writ
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Informed, Model
+from rewoo_bench.types import GoldAware, Model
 
 RESULTS = Path("results/local")
 
@@ -89,7 +89,7 @@ async def run(options: RunOptions) -> Outcome:
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared.replay, live, prepared.cache)
         await stack.enter_async_context(
-            beside(partial(pull_on_signal, recorder.brake, options.grace, resume_command(folder)))
+            beside(partial(shutdown_on_signal, recorder.shutdown, options.grace, resume_command(folder)))
         )
         evaluator = _evaluator(options, prepared, recorder)
         return await _evaluated(options, prepared, evaluator, opened, manifest)
@@ -186,7 +186,7 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = prepared.models[wanted]
-        if isinstance(opened.model, Informed):
+        if isinstance(opened.model, GoldAware):
             models[role] = opened.model  # it has no provider to be patient with
             continue
         models[role] = RetryingModel(

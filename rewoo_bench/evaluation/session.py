@@ -75,34 +75,34 @@ class Session:
         async with anyio.create_task_group() as group:
             for _ in range(min(self._concurrency, self._totals.tasks)):
                 group.start_soon(self._work)
-        if not self._live.brake.pulled.is_set():
+        if not self._live.shutdown.requested.is_set():
             try:
                 await self._decide_held()
             except RUN_STOPPING as error:
                 self._stop(error)
 
     async def _end(self, scope: anyio.CancelScope) -> None:
-        """Once the brake is pulled, gives calls in flight their time and ends the run."""
-        brake = self._live.brake
-        await brake.pulled.wait()
-        if not isinstance(brake.reason, JournalError):  # what ends now couldn't be kept
-            await brake.stopped(self._grace_s)
+        """Once shutdown is requested, gives calls in flight their time and ends the run."""
+        shutdown = self._live.shutdown
+        await shutdown.requested.wait()
+        if not isinstance(shutdown.reason, JournalError):  # what ends now couldn't be kept
+            await shutdown.wait_idle(self._grace_s)
             await anyio.sleep(_LAST_STEPS_S)
         scope.cancel()
 
     async def _work(self) -> None:
         try:
             for task in self._tasks:
-                if self._live.brake.pulled.is_set():
+                if self._live.shutdown.requested.is_set():
                     return
                 await self._work_on(task)
         except RUN_STOPPING as error:
             self._stop(error)
 
     def _stop(self, error: RewooBenchError) -> None:
-        """What ends a run pulls the brake."""
+        """What ends a run requests the shutdown."""
         self._must_stop = self._must_stop or error
-        self._live.brake.pull(error)
+        self._live.shutdown.request(error)
 
     async def _work_on(self, task: Task) -> None:
         with in_architecture(task.architecture.name):
@@ -147,7 +147,7 @@ class Session:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RunStopped(reason)
         if reason := self._run_limits.exceeded(self._totals):
-            self._live.brake.pull(RunStopped(reason))
+            self._live.shutdown.request(RunStopped(reason))
 
     def _raise_reason(self) -> None:
         """Raises why not all was done. Raises `RunStopped` also where nobody said why."""
@@ -155,11 +155,11 @@ class Session:
             raise self._must_stop
         reached = self._run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
         through = self._totals.done == self._totals.tasks and not reached
-        brake = self._live.brake
-        if brake.pulled.is_set() and not through:
-            if reached and isinstance(brake.reason, RunStopped):
+        shutdown = self._live.shutdown
+        if shutdown.requested.is_set() and not through:
+            if reached and isinstance(shutdown.reason, RunStopped):
                 raise RunStopped(reached)
-            raise brake.reason or RunStopped("interrupted")
+            raise shutdown.reason or RunStopped("interrupted")
         if self._totals.done < self._totals.tasks:
             raise RunStopped(f"{self._totals.tasks - self._totals.done} questions were left without a result")
 
@@ -168,4 +168,4 @@ def _is_recalled(result: Result) -> bool:
     """Whether all that a question did was done before: that it crashes again is nothing new, and mustn't end each
     later session."""
     calls = [call for call in result.calls if call.kind == "model"]
-    return bool(calls) and all(call.receipt.measured_s is not None for call in calls)
+    return bool(calls) and all(call.call_cost.measured_s is not None for call in calls)

@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
-from rewoo_bench.types import Asked, Completion, Message, Receipt, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, ToolCall, Usage
 
 
 class TaskKey(NamedTuple):
@@ -36,7 +36,7 @@ class TaskKey(NamedTuple):
 class CallKey(NamedTuple):
     """Where a call stands in its question, and what it asks."""
 
-    place: str
+    call_site: str
     kind: Literal["model", "tool"]
     name: str
     request: bytes
@@ -70,7 +70,7 @@ def digest_of(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def texts_of(messages: Sequence[Message], asked: Asked) -> tuple[str, ...]:
+def texts_of(messages: Sequence[Message], asked: CompletionOptions) -> tuple[str, ...]:
     """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
     tools, schema = asked.get("tools"), asked.get("schema")
     form = _form(tuple([message.role for message in messages]), asked.get("grammar"))
@@ -136,7 +136,7 @@ def numbers(usage: Usage) -> dict[str, int]:
     }
 
 
-def request_hash(prompt: Sequence[str], asked: Asked) -> bytes:
+def request_hash(prompt: Sequence[str], asked: CompletionOptions) -> bytes:
     """The hash of a request: the same texts, asked in the same way."""
     way = _way(asked["role"], tuple(asked.get("stop", ())), asked.get("max_tokens"))
     return sha256(way + b"".join(map(digest_of, prompt))).digest()
@@ -149,7 +149,7 @@ def _way(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
 
 def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
     taken = answer["receipt"]
-    receipt = Receipt(
+    call_cost = CallCost(
         attempts=1 if replayed else taken["attempts"],
         billed=Usage() if replayed else Usage(**taken["billed"]),
         cost_usd=taken["cost_usd"],
@@ -163,24 +163,24 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         Usage(**answer["usage"]),
         answer["finish_reason"],
         calls,
-        receipt,
+        call_cost,
         answer.get("thoughts", ""),
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
     )
 
 
-def with_failed(receipt: Receipt, failed: Mapping[str, Any]) -> Receipt:
+def with_failed(call_cost: CallCost, failed: Mapping[str, Any]) -> CallCost:
     """The receipt with that of a failed call added; one unknown price makes the sum unknown."""
     lost = Usage(**failed["billed"])
-    cost = receipt.cost_usd
+    cost = call_cost.cost_usd
     if lost != Usage():
         cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
-    estimated = "estimated" in (receipt.usage_source, failed.get("usage_source") if lost != Usage() else None)
+    estimated = "estimated" in (call_cost.usage_source, failed.get("usage_source") if lost != Usage() else None)
     return replace(
-        receipt,
-        attempts=receipt.attempts + failed["attempts"],
-        billed=receipt.billed + lost,
+        call_cost,
+        attempts=call_cost.attempts + failed["attempts"],
+        billed=call_cost.billed + lost,
         cost_usd=cost,
         usage_source="estimated" if estimated else "provider",
     )

@@ -140,7 +140,7 @@ class Journal(JournalReader):
         key = record.key
         cost = None if record.cost_usd is None else float(record.cost_usd)
         head = (  # a tool's name or a price may be of a kind of str or float of the user's
-            "call", str(record.task), str(key.place), key.kind, str(key.name), key.request.hex(), key.nth,
+            "call", str(record.task), str(key.call_site), key.kind, str(key.name), key.request.hex(), key.nth,
             record.status, ids, int(record.billed_tokens), cost,
         )  # fmt: skip
         self._unlogged += as_line(b"%b\t%b" % (as_bytes(head), as_bytes(record.answer)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rewoo_bench.call_site import Place
-from rewoo_bench.text.prompt_parts import Parts
-from rewoo_bench.types import Receipt, Usage
+from rewoo_bench.call_site import CallSite
+from rewoo_bench.text.prompt_parts import PromptParts
+from rewoo_bench.types import CallCost, Usage
 
-_NO_PARTS = Parts()
+_NO_PARTS = PromptParts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class Call:
     kind: str
     name: str
     role: str
-    place: Place
+    call_site: CallSite
     status: str
     start: float
     end: float
     started_at: datetime
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
-    receipt: Receipt = field(default_factory=Receipt)
-    parts: Parts = _NO_PARTS
+    call_cost: CallCost = field(default_factory=CallCost)
+    prompt_parts: PromptParts = _NO_PARTS
     thoughts: str = ""
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
@@ -48,4 +48,4 @@ class Call:
     @property
     def waiting_s(self) -> float:
         """Seconds spent queueing and backing off."""
-        return sum(end - start for start, end in self.receipt.waiting)
+        return sum(end - start for start, end in self.call_cost.waiting)

@@ -1,11 +1,11 @@
 """The end of a run before its last question: no new calls, some time for those in flight, then the end.
 
-brake = Brake()
-await brake.go()            # a call that would begin after `pull` never does
-with brake:
-    ...                     # in flight
-brake.pull(RunStopped("used 260 of 250 tokens (--max-total-tokens)"))
-await brake.stopped(grace_s=15)
+shutdown = GracefulShutdown()
+await shutdown.admit()      # returns at once; after `request`, never
+with shutdown:
+    ...                     # a call in flight
+shutdown.request(RunStopped("used 260 of 250 tokens (--max-total-tokens)"))
+await shutdown.wait_idle(grace_s=15)
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 INCOMPLETE = 3  # exit code
 
 
-class Brake:
-    """Counts calls in flight, each in its `with`; once pulled, lets no new ones begin.
+class GracefulShutdown:
+    """Counts calls in flight, each in its `with`; once shutdown is requested, admits no new ones.
 
-    `reason` is why it was pulled first; None for an interruption.
+    `reason` is that of the first request; None for an interruption.
     """
 
     def __init__(self) -> None:
-        self.pulled = anyio.Event()
+        self.requested = anyio.Event()
         self.reason: RewooBenchError | None = None
         self._idle = anyio.Event()
         self._in_flight = 0
 
-    async def go(self) -> None:
-        """Returns at once; after `pull` never, but to be cancelled."""
-        if self.pulled.is_set():
+    async def admit(self) -> None:
+        """Returns at once; after `request`, only to be cancelled."""
+        if self.requested.is_set():
             await anyio.sleep_forever()
 
     def __enter__(self) -> None:
@@ -49,18 +49,18 @@ class Brake:
 
     def __exit__(self, *_: object) -> None:
         self._in_flight -= 1
-        if not self._in_flight and self.pulled.is_set():
+        if not self._in_flight and self.requested.is_set():
             self._idle.set()
 
-    def pull(self, reason: RewooBenchError | None = None) -> None:
+    def request(self, reason: RewooBenchError | None = None) -> None:
         """Ends the run, once; a later reason changes nothing."""
-        if not self.pulled.is_set():
+        if not self.requested.is_set():
             self.reason = reason
-        self.pulled.set()
+        self.requested.set()
         if not self._in_flight:
             self._idle.set()
 
-    async def stopped(self, grace_s: float) -> None:
+    async def wait_idle(self, grace_s: float) -> None:
         """Returns when no call is in flight any more, or after `grace_s` seconds."""
         with anyio.move_on_after(grace_s):
             await self._idle.wait()
@@ -71,8 +71,8 @@ def signals_heard() -> list[signal.Signals]:
     return [each for each in SIGNALS if each != _HANGUP or signal.getsignal(each) is not signal.SIG_IGN]
 
 
-async def pull_on_signal(brake: Brake, grace_s: float, command: str) -> None:
-    """Pulls the brake at the first signal, and ends the process at the second, with nothing lost that was finished.
+async def shutdown_on_signal(shutdown: GracefulShutdown, grace_s: float, command: str) -> None:
+    """Requests the shutdown at the first signal and ends the process at the second; finished calls are kept.
 
     `command` is what goes on with the run.
     """
@@ -89,7 +89,7 @@ async def pull_on_signal(brake: Brake, grace_s: float, command: str) -> None:
                 said = f"waiting up to {grace_s:g} s for the calls in flight; once more to stop at once"
                 print(f"rewoo-bench: interrupted; {said}", file=sys.stderr)
                 interrupted = True
-                brake.pull()
+                shutdown.request()
     except NotImplementedError:  # Windows: Ctrl-C is a KeyboardInterrupt there
         await anyio.sleep_forever()
 

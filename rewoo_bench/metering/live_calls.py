@@ -20,10 +20,10 @@ import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
-from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.spending_caps import Caps, Room
-from rewoo_bench.models.call_cost import attach, receipt_of, sensible, sensible_receipt
-from rewoo_bench.types import Asked, Completion, Message, Model, Receipt
+from rewoo_bench.models.call_cost import attach, call_cost_of, sensible, sensible_call_cost
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
 UNAUTHORISED = 401
 _REFUSED = frozenset({UNAUTHORISED, 403, 404})
@@ -35,7 +35,7 @@ class RequestRefused(ModelError):
 
     def __init__(self, error: ModelError, model: str) -> None:
         super().__init__(
-            str(error), status=error.status, receipt=error.receipt, unreachable=error.unreachable, retryable=False
+            str(error), status=error.status, call_cost=error.call_cost, unreachable=error.unreachable, retryable=False
         )
         self.model = model
 
@@ -67,7 +67,7 @@ class LiveCalls:
     booked that no journal books.
     """
 
-    brake: Brake = field(default_factory=Brake)
+    shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
     caps: Caps | None = None
     accepted_before: bool = False
     spent: Spent | None = None
@@ -82,28 +82,28 @@ class LiveCalls:
 class LiveCall:
     """One call. Inside its `async with` it counts as in flight."""
 
-    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], asked: Asked) -> None:
+    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> None:
         self._live = live
         self._model = model
         self._messages = messages
         self._asked = asked
         self._room: Room | None = None
-        self._receipt: Receipt | None = None
+        self._receipt: CallCost | None = None
 
     async def __aenter__(self) -> LiveCall:
-        await self._live.brake.go()
+        await self._live.shutdown.admit()
         if self._live.caps is not None:
             self._room = await self._live.caps.admit(self._model, self._messages, self._asked)
-        self._live.brake.__enter__()
+        self._live.shutdown.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        receipt = self._receipt
-        if receipt is not None and self._live.spent is not None:
-            self._live.spent.add(receipt.billed.total_tokens, receipt.cost_usd)
+        call_cost = self._receipt
+        if call_cost is not None and self._live.spent is not None:
+            self._live.spent.add(call_cost.billed.total_tokens, call_cost.cost_usd)
         if self._live.caps is not None and self._room is not None:
-            self._live.caps.release(self._room, receipt)
-        self._live.brake.__exit__()
+            self._live.caps.release(self._room, call_cost)
+        self._live.shutdown.__exit__()
 
     async def ask(self) -> Completion:
         """The completion, its counts checked. Raises `ModelError`, as `RequestRefused` where that fits."""
@@ -115,12 +115,12 @@ class LiveCall:
             completion = await self._model.complete(self._messages, **self._asked)
         except ModelError as error:
             service.failed(error)
-            error.receipt = self._receipt = sensible_receipt(error.receipt, self._messages, self._asked)
+            error.call_cost = self._receipt = sensible_call_cost(error.call_cost, self._messages, self._asked)
             if error.unreachable or error.status in _REFUSED:
                 raise RequestRefused(error, name) from error
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
-            self._receipt = sensible_receipt(receipt_of(cancelled), self._messages, self._asked)
+            self._receipt = sensible_call_cost(call_cost_of(cancelled), self._messages, self._asked)
             if self._receipt is not None:
                 attach(cancelled, self._receipt)
             raise
@@ -128,7 +128,7 @@ class LiveCall:
             service.first_calls -= is_first
         service.heard = service.accepted = True
         completion = sensible(completion, self._messages, self._asked)
-        self._receipt = completion.receipt
+        self._receipt = completion.call_cost
         return completion
 
 
@@ -140,7 +140,7 @@ class LiveModel:
         self._live = live
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The model's completion. Raises `ModelError`."""
         async with LiveCall(self._live, self._model, messages, asked) as call:
             return await call.ask()

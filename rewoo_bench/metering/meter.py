@@ -18,17 +18,17 @@ from typing import Any, Unpack
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.call_site import current_place
+from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import Recalled
-from rewoo_bench.models.call_cost import receipt_of
-from rewoo_bench.text.prompt_parts import Parts, parts_of
+from rewoo_bench.models.call_cost import call_cost_of
+from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
 
-_NO_PARTS = Parts()
+_NO_PARTS = PromptParts()
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
 
@@ -57,7 +57,7 @@ class Meter:
         self._reserved = 0  # tokens that the calls in flight may take
         self._freed: anyio.Event | None = None  # only where a call waits for it
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
 
         Also where the reply was cut while the model was thinking: there is nothing to go on with.
@@ -65,7 +65,7 @@ class Meter:
         role = asked["role"]
         reserved = await self._admit(messages, asked.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
-        parts = parts_of(messages, self.question, asked.get("tools") or ())
+        parts = prompt_parts_of(messages, self.question, asked.get("tools") or ())
         begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
         outcome: dict[str, Any] = {}
         try:
@@ -74,16 +74,16 @@ class Meter:
                 "status": "ok",
                 "usage": completion.usage,
                 "finish_reason": completion.finish_reason,
-                "receipt": completion.receipt,
+                "call_cost": completion.call_cost,
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
                 "repairs": completion.repairs,
             }
         except ModelError as error:
-            outcome = {"status": "error", "receipt": error.receipt or Receipt()}
+            outcome = {"status": "error", "call_cost": error.call_cost or CallCost()}
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
-            outcome = {"status": "cancelled", "receipt": receipt_of(cancelled) or Receipt()}
+            outcome = {"status": "cancelled", "call_cost": call_cost_of(cancelled) or CallCost()}
             raise
         finally:
             self._end(begun, **outcome)
@@ -103,8 +103,8 @@ class Meter:
         outcome: dict[str, Any] = {}
         try:
             text = await tool(arguments)
-            receipt = Receipt(measured_s=text.measured_s) if isinstance(text, Recalled) else Receipt()
-            outcome = {"status": "ok" if text.strip() else "empty", "receipt": receipt}
+            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, Recalled) else CallCost()
+            outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}
             raise
@@ -122,10 +122,10 @@ class Meter:
         """Dollars so far; None where the price of any call isn't known."""
         total = 0.0
         for call in self.calls:
-            if call.kind == "model" and (call.status == "ok" or call.receipt.billed != Usage()):
-                if call.receipt.cost_usd is None:
+            if call.kind == "model" and (call.status == "ok" or call.call_cost.billed != Usage()):
+                if call.call_cost.cost_usd is None:
                     return None
-                total += call.receipt.cost_usd
+                total += call.call_cost.cost_usd
         return total
 
     async def _admit(self, messages: Sequence[Message], max_tokens: int | None) -> int:
@@ -171,11 +171,13 @@ class Meter:
         if cost >= limits.cost_usd:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
 
-    def _begin(self, kind: str, name: str, role: str, parts: Parts = _NO_PARTS) -> Callable[..., Call]:
+    def _begin(self, kind: str, name: str, role: str, parts: PromptParts = _NO_PARTS) -> Callable[..., Call]:
         """A call but for its end and what came of it."""
         index, now = self._begun, datetime.now(UTC)
         self._begun += 1
-        return partial(Call, index, kind, name, role, current_place(), start=self.clock(), started_at=now, parts=parts)
+        return partial(
+            Call, index, kind, name, role, current_call_site(), start=self.clock(), started_at=now, prompt_parts=parts
+        )
 
     def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
         """Puts a call into the books; as failed where nothing more was heard of it."""
@@ -200,12 +202,12 @@ def idle_seconds(calls: Sequence[Call]) -> float:
     in which some other call worked. What is left of the latency is `working_s`.
     """
     events: list[tuple[float, int, int]] = []
-    inside_tools = {call.place for call in calls if call.kind == "model" and call.role == "tool"}
+    inside_tools = {call.call_site for call in calls if call.kind == "model" and call.role == "tool"}
     for call in calls:
-        if call.kind == "tool" and call.place in inside_tools:
+        if call.kind == "tool" and call.call_site in inside_tools:
             continue  # an LLM tool's work is that of the model call inside it
         events += [(call.start, 1, 0), (call.end, -1, 0)]
-        for start, end in call.receipt.waiting:
+        for start, end in call.call_cost.waiting:
             events += [(start, 0, 1), (end, 0, -1)]
     idle, active, waiting, before = 0.0, 0, 0, 0.0
     for moment, more_active, more_waiting in sorted(events):

@@ -30,9 +30,9 @@ from rewoo_bench.journal.records import (
 )
 from rewoo_bench.metering.live_calls import LiveCall
 from rewoo_bench.metering.recorder import QuestionRecorder
-from rewoo_bench.models.call_cost import attach, is_sensible, receipt_of
+from rewoo_bench.models.call_cost import attach, call_cost_of, is_sensible
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Asked, Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
 
 
 class Recalled(str):
@@ -58,19 +58,19 @@ class RecordedModel:
         self._recorder = recorder
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The recorded completion, else the model's, which is on disk before it is given back."""
         prompt = texts_of(messages, asked)
         key = self._recorder.key("model", asked["role"], request_hash(prompt, asked))
         if (recalled := self._recalled(key)) is not None:
-            return replace(recalled, receipt=self._with_failures(key, recalled.receipt))
+            return replace(recalled, call_cost=self._with_failures(key, recalled.call_cost))
         self._recorder.check_live(key, prompt)
         if self._recorder.has_cache and (cached := await self._cached(key, prompt)) is not None:
             return cached
         async with LiveCall(self._recorder.live, self._model, messages, asked) as call:
             completion = await self._ask(call, key, prompt)
         if self._recorder.earlier_failures(key):
-            return replace(completion, receipt=self._with_failures(key, completion.receipt))
+            return replace(completion, call_cost=self._with_failures(key, completion.call_cost))
         return completion
 
     def _recalled(self, key: CallKey) -> Completion | None:
@@ -83,15 +83,15 @@ class RecordedModel:
         record, replayed = found
         if record.status == "error":
             said = record.answer.get("message") or "its error can't be read"
-            raise RecordedFailure(f"it failed in the recorded run: {said}", receipt=Receipt(replayed=True))
+            raise RecordedFailure(f"it failed in the recorded run: {said}", call_cost=CallCost(replayed=True))
         try:
             return _read_completion(record.answer, replayed or "replayed" in record.answer)
         except ValueError as error:
             if not record.billed_tokens:
                 return None
-            receipt = Receipt(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
+            call_cost = CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
             raise UnreadableRecord(
-                f"the answer recorded at {key.place!r} can't be read: {error}", receipt=receipt
+                f"the answer recorded at {key.call_site!r} can't be read: {error}", call_cost=call_cost
             ) from None
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
@@ -113,12 +113,12 @@ class RecordedModel:
         try:
             completion = await call.ask()
         except ModelError as error:
-            receipt = error.receipt or Receipt()
-            await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, receipt, start))
-            error.receipt = self._with_failures(key, receipt)
+            call_cost = error.call_cost or CallCost()
+            await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, call_cost, start))
+            error.call_cost = self._with_failures(key, call_cost)
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
-            if (paid := receipt_of(cancelled)) is not None:
+            if (paid := call_cost_of(cancelled)) is not None:
                 record = self._record(
                     key, prompt, "error", {"message": "cancelled before it was answered"}, paid, start
                 )
@@ -126,37 +126,43 @@ class RecordedModel:
                     await self._recorder.keep(record)
                 attach(cancelled, self._with_failures(key, paid))
             raise
-        record = self._record(key, prompt, "ok", _answer(completion), completion.receipt, start)
+        record = self._record(key, prompt, "ok", _answer(completion), completion.call_cost, start)
         try:
             await self._recorder.keep(record)
         except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
             said = {"message": f"the answer can't be recorded: {error}"}
-            await self._recorder.keep(self._record(key, prompt, "error", said, completion.receipt, start))
+            await self._recorder.keep(self._record(key, prompt, "error", said, completion.call_cost, start))
             raise
         if self._recorder.has_cache:
             await self._recorder.cache(key, self._identity, record)
         return completion
 
     def _record(
-        self, key: CallKey, prompt: tuple[str, ...], status: Any, answer: dict[str, Any], receipt: Receipt, start: float
+        self,
+        key: CallKey,
+        prompt: tuple[str, ...],
+        status: Any,
+        answer: dict[str, Any],
+        call_cost: CallCost,
+        start: float,
     ) -> CallRecord:
         taken = {
-            "attempts": receipt.attempts,
-            "billed": numbers(receipt.billed),
-            "cost_usd": receipt.cost_usd,
-            "usage_source": receipt.usage_source,
+            "attempts": call_cost.attempts,
+            "billed": numbers(call_cost.billed),
+            "cost_usd": call_cost.cost_usd,
+            "usage_source": call_cost.usage_source,
             "latency_s": time.monotonic() - start,
         }
         answer["receipt"] = taken
-        billed = receipt.billed.total_tokens
-        return CallRecord(self._recorder.task, key, status, prompt, answer, billed, receipt.cost_usd)
+        billed = call_cost.billed.total_tokens
+        return CallRecord(self._recorder.task, key, status, prompt, answer, billed, call_cost.cost_usd)
 
-    def _with_failures(self, key: CallKey, receipt: Receipt) -> Receipt:
+    def _with_failures(self, key: CallKey, call_cost: CallCost) -> CallCost:
         """The receipt, with what the same call took in earlier sessions, where it failed."""
         for record in self._recorder.earlier_failures(key):
-            failed = record.answer.get("receipt") or _receipt_of(record)
-            receipt = with_failed(receipt, failed)
-        return receipt
+            failed = record.answer.get("receipt") or _call_cost_of(record)
+            call_cost = with_failed(call_cost, failed)
+        return call_cost
 
 
 def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
@@ -184,7 +190,7 @@ def _answer(completion: Completion) -> dict[str, Any]:
     return answer
 
 
-def _receipt_of(record: CallRecord) -> dict[str, Any]:
+def _call_cost_of(record: CallRecord) -> dict[str, Any]:
     """What a record says of its cost where its answer can't be read."""
     return {"attempts": 1, "billed": {"input_tokens": record.billed_tokens}, "cost_usd": record.cost_usd}
 
@@ -214,9 +220,9 @@ class RecordedTool(WrappedTool):
 
     async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
         self._recorder.check_live(key, (asked,))
-        await self._recorder.brake.go()
+        await self._recorder.shutdown.admit()
         start = time.monotonic()
-        with self._recorder.brake:
+        with self._recorder.shutdown:
             try:
                 said = {"text": await self._tool(arguments)}
             except ToolError as error:

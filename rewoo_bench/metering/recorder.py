@@ -15,13 +15,13 @@ from typing import Any
 
 from anyio import to_thread
 
-from rewoo_bench.call_site import current_place
+from rewoo_bench.call_site import current_call_site
 from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import AnswerCache, cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
-from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import LiveCalls
 
 
@@ -44,9 +44,9 @@ class Recorder:
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @property
-    def brake(self) -> Brake:
+    def shutdown(self) -> GracefulShutdown:
         """Ends the run."""
-        return self.live.brake
+        return self.live.shutdown
 
     async def question(self, task: TaskKey) -> QuestionRecorder:
         """The recorder of one question. Reads what is known of it, where anything can be."""
@@ -69,7 +69,7 @@ class QuestionRecorder:
     ) -> None:
         self.task = task
         self.live = recorder.live
-        self.brake = recorder.brake
+        self.shutdown = recorder.shutdown
         self.keep = recorder.journal.add_call
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
@@ -85,7 +85,7 @@ class QuestionRecorder:
 
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
         """Where the calling task stands; the n-th time the same is asked there has n."""
-        first = CallKey(current_place().name, kind, name, request)
+        first = CallKey(current_call_site().name, kind, name, request)
         nth = self._asked[first] = self._asked.get(first, -1) + 1
         return first if nth == 0 else first._replace(nth=nth)
 
@@ -124,10 +124,12 @@ class QuestionRecorder:
         replay = self._recorder.replay
         assert replay is not None
         same = [
-            record for record in self._replayed.values() if (record.key.place, record.key.name) == (key.place, key.name)
+            record
+            for record in self._replayed.values()
+            if (record.key.call_site, record.key.name) == (key.call_site, key.name)
         ]
         if not same:
-            return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
+            return f"nothing is recorded at {key.call_site!r} of this question (role {key.name!r})"
         for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
             if recorded != now:
                 at = next(
@@ -135,10 +137,10 @@ class QuestionRecorder:
                     min(len(recorded), len(now)),
                 )
                 return (
-                    f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
+                    f"not recorded: at {key.call_site!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
-        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+        return f"not recorded: at {key.call_site!r} the prompt's texts are as recorded, but not its length or its form"
 
 
 def _is_no_evidence(record: CallRecord) -> bool:

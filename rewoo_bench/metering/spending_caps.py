@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import anyio
 
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.metering.interrupt import Brake
+from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.text.prompt_parts import count_prompt
-from rewoo_bench.types import Asked, Message, Model, Receipt
+from rewoo_bench.types import CallCost, CompletionOptions, Message, Model
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
@@ -36,12 +36,12 @@ class Room:
 
 
 class Caps:
-    """The room that the caps of a run leave to its calls; when there is none left, it pulls the brake."""
+    """The room that the caps of a run leave to its calls; when there is none left, it requests the shutdown."""
 
-    def __init__(self, limits: RunLimits, totals: Totals, brake: Brake) -> None:
+    def __init__(self, limits: RunLimits, totals: Totals, shutdown: GracefulShutdown) -> None:
         self._limits = limits
         self._totals = totals
-        self._brake = brake
+        self._shutdown = shutdown
         self._in_flight = 0
         self._tokens = 0
         self._cost_usd = 0.0
@@ -49,12 +49,12 @@ class Caps:
         self._calls, self._paid_usd = 0, 0.0
         self._freed = anyio.Event()
 
-    async def admit(self, model: Model, messages: Sequence[Message], asked: Asked) -> Room:
+    async def admit(self, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> Room:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
         while True:
             if reason := self._limits.exceeded(self._totals):
-                self._brake.pull(RunStopped(reason))
-            await self._brake.go()
+                self._shutdown.request(RunStopped(reason))
+            await self._shutdown.admit()
             room = self._room(model, messages, asked)
             if not self._in_flight or (self._calls and self._has_space(room)):
                 self._in_flight += 1
@@ -63,15 +63,15 @@ class Caps:
                 return room
             await self._freed.wait()
 
-    def release(self, room: Room, receipt: Receipt | None) -> None:
+    def release(self, room: Room, call_cost: CallCost | None) -> None:
         """The call has ended, and what it took is booked."""
         self._in_flight -= 1
         self._tokens -= room.tokens
         self._cost_usd = self._cost_usd - (room.cost_usd or 0.0) if self._in_flight else 0.0
-        if receipt is not None:
-            self._correction = max(self._correction, receipt.billed.total_tokens / max(1, room.estimate))
+        if call_cost is not None:
+            self._correction = max(self._correction, call_cost.billed.total_tokens / max(1, room.estimate))
             self._calls += 1
-            self._paid_usd += receipt.cost_usd or 0.0
+            self._paid_usd += call_cost.cost_usd or 0.0
         self._freed.set()
         self._freed = anyio.Event()
 
@@ -83,7 +83,7 @@ class Caps:
             return True
         return room.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
 
-    def _room(self, model: Model, messages: Sequence[Message], asked: Asked) -> Room:
+    def _room(self, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> Room:
         """The prompt and the longest answer, at the model's prices; else what a call has cost so far, in the mean."""
         prompt = count_prompt(messages, asked.get("tools") or ())
         answer = asked.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER

@@ -16,41 +16,43 @@ from dataclasses import astuple, replace
 
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_call, count_tokens
-from rewoo_bench.types import Asked, Completion, Message, Receipt, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Usage
 
 _TOO_MANY = 10**9  # tokens of one call
 _NOTHING = Usage()
 _ONLY_INT = {int}
 
 
-def sensible(completion: Completion, messages: Sequence[Message], asked: Asked) -> Completion:
+def sensible(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
     """The completion; with an estimate where a usage isn't made of sensible counts, without a price that is none."""
-    usage, receipt, discarded = completion.usage, completion.receipt, completion.discarded_tokens
-    are_counts = _is_plain(usage) and (receipt.billed is usage or _is_plain(receipt.billed))
-    if are_counts and receipt.cost_usd is None and _is_count(discarded):
+    usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens
+    are_counts = _is_plain(usage) and (call_cost.billed is usage or _is_plain(call_cost.billed))
+    if are_counts and call_cost.cost_usd is None and _is_count(discarded):
         return completion
-    counted, billed = _counted(usage), _counted(receipt.billed)
-    source = receipt.usage_source
+    counted, billed = _counted(usage), _counted(call_cost.billed)
+    source = call_cost.usage_source
     if counted is None or billed is None:
         estimate = _estimate(completion, messages, asked)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
-    checked = replace(receipt, billed=billed, cost_usd=_price(receipt.cost_usd), usage_source=source)
+    checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
     return replace(
-        completion, usage=counted, receipt=checked, discarded_tokens=discarded if _is_count(discarded) else 0
+        completion, usage=counted, call_cost=checked, discarded_tokens=discarded if _is_count(discarded) else 0
     )
 
 
-def sensible_receipt(receipt: Receipt | None, messages: Sequence[Message], asked: Asked) -> Receipt | None:
+def sensible_call_cost(
+    call_cost: CallCost | None, messages: Sequence[Message], asked: CompletionOptions
+) -> CallCost | None:
     """The same for the receipt of a call that failed or was cancelled."""
-    if receipt is None or (_is_plain(receipt.billed) and receipt.cost_usd is None):
-        return receipt
-    billed = _counted(receipt.billed)
+    if call_cost is None or (_is_plain(call_cost.billed) and call_cost.cost_usd is None):
+        return call_cost
+    billed = _counted(call_cost.billed)
     if billed is None:
         estimate = Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()))
-        receipt = replace(receipt, billed=estimate, usage_source="estimated")
+        call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
-        receipt = replace(receipt, billed=billed)
-    return replace(receipt, cost_usd=_price(receipt.cost_usd))
+        call_cost = replace(call_cost, billed=billed)
+    return replace(call_cost, cost_usd=_price(call_cost.cost_usd))
 
 
 def is_sensible(completion: Completion) -> bool:
@@ -59,20 +61,20 @@ def is_sensible(completion: Completion) -> bool:
         isinstance(completion.text, str)
         and isinstance(completion.thoughts, str)
         and _is_plain(completion.usage)
-        and _is_plain(completion.receipt.billed)
+        and _is_plain(completion.call_cost.billed)
         and _is_count(completion.discarded_tokens)
     )
 
 
-def receipt_of(cancelled: BaseException) -> Receipt | None:
+def call_cost_of(cancelled: BaseException) -> CallCost | None:
     """What a cancelled call took: the client says it on the cancellation, where the request had been sent."""
-    receipt = getattr(cancelled, "receipt", None)
-    return receipt if isinstance(receipt, Receipt) else None
+    call_cost = getattr(cancelled, "call_cost", None)
+    return call_cost if isinstance(call_cost, CallCost) else None
 
 
-def attach(cancelled: BaseException, receipt: Receipt) -> None:
+def attach(cancelled: BaseException, call_cost: CallCost) -> None:
     """Says on a cancellation what the call took."""
-    vars(cancelled)["receipt"] = receipt
+    vars(cancelled)["call_cost"] = call_cost
 
 
 def _is_count(value: object) -> bool:
@@ -110,6 +112,6 @@ def _price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-def _estimate(completion: Completion, messages: Sequence[Message], asked: Asked) -> Usage:
+def _estimate(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Usage:
     written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
     return Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()), output_tokens=written)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.bm25 import bm25
 from rewoo_bench.text.tokens import count_tokens, truncate
@@ -61,7 +61,7 @@ class Border:
         if self.shorten == "sentences":
             return nearest_sentences(text, query, max_tokens)
         messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
-        with at("summary"):
+        with call_site("summary"):
             completion = await self._model.complete(messages, role="tool", max_tokens=max_tokens)
         return truncate(completion.text.strip() or text, max_tokens)[0]
 

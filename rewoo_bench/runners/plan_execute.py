@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ActionError
 from rewoo_bench.notation.grammars import action_grammar, answer_grammar, words_grammar
 from rewoo_bench.notation.replies import Action, answered, names_answer, parse_action, read_answer
@@ -46,14 +46,14 @@ class PlanExecute:
         limit = self.settings.max_steps
         turns = Turns(self.settings, tools, model, self.prompts)
         talk = _Talk(model, self._opening(question, tools), self.settings.max_repairs)
-        with at("planner 0"):
+        with call_site("planner 0"):
             intent = await talk.intent(words_grammar(limit, answer=False))
         plans = 1
         for number in range(1, limit + 1):
             if not isinstance(intent, list):
                 break
             talk.say(f"Step: {intent[0]}")
-            with at(f"step {number}"):
+            with call_site(f"step {number}"):
                 action = await talk.action(action_grammar(tools, thought=False), tools)
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
@@ -63,7 +63,7 @@ class PlanExecute:
             if last and not self.settings.partial_answer:
                 return turns.end(None, "step_limit", replans=plans - 1)
             talk.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
-            with at("partial answer" if last else f"planner {number}"):
+            with call_site("partial answer" if last else f"planner {number}"):
                 intent = await talk.intent(answer_grammar() if last else words_grammar(limit, answer=True))
             plans += isinstance(intent, list)
             if last:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ActionError
 from rewoo_bench.notation.grammars import action_grammar
 from rewoo_bench.notation.replies import Action, parse_action, read_answer
@@ -55,7 +55,7 @@ class ReAct:
         ]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
-            with at(f"turn {turn}"):
+            with call_site(f"turn {turn}"):
                 completion = await model.complete(messages, role="agent", stop=["\nObservation"], grammar=grammar)
                 text = completion.text.strip()
                 try:
@@ -81,7 +81,7 @@ class ReAct:
         """The best answer that the trace allows, asked for when no turn is left."""
         last = messages[-1]
         told = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
-        with at("partial answer"):
+        with call_site("partial answer"):
             completion = await model.complete(
                 [*messages[:-1], replace(last, content=told)],
                 role="agent",

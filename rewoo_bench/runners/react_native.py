@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.concurrency import in_order
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
@@ -56,7 +56,7 @@ class NativeReAct:
         ]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
-            with at(f"turn {turn}"):
+            with call_site(f"turn {turn}"):
                 completion = await model.complete(messages, role="agent", tools=list(tools.values()))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
@@ -79,7 +79,7 @@ class NativeReAct:
         The tools go along, since some providers refuse a trace of tool calls without them.
         """
         last = Message("user", _LAST)
-        with at("partial answer"):
+        with call_site("partial answer"):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
         return read_final(completion.text) or None
 
@@ -132,7 +132,7 @@ async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> li
     async def act(number: str) -> None:
         call = numbered[number]
         id_ = str(turn) if len(calls) == 1 else f"{turn}.{number}"
-        with at(f"call {number}"):
+        with call_site(f"call {number}"):
             steps[number] = await turns.act(id_, call.name, dict(call.arguments))
 
     await in_order({number: set() for number in numbered}, act, "ready")

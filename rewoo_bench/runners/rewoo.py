@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.concurrency import Schedule
 from rewoo_bench.events import emit
 from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_schema
@@ -118,7 +118,7 @@ class ReWOO:
             Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
         ]
         emit("solver_started")
-        with at("solver"):
+        with call_site("solver"):
             completion = await model.complete(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
         text, cited = citations(read_answer(completion.text), evidence)
         answer, stop_reason = answered(text, completion)
@@ -138,7 +138,7 @@ class ReWOO:
         messages = self._planner_messages(question, tools)
         for attempt in range(1 + self.settings.max_replans):
             emit("planner_started", attempt=attempt)
-            with at(f"planner {attempt}"):
+            with call_site(f"planner {attempt}"):
                 completion = await model.complete(
                     messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools)
                 )
@@ -173,7 +173,7 @@ class ReWOO:
         if gathered.worker is None:
             return {}
         queries = {step.id: f"{step.thought} {step.argument}" for step in gathered.steps}
-        with at("map"):
+        with call_site("map"):
             return await gathered.border.admit_map(gathered.worker.evidence, queries, self.settings.map_tokens)
 
 

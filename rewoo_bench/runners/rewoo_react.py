@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.events import emit
 from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
@@ -59,7 +59,7 @@ class ReWOOReAct:
     @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
-        with at("rewoo"):
+        with call_site("rewoo"):
             planned = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
             gathered = await self.rewoo.gather(question, model, planned)
             if gathered.worker is None and "invalid_plan" not in self.settings.gaps:
@@ -71,7 +71,7 @@ class ReWOOReAct:
                 return first
             gap = "unknown"
         emit("fallback_started", reason=gap)
-        with at("react"):
+        with call_site("react"):
             second = await self.react.run(question, model=model, tools=tools, before=gathered.steps)
         return _joined(gathered, second, gap)
 

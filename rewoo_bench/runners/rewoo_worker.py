@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import show_call
@@ -62,7 +62,7 @@ class Worker:
         args = substitute(step.args, {need: self.done[need].observation for need in step.depends_on})
         emit("step_started", step.id, tool=step.tool, argument=show_call(args))
         failed = [need for need in step.depends_on if self.done[need].failed]
-        with at(step.id, self._levels[step.id]):
+        with call_site(step.id, self._levels[step.id]):
             if failed and self._failed_input == "skip":
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
             else:

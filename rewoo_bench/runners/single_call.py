@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.notation.grammars import answer_grammar
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts
@@ -46,7 +46,7 @@ class SingleCall:
             Message("user", f"Question: {question}"),
         ]
         grammar = answer_grammar(thought=self.settings.thought)
-        with at("answer"):
+        with call_site("answer"):
             completion = await model.complete(messages, role="agent", stop=["\nQuestion:"], grammar=grammar)
         answer = read_answer(completion.text)
         if self.settings.thought and completion.finish_reason == "length" and not names_answer(completion.text):

@@ -19,7 +19,7 @@ from typing import Any
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import Completion, Message, Receipt, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Tool, Usage
 
 Line = str | Completion | Exception
 Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Message], str], Line]
@@ -70,7 +70,7 @@ class ScriptedModel:
         if isinstance(line, Completion):
             return line
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(line))
-        return Completion(line, usage, receipt=Receipt(billed=usage, usage_source="estimated"))
+        return Completion(line, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
     def check(self) -> None:
         """Nothing can be missing."""

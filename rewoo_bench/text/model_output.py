@@ -24,9 +24,9 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, Unpack, cast
 
-from rewoo_bench.call_site import current_place
+from rewoo_bench.call_site import current_call_site
 from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.types import Asked, Completion, Message, Model, ToolCall, Trajectory
+from rewoo_bench.types import Completion, CompletionOptions, Message, Model, ToolCall, Trajectory
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call
 LONGEST_TEXT = 20_000  # characters of one text in the arguments of a call
@@ -65,7 +65,7 @@ class CheckedModel:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The model's completion, checked."""
         completion = await self._model.complete(messages, **asked)
         if not completion.tool_calls and completion.text.isascii():
@@ -92,7 +92,7 @@ class noting:
 def note(repair: str) -> None:
     """Notes a repair once for each place, where anybody collects them."""
     collected = _notes.get()
-    entry = {"place": current_place().name, "repair": repair}
+    entry = {"place": current_call_site().name, "repair": repair}
     if collected is not None and len(collected) < _MOST_NOTES and entry not in collected:
         collected.append(entry)
 

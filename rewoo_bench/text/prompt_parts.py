@@ -21,7 +21,7 @@ from rewoo_bench.types import Message, Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PromptParts:
     """Tokens of a prompt by what they are for."""
 
     context: int = 0
@@ -34,19 +34,19 @@ class Parts:
     """What else came after the question: observations, evidence and the plan it stands in, complaints."""
 
 
-def parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> Parts:
+def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:
     """The parts of a prompt. One that doesn't put the question, such as an LLM tool's, has no exemplars."""
     sizes = [count_message(message) for message in messages]
     system = sum(size for message, size in zip(messages, sizes, strict=True) if message.role == "system")
     context = TOKENS_BEFORE_ANSWER + system + sum(map(count_tool, tools))
     put = [i for i, m in enumerate(messages) if question and m.role == "user" and question in m.content]
     if not put:
-        return Parts(context=context, found=sum(sizes) - system)
+        return PromptParts(context=context, found=sum(sizes) - system)
     start = put[0]
     beside = _beside(messages[start].content, question)
     before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
     after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
-    return Parts(
+    return PromptParts(
         context=context,
         exemplars=before,
         question=sizes[start] - beside,

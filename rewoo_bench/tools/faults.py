@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from rewoo_bench.call_site import current_place
+from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import ToolError
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import FaultMode, Tool
@@ -54,7 +54,7 @@ class FaultyTool(WrappedTool):
 
     def _step(self) -> int:
         """The number of the step that calls: of the plan, or of the turn; where there is none, of the call."""
-        place = current_place().name
+        place = current_call_site().name
         self._calls[place] += 1
         number = _NUMBER.search(place)
         return int(number[1]) if number else self._calls[place]

@@ -167,9 +167,9 @@ async def test_usage_is_the_providers(server: ModelServer, script: Script, style
     script.answers = [Reply("The Seine does.", usage=sent)]
     async with client(server, style=style) as model:
         completion = await model.complete(ASK, role="solver")
-    assert completion.usage == completion.receipt.billed == sent == server.totals()
-    assert completion.receipt.usage_source == "provider"
-    assert completion.receipt.cost_usd is None
+    assert completion.usage == completion.call_cost.billed == sent == server.totals()
+    assert completion.call_cost.usage_source == "provider"
+    assert completion.call_cost.cost_usd is None
 
 
 @pytest.mark.parametrize("answer", [Fault("no_usage", message="The Seine does."), Reply("The Seine.", usage=Usage(9))])
@@ -178,7 +178,7 @@ async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: S
     script.answers = [answer]
     async with client(server, style=style) as model:
         completion = await model.complete(ASK, role="solver")
-    assert completion.receipt.usage_source == "estimated"
+    assert completion.call_cost.usage_source == "estimated"
     assert completion.usage.input_tokens >= 10
     assert completion.usage.output_tokens in (4, 5)
 

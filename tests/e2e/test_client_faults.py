@@ -110,8 +110,8 @@ async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelSe
     async with client(server) as model:
         completion = await RetryingModel(model, base_delay=0.001).complete(ASK, role="solver")
     assert [entry.status for entry in server.books] == [500, 429, 200]
-    assert completion.receipt.attempts == 3
-    assert completion.receipt.billed == server.totals()
+    assert completion.call_cost.attempts == 3
+    assert completion.call_cost.billed == server.totals()
 
 
 @pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])

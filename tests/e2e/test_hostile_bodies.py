@@ -66,7 +66,7 @@ async def test_a_body_that_is_no_answer_is_one_error(server: ModelServer, script
     script.answers = [body(content)]
     error = await failed(server)
     assert (error.retryable, error.status) == (True, None)
-    assert error.receipt is not None
+    assert error.call_cost is not None
 
 
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"9" * 5000, b"\xff", b'{"error": ' * 5000, b""])
@@ -130,20 +130,20 @@ async def test_a_body_without_an_end_is_cut_off_while_it_arrives(
 async def test_what_an_unreadable_answer_cost_is_booked(server: ModelServer, script: Script, content: bytes) -> None:
     script.answers = [body(content)]
     error = await failed(server)
-    assert error.receipt is not None
-    assert (error.receipt.billed, error.receipt.usage_source) == (Usage(40, 0, 2), "provider")
+    assert error.call_cost is not None
+    assert (error.call_cost.billed, error.call_cost.usage_source) == (Usage(40, 0, 2), "provider")
 
 
 async def test_an_unreadable_answer_without_counts_is_estimated(server: ModelServer, script: Script) -> None:
     script.answers = [body(b'{"choices": [{"message": {"content": "Par')]
     error = await failed(server)
-    assert error.receipt is not None
-    assert error.receipt.usage_source == "estimated"
-    assert error.receipt.billed.input_tokens > 0
+    assert error.call_cost is not None
+    assert error.call_cost.usage_source == "estimated"
+    assert error.call_cost.billed.input_tokens > 0
 
 
 async def test_a_long_header_is_no_reason_to_pay_twice(server: ModelServer, script: Script) -> None:
     usage = b', "usage": {"prompt_tokens": 40, "completion_tokens": 2}}'
     script.answers = [body(b"{" + CHOICES + usage, headers=f"X-Long: {'x' * 60_000}\r\n")]
     async with client(server) as model:
-        assert (await model.complete(ASK, role="agent")).receipt.billed == Usage(40, 0, 2)
+        assert (await model.complete(ASK, role="agent")).call_cost.billed == Usage(40, 0, 2)

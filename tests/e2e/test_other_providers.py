@@ -80,7 +80,7 @@ async def test_anthropics_cached_and_written_tokens_are_parts_of_the_input() -> 
         async with asked(server, CLAUDE) as model:
             completion = await model.complete(TURNS, role="agent")
     assert completion.usage == Usage(2350, 300, 12, 0, 2000)
-    assert completion.receipt.usage_source == "provider"
+    assert completion.call_cost.usage_source == "provider"
 
 
 async def test_anthropics_thoughts_and_calls_go_back_as_they_came() -> None:
@@ -120,7 +120,7 @@ async def test_what_anthropic_refuses_is_learnt_from_its_error() -> None:
             completion = await model.complete(TURNS, role="agent")
             assert model.sent() == {"left_out": ["temperature"]}
     assert ["temperature" in request for _, request in server.requests] == [True, False]
-    assert completion.receipt.attempts == 2
+    assert completion.call_cost.attempts == 2
 
 
 async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -> None:
@@ -130,7 +130,7 @@ async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -
             completion = await model.complete(TURNS, role="agent")
     assert [request["max_tokens"] for _, request in server.requests] == [512, 1024]
     assert completion.text == "Norway"
-    assert completion.receipt.billed.total_tokens == 50 + 512 + 50 + 12
+    assert completion.call_cost.billed.total_tokens == 50 + 512 + 50 + 12
 
 
 async def test_geminis_thoughts_are_output_and_no_text() -> None:

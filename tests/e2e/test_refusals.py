@@ -25,7 +25,7 @@ from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import Fault, ModelServer
-from rewoo_bench.types import Asked, Completion, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,7 @@ class Endings:
 class Slow(ScriptedModel):
     """Answers after a while."""
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         await anyio.sleep(0.2)
         return await super().complete(messages, **asked)
 
@@ -146,7 +146,7 @@ async def test_a_server_that_disappears_later_is_waited_for() -> None:
     results: list[Result] = []
     await asked_of(model, 1, results.append)
     assert [result.error for result in results] == [None] * 30
-    assert results[1].calls[0].receipt.attempts == 7
+    assert results[1].calls[0].call_cost.attempts == 7
 
 
 async def test_a_judge_that_is_refused_from_the_first_stops_the_run() -> None:

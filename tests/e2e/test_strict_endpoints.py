@@ -73,8 +73,8 @@ async def test_a_refused_request_is_an_attempt_and_no_call() -> None:
     with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
         async with client(server) as model:
             completion = await model.complete(ASK, role="agent", stop=["\n"])
-    assert completion.receipt.attempts == 2
-    assert completion.receipt.billed == server.totals()
+    assert completion.call_cost.attempts == 2
+    assert completion.call_cost.billed == server.totals()
 
 
 async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
@@ -106,8 +106,8 @@ async def test_a_change_that_did_not_help_is_not_kept() -> None:
             with pytest.raises(ModelError, match="answered 400: Unsupported parameter: 'stop'") as caught:
                 await model.complete(ASK, role="agent", stop=["\n"])
             assert model.sent() == {}
-    assert caught.value.receipt is not None
-    assert caught.value.receipt.attempts == len(server.books) == 2
+    assert caught.value.call_cost is not None
+    assert caught.value.call_cost.attempts == len(server.books) == 2
 
 
 async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:

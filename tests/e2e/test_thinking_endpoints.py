@@ -121,7 +121,7 @@ async def test_a_stop_string_inside_a_thought_is_no_end() -> None:
             completion = await model.complete(ASK, role="agent", stop=["\nObservation"])
             assert model.sent() == {"left_out": ["stop"]}
     assert completion.text == "Action: Finish[Oslo]"
-    assert completion.receipt.billed == server.totals()
+    assert completion.call_cost.billed == server.totals()
 
 
 async def test_a_cut_reply_of_an_endpoint_that_begins_in_thoughts_is_a_thought() -> None:
@@ -147,7 +147,7 @@ async def test_an_absurd_usage_is_estimated(sent: Any) -> None:
     with ModelServer(lambda _: reply) as server:
         async with client(server) as model:
             completion = await model.complete(ASK, role="agent")
-    assert (completion.text, completion.receipt.usage_source) == ("Paris", "estimated")
+    assert (completion.text, completion.call_cost.usage_source) == ("Paris", "estimated")
     assert 0 < completion.usage.input_tokens < 100
 
 

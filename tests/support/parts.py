@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.call_site import Place
+from rewoo_bench.call_site import CallSite
 from rewoo_bench.config.specs import ArchitectureSpec
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.metering.calls import Call
@@ -16,7 +16,7 @@ from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.scoring import Score
-from rewoo_bench.types import Example, Message, Model, Receipt, Tool, Trajectory, Usage
+from rewoo_bench.types import CallCost, Example, Message, Model, Tool, Trajectory, Usage
 
 MOMENT = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
@@ -80,9 +80,9 @@ def architecture(name: str = "rewoo", runner: Any = None, **spec: Any) -> Archit
 def model_call(index: int = 0, start: float = 0.0, end: float = 1.0, **values: Any) -> Call:
     """A call of a model that was answered, with 10 + 2 tokens."""
     usage = values.pop("usage", Usage(input_tokens=10, output_tokens=2))
-    receipt = values.pop("receipt", Receipt(billed=usage))
-    filled = {"kind": "model", "name": "m", "role": "agent", "place": Place("answer"), "status": "ok", **values}
-    return Call(index=index, start=start, end=end, started_at=MOMENT, usage=usage, receipt=receipt, **filled)
+    call_cost = values.pop("call_cost", CallCost(billed=usage))
+    filled = {"kind": "model", "name": "m", "role": "agent", "call_site": CallSite("answer"), "status": "ok", **values}
+    return Call(index=index, start=start, end=end, started_at=MOMENT, usage=usage, call_cost=call_cost, **filled)
 
 
 def result(index: int = 0, answer: str | None = "Seine", **values: Any) -> Result:

@@ -3,14 +3,14 @@
 ledger = Ledger()
 ledger.book(error.receipt)          # an attempt that failed
 ledger.book(completion.receipt)     # the one that was answered
-ledger.receipt()                    # Receipt(attempts=2, billed=…, …)
+ledger.receipt()                    # CallCost(attempts=2, billed=…, …)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rewoo_bench.types import Receipt, Usage
+from rewoo_bench.types import CallCost, Usage
 
 _NOTHING = Usage()
 
@@ -25,21 +25,21 @@ class Ledger:
     cost_usd: float | None = None
     estimated: bool = False
 
-    def book(self, receipt: Receipt | None) -> None:
+    def book(self, call_cost: CallCost | None) -> None:
         """Adds what an attempt reported: None is one attempt that cost nothing. A receipt may cover several."""
-        self.attempts += receipt.attempts if receipt else 1
-        if receipt is None or receipt.billed == _NOTHING:
+        self.attempts += call_cost.attempts if call_cost else 1
+        if call_cost is None or call_cost.billed == _NOTHING:
             return
-        self.estimated |= receipt.usage_source == "estimated"
+        self.estimated |= call_cost.usage_source == "estimated"
         if self.billed is _NOTHING:
-            self.billed, self.cost_usd = receipt.billed, receipt.cost_usd
+            self.billed, self.cost_usd = call_cost.billed, call_cost.cost_usd
             return
-        both_known = self.cost_usd is not None and receipt.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (receipt.cost_usd or 0.0) if both_known else None
-        self.billed += receipt.billed
+        both_known = self.cost_usd is not None and call_cost.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (call_cost.cost_usd or 0.0) if both_known else None
+        self.billed += call_cost.billed
 
-    def receipt(self) -> Receipt:
-        return Receipt(
+    def call_cost(self) -> CallCost:
+        return CallCost(
             attempts=self.attempts,
             waiting=tuple(self.waiting),
             billed=self.billed,

@@ -122,7 +122,7 @@ class LiteLLMModel:
             completion = await self._complete(replace(call, budget=larger), ledger)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, larger - visible)
-        return completion if ledger.attempts == 1 else replace(completion, receipt=ledger.receipt())
+        return completion if ledger.attempts == 1 else replace(completion, call_cost=ledger.call_cost())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -152,7 +152,7 @@ class LiteLLMModel:
             reading = await self._send(call, ledger, changes)
             if reading is None:
                 continue
-            ledger.book(reading.completion.receipt)
+            ledger.book(reading.completion.call_cost)
             self._begins_in_thought |= reading.late_close
             stopped_early = reading.stopped_in_thought and without_stop not in changes
             if not stopped_early:
@@ -196,13 +196,13 @@ class LiteLLMModel:
             raise self._failed(found, ledger) from None
         except anyio.get_cancelled_exc_class() as cancelled:
             ledger.book(estimated_prompt(call, route))
-            cancelled.receipt = ledger.receipt()  # type: ignore[attr-defined]  # for whoever books it above
+            cancelled.call_cost = ledger.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
             raise
 
     def _failed(self, error: ModelError, ledger: Ledger) -> ModelError:
         """The error, with the receipt of all requests of its call."""
-        ledger.book(error.receipt)
-        error.receipt = ledger.receipt()
+        ledger.book(error.call_cost)
+        error.call_cost = ledger.call_cost()
         return error
 
     def _remember(self, changes: Sequence[Change]) -> None:

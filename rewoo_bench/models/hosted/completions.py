@@ -16,7 +16,7 @@ from rewoo_bench.models.hosted.responses import Reply, cut_at_stop, read_reply
 from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import Completion, Receipt, Usage
+from rewoo_bench.types import CallCost, Completion, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Reading:
 class Unreadable(BadAnswer):
     """An answer that is JSON and has another form. `receipt` is what it cost, as far as it says."""
 
-    def __init__(self, message: str, receipt: Receipt) -> None:
+    def __init__(self, message: str, call_cost: CallCost) -> None:
         super().__init__(message)
-        self.receipt = receipt
+        self.call_cost = call_cost
 
 
 def read_answer(
@@ -83,10 +83,10 @@ def read_answer(
     return Reading(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
-def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> Receipt | None:
+def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> CallCost | None:
     """What an answer cost that can't be read: by the usage that can be found in it, else estimated."""
     if isinstance(error, Unreadable):
-        return error.receipt
+        return error.call_cost
     if not error.text.strip():
         return None
     if (usage := salvage_usage(error.text)) is not None:
@@ -94,13 +94,13 @@ def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> Receipt 
     return estimated_prompt(call, route)
 
 
-def estimated_prompt(call: Call, route: providers.Route) -> Receipt:
+def estimated_prompt(call: Call, route: providers.Route) -> CallCost:
     """What a request cost at least whose answer never came: its prompt, counted with our own tokenizer.
 
     A server that we started ourselves bills nobody.
     """
     if route.is_ours:
-        return Receipt()
+        return CallCost()
     usage = openai_format.estimate_chat(call.messages, call.tools, "", ())
     return _receipt(usage, "estimated", route, Answer({}))
 
@@ -114,10 +114,12 @@ def _finish_reason(reply: Reply, text: str, rest: str, usage: Usage) -> str:
     return reply.finish_reason
 
 
-def _receipt(usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer) -> Receipt:
+def _receipt(
+    usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer
+) -> CallCost:
     details = answer.details if source == "provider" else None
     cost = providers.price(route, usage, details) if usage != Usage() else None
-    return Receipt(billed=usage, cost_usd=cost, usage_source=source)
+    return CallCost(billed=usage, cost_usd=cost, usage_source=source)
 
 
 def _estimate(call: Call, body: Mapping[str, Any], reply: Reply) -> Usage:

@@ -20,7 +20,7 @@ from typing import Any
 from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Unreachable
 from rewoo_bench.redaction import redact
-from rewoo_bench.types import Receipt
+from rewoo_bench.types import CallCost
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
@@ -103,10 +103,10 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
     return None
 
 
-def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], receipt: Receipt | None) -> ModelError:
+def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], call_cost: CallCost | None) -> ModelError:
     """The error for an answer that can't be read. Another attempt may get a better one."""
     found = _say(f"{name!r} sent {error}", secrets, retryable=True)
-    found.receipt = receipt
+    found.call_cost = call_cost
     return found
 
 

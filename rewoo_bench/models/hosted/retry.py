@@ -3,7 +3,7 @@
     limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
     model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
     completion = await model.complete(messages, role="planner")
-    completion.receipt      # Receipt(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
+    completion.receipt      # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
 
 Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 `base_delay * 2**attempt`, so that callers that failed together don't come back together
@@ -22,10 +22,10 @@ from typing import Unpack
 import anyio
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.call_cost import attach, receipt_of
+from rewoo_bench.models.call_cost import attach, call_cost_of
 from rewoo_bench.models.hosted.attempts import Ledger
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.types import Asked, Completion, Message, Model, Usage
+from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
 # Getting a free place takes microseconds too; below this it isn't worth a line in the books.
 _SHORTEST_WAIT_S = 0.001
@@ -70,7 +70,7 @@ class RetryingModel:
         self._rng = rng or random.Random()  # jitter is only there to be different everywhere
         self._sleep = sleep
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The first completion that comes, with a receipt over all attempts.
 
         Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
@@ -80,32 +80,32 @@ class RetryingModel:
         try:
             return await self._first_answer(ledger, messages, asked)
         except ModelError as error:
-            error.receipt = ledger.receipt()
+            error.call_cost = ledger.call_cost()
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
-            if (receipt := receipt_of(cancelled)) is not None:
-                ledger.book(receipt)
+            if (call_cost := call_cost_of(cancelled)) is not None:
+                ledger.book(call_cost)
             if ledger.billed != Usage():
-                attach(cancelled, ledger.receipt())
+                attach(cancelled, ledger.call_cost())
             raise
 
-    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
         for failures in count():
             try:
                 completion = await self._attempt(ledger, messages, asked)
             except ModelError as error:
-                ledger.book(error.receipt)
+                ledger.book(error.call_cost)
                 if self._limiter is not None:
                     self._limiter.failed(error.status, unreachable=error.unreachable)
                 if not error.retryable or failures >= self.max_retries or self._is_alone(error):
                     raise
                 delay = self._delay(failures, error.retry_after)
             else:
-                ledger.book(completion.receipt)
+                ledger.book(completion.call_cost)
                 if self._limiter is not None:
                     self._limiter.succeeded()
                 alone = ledger.attempts == 1 and not ledger.waiting
-                return completion if alone else replace(completion, receipt=ledger.receipt())
+                return completion if alone else replace(completion, call_cost=ledger.call_cost())
             started = time.monotonic()
             await self._sleep(delay)
             ledger.waiting.append((started, time.monotonic()))
@@ -115,7 +115,7 @@ class RetryingModel:
         """Whether nothing has ever answered, so that another attempt is in vain."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
-    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: Asked) -> Completion:
+    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
         """One attempt in a place among the calls in flight; waiting for the place is booked."""
         if self._limiter is None:
             return await self.model.complete(messages, **asked)

@@ -18,7 +18,7 @@ from anyio import to_thread
 from rewoo_bench.call_site import current_architecture
 from rewoo_bench.errors import ModelError, ModelGone
 from rewoo_bench.models.local.server import LocalServer, Servers
-from rewoo_bench.types import Asked, Completion, Message, Model
+from rewoo_bench.types import Completion, CompletionOptions, Message, Model
 
 
 class ServedModel:
@@ -28,7 +28,7 @@ class ServedModel:
         self._servers = servers
         self._clients = clients
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The model's completion. Raises `ModelError`, as `ModelGone` where the server has ended."""
         server = self._servers.of(current_architecture())
         try:
@@ -36,5 +36,5 @@ class ServedModel:
         except ModelError as error:
             if error.status is None and (end := await to_thread.run_sync(server.how_it_ended)):
                 name = server.path.name
-                raise ModelGone(f"what served {name!r} has ended ({end})", receipt=error.receipt) from error
+                raise ModelGone(f"what served {name!r} has ended ({end})", call_cost=error.call_cost) from error
             raise

@@ -26,7 +26,7 @@ from rewoo_bench.models.oracle.replies import Reply, Talk, reply
 from rewoo_bench.models.oracle.route import Route
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
-from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
 
 
 class OracleSettings(BaseModel):
@@ -61,11 +61,11 @@ class Oracle:
     settings: OracleSettings = OracleSettings()  # noqa: RUF009 - frozen
     name: str = ORACLE
 
-    def knowing(self, example: Example) -> Model:
+    def with_gold(self, example: Example) -> Model:
         """The oracle of one question."""
         return _Knowing(example, self.settings, self.name)
 
-    async def complete(self, messages: Sequence[Message], **_: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **_: Unpack[CompletionOptions]) -> Completion:
         """Raises `ModelError`: without a question's gold there is nothing to say."""
         raise ModelError("the oracle knows no question; an evaluator hands it each question's gold chain")
 
@@ -84,7 +84,7 @@ class _Knowing:
     name: str
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """What the gold chain says next. Raises `ModelError` for a form that it doesn't know."""
         settings = self.settings
         route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
@@ -97,8 +97,8 @@ class _Knowing:
             output_tokens=_count_reply(said),
         )
         self._sent.append(list(messages))
-        receipt = Receipt(billed=usage, usage_source="estimated")
-        return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, receipt)
+        call_cost = CallCost(billed=usage, usage_source="estimated")
+        return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, call_cost)
 
     def _cached(self, messages: Sequence[Message], talk: Talk, tools: Sequence[Tool]) -> int:
         """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""

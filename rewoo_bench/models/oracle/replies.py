@@ -20,7 +20,7 @@ from rewoo_bench.notation.grammars import Grammar
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
-from rewoo_bench.types import Asked, Message, Tool, ToolCall
+from rewoo_bench.types import CompletionOptions, Message, Tool, ToolCall
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
@@ -78,7 +78,7 @@ class Talk:
         return self.messages[-1].content
 
 
-def reply(talk: Talk, route: Route, asked: Asked, verbosity: float, parallel: bool) -> Reply:
+def reply(talk: Talk, route: Route, asked: CompletionOptions, verbosity: float, parallel: bool) -> Reply:
     """The next stretch of the route. Raises `ModelError` for a form that is none of the known ones."""
     speaker = _Speaker(talk, route, verbosity)
     if tools := asked.get("tools"):

@@ -18,7 +18,7 @@ from rewoo_bench.metering.live_calls import LiveCall, LiveCalls
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
-from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -39,16 +39,16 @@ class Provider:
         self._cost = tokens / 1e6 if is_priced else None
         self._fails = fails
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         self.calls += 1
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
         await anyio.sleep(0.005)
         self.in_flight -= 1
-        receipt = Receipt(billed=self._usage, cost_usd=self._cost)
+        call_cost = CallCost(billed=self._usage, cost_usd=self._cost)
         if self._fails and self.calls % 2:
-            raise ModelError("down", status=400, receipt=receipt)
-        return Completion("Neva", self._usage, receipt=receipt)
+            raise ModelError("down", status=400, call_cost=call_cost)
+        return Completion("Neva", self._usage, call_cost=call_cost)
 
 
 class ThreeCalls:
@@ -115,7 +115,7 @@ async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path
 async def test_a_cancelled_call_gives_its_room_back() -> None:
     spent = Spent()
     live = LiveCalls(spent=spent)
-    live.caps = Caps(RunLimits(max_total_tokens=1500), Totals(tasks=9, spent=spent), live.brake)
+    live.caps = Caps(RunLimits(max_total_tokens=1500), Totals(tasks=9, spent=spent), live.shutdown)
     provider = Provider()
 
     async def ask() -> None:

@@ -8,20 +8,20 @@ import anyio
 import pytest
 from parts import Query, Told, model_call, toolbox
 
-from rewoo_bench.call_site import Place, at, current_place
+from rewoo_bench.call_site import CallSite, call_site, current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.meter import Meter, idle_seconds
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.llm import LLM, LLMArguments
-from rewoo_bench.types import Completion, Message, Model, Receipt, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Model, Tool, Usage
 
 ASK = [Message("user", "Which river?")]
 TWELVE = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=2, reasoning_tokens=1)
 
 
-def priced(cost: float | None, usage: Usage = TWELVE, **receipt: Any) -> Completion:
-    return Completion("Neva", usage, receipt=Receipt(billed=usage, cost_usd=cost, **receipt))
+def priced(cost: float | None, usage: Usage = TWELVE, **call_cost: Any) -> Completion:
+    return Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=cost, **call_cost))
 
 
 def metered(*lines: Any, **limits: Any) -> Meter:
@@ -33,13 +33,13 @@ async def test_a_row_is_the_sum_of_its_calls() -> None:
     meter = metered(priced(0.5), priced(0.25))
     assert isinstance(meter, Model)
     for role in ("planner", "solver"):
-        with at(role):
+        with call_site(role):
             await meter.complete(ASK, role=role)
     assert meter.usage == Usage(20, 8, 4, 2)
     assert meter.cost_usd == 0.75
-    assert [(call.index, call.kind, call.role, call.place, call.status) for call in meter.calls] == [
-        (0, "model", "planner", Place("planner"), "ok"),
-        (1, "model", "solver", Place("solver"), "ok"),
+    assert [(call.index, call.kind, call.role, call.call_site, call.status) for call in meter.calls] == [
+        (0, "model", "planner", CallSite("planner"), "ok"),
+        (1, "model", "solver", CallSite("solver"), "ok"),
     ]
 
 
@@ -64,14 +64,14 @@ async def test_an_unknown_price_makes_the_sum_unknown_and_never_nothing() -> Non
 
 @pytest.mark.anyio
 async def test_a_failed_call_is_in_the_books_with_what_it_cost() -> None:
-    paid = Receipt(attempts=3, billed=TWELVE, cost_usd=0.5)
-    meter = metered(ModelError("down", receipt=paid), ModelError("down"))
+    paid = CallCost(attempts=3, billed=TWELVE, cost_usd=0.5)
+    meter = metered(ModelError("down", call_cost=paid), ModelError("down"))
     for _ in range(2):
         with pytest.raises(ModelError):
             await meter.complete(ASK, role="agent")
     first, second = meter.calls
-    assert (first.status, first.usage, first.receipt) == ("error", Usage(), paid)
-    assert (second.status, second.receipt) == ("error", Receipt())
+    assert (first.status, first.usage, first.call_cost) == ("error", Usage(), paid)
+    assert (second.status, second.call_cost) == ("error", CallCost())
     assert meter.cost_usd == 0.5
 
 
@@ -112,11 +112,11 @@ async def test_tools_are_counted_as_they_ended() -> None:
 async def test_the_llm_tools_own_calls_are_counted_and_can_be_told_apart() -> None:
     meter = metered(priced(None), ModelError("down"))
     tool = meter.wrap({"LLM": LLM(meter, "Read.")})["LLM"]
-    with at("E2", level=1):
+    with call_site("E2", level=1):
         await tool(LLMArguments(question="Which city?"))
         with pytest.raises(ModelError):
             await tool(LLMArguments(question="Which city?"))
-    assert [(c.kind, c.role, c.place.name, c.place.level, c.status) for c in meter.calls] == [
+    assert [(c.kind, c.role, c.call_site.name, c.call_site.level, c.status) for c in meter.calls] == [
         ("model", "tool", "E2", 1, "ok"),
         ("tool", "tool", "E2", 1, "ok"),
         ("model", "tool", "E2", 1, "error"),
@@ -164,7 +164,7 @@ async def test_a_cost_limit_that_cannot_be_kept_for_want_of_a_price_is_a_wrong_c
 
 
 def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any) -> Any:
-    return model_call(start=start, end=end, receipt=Receipt(waiting=waiting), **values)
+    return model_call(start=start, end=end, call_cost=CallCost(waiting=waiting), **values)
 
 
 @pytest.mark.parametrize(
@@ -186,18 +186,18 @@ def test_idle_is_when_somebody_waits_and_nobody_works(calls: list[Any], idle: fl
 
 
 def test_an_llm_tool_that_waits_for_its_model_is_not_working() -> None:
-    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
-    around = model_call(kind="tool", start=0.9, end=4.1, role="tool", place=Place("E2"), receipt=Receipt())
+    inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
+    around = model_call(kind="tool", start=0.9, end=4.1, role="tool", call_site=CallSite("E2"), call_cost=CallCost())
     assert idle_seconds([inside, around]) == pytest.approx(2.0)
 
 
 def test_another_tool_meanwhile_is() -> None:
-    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
-    search = model_call(kind="tool", start=2, end=9, role="tool", place=Place("E3"), receipt=Receipt())
+    inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
+    search = model_call(kind="tool", start=2, end=9, role="tool", call_site=CallSite("E3"), call_cost=CallCost())
     assert idle_seconds([inside, search]) == pytest.approx(1.0)
 
 
 def test_places_nest() -> None:
-    with at("E3", level=2), at("summary"):
-        assert current_place() == Place("E3/summary")
-    assert current_place() == Place()
+    with call_site("E3", level=2), call_site("summary"):
+        assert current_call_site() == CallSite("E3/summary")
+    assert current_call_site() == CallSite()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.journal.store import open_journal
@@ -17,7 +17,7 @@ from rewoo_bench.metering.recorded_calls import RecordedModel, UnreadableRecord,
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
-from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Message, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ async def recorded(folder: Path, answer: dict[str, Any], billed: int) -> None:
 async def asked(folder: Path) -> Completion:
     async with open_journal(folder / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        with at("solver"):
+        with call_site("solver"):
             return await RecordedModel(recorder, ScriptedModel(["asked again"])).complete(ASK, role="solver")
 
 
@@ -58,7 +58,7 @@ async def test_a_tools_failure_that_was_the_harnesss_is_tried_again(tmp_path: Pa
     for _ in range(2):
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             recorder = await Recorder(journal).question(TASK)
-            with pytest.raises(ToolError), at("E1"):
+            with pytest.raises(ToolError), call_site("E1"):
                 await recorded_tools(recorder, {"Search": tool})["Search"](Query(query="a"))
     assert len(tool.asked) == calls
 
@@ -85,7 +85,7 @@ async def test_one_that_was_paid_for_is_its_rows_error(tmp_path: Path, answer: d
     with pytest.raises(UnreadableRecord, match="the answer recorded at 'solver' can't be read") as caught:
         await asked(tmp_path)
     assert isinstance(caught.value, ModelError)
-    assert caught.value.receipt == Receipt(billed=Usage(12, 0, 0), cost_usd=0.5)
+    assert caught.value.call_cost == CallCost(billed=Usage(12, 0, 0), cost_usd=0.5)
 
 
 async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled_as_text(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_arguments_that_contain_themselves_are_recorded_and_paid_for(tmp_p
     own: dict[str, Any] = {}
     own["own"] = own
     usage = Usage(10, 0, 2)
-    made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), receipt=Receipt(billed=usage))
+    made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), call_cost=CallCost(billed=usage))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
         await RecordedModel(recorder, ScriptedModel([made])).complete(ASK, role="solver")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import AnswerCache
@@ -24,7 +24,7 @@ from rewoo_bench.journal.store import open_journal, read_journal
 from rewoo_bench.metering.recorded_calls import RecordedModel, recorded_tools
 from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
-from rewoo_bench.types import Completion, Message, Receipt, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Message, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -55,24 +55,24 @@ def files_in(folder: Path) -> list[str]:
 
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
-    with at(place):
+    with call_site(place):
         return await RecordedModel(recorder, ScriptedModel(lines)).complete(ASK, role="solver", **request)
 
 
 async def test_a_finished_call_is_given_back_whole_and_not_made_again(tmp_path: Path) -> None:
     call = ToolCall("1", "Search", {"query": "Île"})
     usage = Usage(10, 4, 3, 1)
-    made = Completion("Neva", usage, "length", (call,), Receipt(2, ((0.0, 1.0),), usage + usage, 0.25, "estimated"))
+    made = Completion("Neva", usage, "length", (call,), CallCost(2, ((0.0, 1.0),), usage + usage, 0.25, "estimated"))
     async with session(tmp_path) as recorder:
         first = await ask(recorder, [made])
     async with session(tmp_path) as recorder:
         again = await ask(recorder, [ModelError("asked again")])
     assert first == made
     assert (again.text, again.usage, again.finish_reason, again.tool_calls) == ("Neva", usage, "length", (call,))
-    assert (again.receipt.attempts, again.receipt.billed, again.receipt.cost_usd) == (2, usage + usage, 0.25)
-    assert again.receipt.usage_source == "estimated"
-    assert again.receipt.measured_s is not None
-    assert not again.receipt.replayed
+    assert (again.call_cost.attempts, again.call_cost.billed, again.call_cost.cost_usd) == (2, usage + usage, 0.25)
+    assert again.call_cost.usage_source == "estimated"
+    assert again.call_cost.measured_s is not None
+    assert not again.call_cost.replayed
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ async def test_what_failed_attempts_took_is_added_to_the_call_that_answered(tmp_
     lost = Usage(7, 0, 0, 0)
     async with session(tmp_path) as recorder:
         with pytest.raises(ModelError):
-            await ask(recorder, [ModelError("down", receipt=Receipt(3, (), lost, 0.5))])
+            await ask(recorder, [ModelError("down", call_cost=CallCost(3, (), lost, 0.5))])
     usage = Usage(10, 0, 2, 0)
     async with session(tmp_path) as recorder:
-        answered = await ask(recorder, [Completion("Neva", usage, receipt=Receipt(1, (), usage, 1.0))])
-    assert (answered.receipt.attempts, answered.receipt.billed) == (4, usage + lost)
-    assert answered.receipt.cost_usd == 1.5
+        answered = await ask(recorder, [Completion("Neva", usage, call_cost=CallCost(1, (), usage, 1.0))])
+    assert (answered.call_cost.attempts, answered.call_cost.billed) == (4, usage + lost)
+    assert answered.call_cost.cost_usd == 1.5
     async with session(tmp_path) as recorder:  # and a third session, which makes the call no more
         recalled = await ask(recorder, [])
-    assert (recalled.receipt.attempts, recalled.receipt.billed) == (4, usage + lost)
+    assert (recalled.call_cost.attempts, recalled.call_cost.billed) == (4, usage + lost)
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         assert (journal.spent.tokens, journal.spent.cost_usd) == ((usage + lost).total_tokens, 1.5)
 
@@ -130,7 +130,7 @@ async def test_a_tool_is_not_called_again_unless_it_has_a_state(tmp_path: Path) 
     for said in ("first", "again"):
         async with session(tmp_path) as recorder:
             tools = recorded_tools(recorder, {"Search": plain, "Lookup": stateful})
-            with at("turn 1"):
+            with call_site("turn 1"):
                 results = [await tools[name](Query(query="a")) for name in ("Search", "Lookup")]
         assert results == ["page of a", "now a"], said
     assert (plain.asked, stateful.asked) == (["a"], ["a", "a"])
@@ -162,10 +162,10 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
             answer = await ask(recorder, [])
             with pytest.raises(NotRecorded, match="nothing is recorded at 'planner 0'"):
                 await ask(recorder, ["x"], place="planner 0")
-        assert (answer.text, answer.receipt.replayed, answer.receipt.billed) == ("Neva", True, Usage())
+        assert (answer.text, answer.call_cost.replayed, answer.call_cost.billed) == ("Neva", True, Usage())
         async with session(tmp_path / "replay", replay=recorded) as recorder:
             model = RecordedModel(recorder, ScriptedModel(["x"]))
-            with at("solver"), pytest.raises(NotRecorded) as difference:
+            with call_site("solver"), pytest.raises(NotRecorded) as difference:
                 await model.complete([ASK[0], Message("user", "Which lake?")], role="solver")
     assert "has 'river?' where this has 'lake?'" in str(difference.value)
 
@@ -173,14 +173,14 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
 async def test_a_cache_pays_for_an_answer_once_over_runs(tmp_path: Path) -> None:
     cache = AnswerCache(tmp_path / "cache")
     usage = Usage(10, 0, 2, 0)
-    for run, lines in (("a", [Completion("Neva", usage, receipt=Receipt(billed=usage))]), ("b", [])):
+    for run, lines in (("a", [Completion("Neva", usage, call_cost=CallCost(billed=usage))]), ("b", [])):
         (tmp_path / run).mkdir()
         async with session(tmp_path / run, cache=cache) as recorder:
             answer = await ask(recorder, lines)
         assert (answer.text, answer.usage) == ("Neva", usage)
-    assert (answer.receipt.replayed, answer.receipt.billed) == (True, Usage())
+    assert (answer.call_cost.replayed, answer.call_cost.billed) == (True, Usage())
     async with session(tmp_path / "b") as recorder:  # a session without the cache knows it too
-        assert (await ask(recorder, [])).receipt.replayed
+        assert (await ask(recorder, [])).call_cost.replayed
     cache.close()
 
 
@@ -188,7 +188,7 @@ async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     long = Message("system", "exemplars " * 10_000)
     async with session(tmp_path) as recorder:
         for number in range(50):
-            with at(f"turn {number}"):
+            with call_site(f"turn {number}"):
                 await RecordedModel(recorder, ScriptedModel(["x"])).complete(
                     [long, Message("user", str(number))], role="agent"
                 )

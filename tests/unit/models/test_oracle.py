@@ -121,7 +121,7 @@ async def test_without_a_question_it_has_nothing_to_say() -> None:
 
 async def test_a_form_that_it_doesnt_know_is_named() -> None:
     with pytest.raises(ModelError, match="can't answer this call of 'critic'"):
-        await Oracle().knowing(BRIDGE).complete([Message("user", "?")], role="critic")
+        await Oracle().with_gold(BRIDGE).complete([Message("user", "?")], role="critic")
 
 
 @pytest.mark.parametrize(

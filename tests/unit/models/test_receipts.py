@@ -23,13 +23,13 @@ from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.call_cost import attach, sensible
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.types import Asked, Completion, Example, Message, Model, Receipt, Trajectory, Usage
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 
 ASK = [Message("user", "Which river?")]
 EXAMPLE = Example("q", "Which river?", ("Neva",))
-SENT = Receipt(billed=Usage(100, 0, 0, 0), cost_usd=0.5, usage_source="estimated")
+SENT = CallCost(billed=Usage(100, 0, 0, 0), cost_usd=0.5, usage_source="estimated")
 RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
 
 
@@ -44,7 +44,7 @@ class Asking:
 class Hanging(ScriptedModel):
     """Never answers; once its request is sent, a cancellation has what it cost, as the client's has."""
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         try:
             await anyio.sleep_forever()
         except anyio.get_cancelled_exc_class() as cancelled:
@@ -64,14 +64,14 @@ async def results_of(model: Model, recorder: Recorder | None = None, **settings:
     "usage", [Usage(10**30, 0, 1), Usage(-5, 0, 1), Usage(float("nan"), 0, 1), Usage(2**60, 0, 1), Usage("9", 0, 1)]
 )  # type: ignore[arg-type]
 async def test_a_count_that_is_none_is_estimated(tmp_path: Path, usage: Usage) -> None:
-    said = Completion("Neva", usage, receipt=Receipt(billed=usage), discarded_tokens=2**70)
+    said = Completion("Neva", usage, call_cost=CallCost(billed=usage), discarded_tokens=2**70)
     for _ in range(2):
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             recorder = await Recorder(journal).question(TaskKey("own", "q", 0))
             completion = await RecordedModel(recorder, ScriptedModel([said])).complete(ASK, role="agent")
             assert 0 < journal.spent.tokens < 100
-        assert completion.receipt.usage_source == "estimated"
-        assert completion.usage == completion.receipt.billed
+        assert completion.call_cost.usage_source == "estimated"
+        assert completion.usage == completion.call_cost.billed
         assert completion.discarded_tokens == 0
 
 
@@ -79,8 +79,8 @@ async def test_a_count_that_is_none_is_estimated(tmp_path: Path, usage: Usage) -
                                             (np.float64(0.5), 0.5), (0.25, 0.25)])  # fmt: skip
 async def test_a_price_that_is_none_is_unknown(cost: Any, kept: float | None) -> None:
     usage = Usage(10, 0, 2)
-    checked = sensible(Completion("Neva", usage, receipt=Receipt(billed=usage, cost_usd=cost)), ASK, {"role": "a"})
-    assert (checked.receipt.cost_usd, checked.usage, checked.receipt.usage_source) == (kept, usage, "provider")
+    checked = sensible(Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=cost)), ASK, {"role": "a"})
+    assert (checked.call_cost.cost_usd, checked.usage, checked.call_cost.usage_source) == (kept, usage, "provider")
 
 
 async def test_a_call_that_a_time_limit_cancelled_is_paid_for(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ async def test_a_call_that_the_end_of_a_run_cancelled_is_paid_for_and_made_again
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         assert journal.spent.tokens == 100
         usage = Usage(10, 0, 2)
-        answer = Completion("Neva", usage, receipt=Receipt(billed=usage, cost_usd=0.25))
+        answer = Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=0.25))
         (result,) = await results_of(ScriptedModel([answer]), Recorder(journal))
         row = question_row(result, RUN)
     assert (row["billed_tokens"], row["cost_usd"], row["usage_source"]) == (112, 0.75, "estimated")
@@ -108,33 +108,36 @@ async def test_a_call_that_the_end_of_a_run_cancelled_is_paid_for_and_made_again
 
 
 async def test_a_retried_call_that_is_cancelled_has_all_its_attempts_on_its_receipt() -> None:
-    lost = Receipt(attempts=2, billed=Usage(7, 0, 0), cost_usd=0.25)
+    lost = CallCost(attempts=2, billed=Usage(7, 0, 0), cost_usd=0.25)
 
     class FailingOnce(Hanging):
-        async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
             self.requests.append(None)  # type: ignore[arg-type]
             if len(self.requests) == 1:
-                raise ModelError("busy", retryable=True, receipt=lost)
+                raise ModelError("busy", retryable=True, call_cost=lost)
             return await super().complete(messages, **asked)
 
     (result,) = await results_of(RetryingModel(FailingOnce([]), base_delay=0.0), limits=Limits(time_s=0.05))
-    receipt = result.calls[0].receipt
-    assert (receipt.attempts, receipt.billed, receipt.cost_usd) == (3, Usage(107, 0, 0), 0.75)
+    call_cost = result.calls[0].call_cost
+    assert (call_cost.attempts, call_cost.billed, call_cost.cost_usd) == (3, Usage(107, 0, 0), 0.75)
 
 
 async def test_attempts_inside_one_call_of_a_model_count() -> None:
     usage = Usage(10, 0, 2)
-    lines = [ModelError("busy", retryable=True), Completion("Neva", usage, receipt=Receipt(attempts=3, billed=usage))]
+    lines = [
+        ModelError("busy", retryable=True),
+        Completion("Neva", usage, call_cost=CallCost(attempts=3, billed=usage)),
+    ]
     completion = await RetryingModel(ScriptedModel(lines), base_delay=0.0).complete(ASK, role="agent")
-    assert completion.receipt.attempts == 4
+    assert completion.call_cost.attempts == 4
 
 
 async def test_a_call_cancelled_before_it_was_sent_costs_nothing() -> None:
     class Waiting(ScriptedModel):
-        async def complete(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Completion:
+        async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
             await anyio.sleep_forever()
             raise AssertionError("unreachable")
 
     (result,) = await results_of(RetryingModel(Waiting([])), limits=Limits(time_s=0.05))
-    assert (result.calls[0].status, result.calls[0].receipt) == ("cancelled", Receipt())
+    assert (result.calls[0].status, result.calls[0].call_cost) == ("cancelled", CallCost())
     assert question_row(result, RUN)["usage_source"] is None

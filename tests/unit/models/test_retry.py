@@ -13,7 +13,7 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
-from rewoo_bench.types import Completion, Message, Model, Receipt, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Model, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -42,8 +42,8 @@ def busy(**settings: Any) -> ModelError:
     return ModelError("busy", status=429, retryable=True, **settings)
 
 
-def paid(tokens: int, cost: float | None = None) -> Receipt:
-    return Receipt(billed=Usage(input_tokens=tokens), cost_usd=cost)
+def paid(tokens: int, cost: float | None = None) -> CallCost:
+    return CallCost(billed=Usage(input_tokens=tokens), cost_usd=cost)
 
 
 def retrying(lines: Sequence[Line], **settings: Any) -> tuple[RetryingModel, ScriptedModel, Clock]:
@@ -58,9 +58,9 @@ def test_it_is_a_model() -> None:
 async def test_a_success_is_one_attempt() -> None:
     model, inner, clock = retrying(["Seine"])
     completion = await model.complete(ASK, role="solver", stop=["\n"], max_tokens=9, grammar="g")
-    assert (completion.text, completion.receipt.attempts, completion.receipt.waiting) == ("Seine", 1, ())
+    assert (completion.text, completion.call_cost.attempts, completion.call_cost.waiting) == ("Seine", 1, ())
     assert (inner.requests[0].stop, inner.requests[0].max_tokens, inner.requests[0].grammar) == (("\n",), 9, "g")
-    assert completion.receipt.billed == completion.usage
+    assert completion.call_cost.billed == completion.usage
     assert clock.slept == []
 
 
@@ -68,8 +68,8 @@ async def test_back_off_doubles_up_to_a_limit() -> None:
     model, _, clock = retrying([busy()] * 5 + ["Seine"], base_delay=1.0, max_delay=6.0)
     completion = await model.complete(ASK, role="solver")
     assert clock.slept == [1.0, 2.0, 4.0, 6.0, 6.0]
-    assert completion.receipt.attempts == 6
-    assert len(completion.receipt.waiting) == 5
+    assert completion.call_cost.attempts == 6
+    assert len(completion.call_cost.waiting) == 5
 
 
 async def test_the_wait_is_drawn_from_the_whole_range() -> None:
@@ -94,8 +94,8 @@ async def test_it_gives_up_after_so_many_attempts(max_retries: int) -> None:
         await model.complete(ASK, role="solver")
     assert len(inner.requests) == max_retries + 1
     assert len(clock.slept) == max_retries
-    assert caught.value.receipt is not None
-    assert caught.value.receipt.attempts == max_retries + 1
+    assert caught.value.call_cost is not None
+    assert caught.value.call_cost.attempts == max_retries + 1
 
 
 async def test_what_cannot_succeed_is_not_tried_again() -> None:
@@ -103,30 +103,30 @@ async def test_what_cannot_succeed_is_not_tried_again() -> None:
     with pytest.raises(ModelError, match="no such model") as caught:
         await model.complete(ASK, role="solver")
     assert len(inner.requests) == 1
-    assert caught.value.receipt == Receipt(attempts=1)
+    assert caught.value.call_cost == CallCost(attempts=1)
 
 
 async def test_failed_attempts_are_billed_too() -> None:
-    answer = Completion("Seine", Usage(input_tokens=10), receipt=paid(10, 0.5))
-    model, _, _ = retrying([busy(receipt=paid(4, 0.25)), busy(), answer])
+    answer = Completion("Seine", Usage(input_tokens=10), call_cost=paid(10, 0.5))
+    model, _, _ = retrying([busy(call_cost=paid(4, 0.25)), busy(), answer])
     completion = await model.complete(ASK, role="solver")
     assert completion.usage == Usage(input_tokens=10)
-    assert completion.receipt.billed == Usage(input_tokens=14)
-    assert completion.receipt.cost_usd == 0.75
+    assert completion.call_cost.billed == Usage(input_tokens=14)
+    assert completion.call_cost.cost_usd == 0.75
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, 0.5), (0.5, None)])
 async def test_a_sum_with_an_unknown_price_is_unknown(first: float | None, second: float | None) -> None:
-    model, _, _ = retrying([busy(receipt=paid(4, first)), Completion("Seine", receipt=paid(10, second))])
-    assert (await model.complete(ASK, role="solver")).receipt.cost_usd is None
+    model, _, _ = retrying([busy(call_cost=paid(4, first)), Completion("Seine", call_cost=paid(10, second))])
+    assert (await model.complete(ASK, role="solver")).call_cost.cost_usd is None
 
 
 async def test_a_failure_keeps_what_it_cost() -> None:
-    model, _, _ = retrying([busy(receipt=paid(4, 0.25))] * 2, max_retries=1)
+    model, _, _ = retrying([busy(call_cost=paid(4, 0.25))] * 2, max_retries=1)
     with pytest.raises(ModelError) as caught:
         await model.complete(ASK, role="solver")
-    assert caught.value.receipt is not None
-    assert (caught.value.receipt.billed, caught.value.receipt.cost_usd) == (Usage(input_tokens=8), 0.5)
+    assert caught.value.call_cost is not None
+    assert (caught.value.call_cost.billed, caught.value.call_cost.cost_usd) == (Usage(input_tokens=8), 0.5)
 
 
 async def test_no_place_is_held_during_a_back_off() -> None:
@@ -154,17 +154,17 @@ async def test_waiting_for_a_place_is_booked_and_shared() -> None:
             return await super().complete(*args, **settings)
 
     models = [RetryingModel(Slow(["Seine"]), limiter=limiter) for _ in range(4)]
-    receipts: list[Receipt] = []
+    receipts: list[CallCost] = []
 
     async def ask(model: RetryingModel) -> None:
-        receipts.append((await model.complete(ASK, role="solver")).receipt)
+        receipts.append((await model.complete(ASK, role="solver")).call_cost)
 
     async with anyio.create_task_group() as group:
         for model in models:
             group.start_soon(ask, model)
     assert most == 2
-    assert sorted(len(receipt.waiting) for receipt in receipts) == [0, 0, 1, 1]
-    assert all(end - start >= 0.01 for receipt in receipts for start, end in receipt.waiting)
+    assert sorted(len(call_cost.waiting) for call_cost in receipts) == [0, 0, 1, 1]
+    assert all(end - start >= 0.01 for call_cost in receipts for start, end in call_cost.waiting)
 
 
 @pytest.mark.parametrize("line", [TypeError("a bug"), KeyError("another")])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.evidence_budget import Border, Shorten, nearest_sentences, shares
@@ -26,7 +26,7 @@ SUMMARY = Prompts({"summary": "Sum up what is looked for."})
 
 async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, Border]:
     border = Border(shorten, model or ScriptedModel([]), SUMMARY)
-    with at("E1"):
+    with call_site("E1"):
         return await border.admit("E1", text, query="Where was Utzon born?", max_tokens=max_tokens), border
 
 

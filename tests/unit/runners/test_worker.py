@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import Told, Year, plan_of, toolbox
 
-from rewoo_bench.call_site import current_place
+from rewoo_bench.call_site import current_call_site
 from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
@@ -73,7 +73,7 @@ def test_every_step_runs_once_after_its_inputs(schedule: Schedule, plan: Plan) -
     began: list[str] = []
 
     def answer(query: str) -> str:
-        began.append(current_place().name)
+        began.append(current_call_site().name)
         return "found"
 
     worker = anyio.run(work, plan, toolbox(Told(answer)), schedule)
@@ -181,7 +181,7 @@ async def test_a_blank_answer_says_so() -> None:
 
 @pytest.mark.anyio
 async def test_a_call_knows_its_step_and_its_depth() -> None:
-    search = Told(lambda _: f"{current_place().name} at {current_place().level}")
+    search = Told(lambda _: f"{current_call_site().name} at {current_call_site().level}")
     worker = await work(plan_of("Search[a]", "Search[#E1]", "Search[b]"), toolbox(search))
     assert worker.evidence == {"E1": "E1 at 0", "E2": "E2 at 1", "E3": "E3 at 0"}
 
@@ -221,7 +221,7 @@ async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
             waits[name] = seconds
 
     async def answer(query: str) -> str:
-        await anyio.sleep(waits[current_place().name])
+        await anyio.sleep(waits[current_call_site().name])
         return "found"
 
     start = time.perf_counter()

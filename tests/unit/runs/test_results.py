@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
-from rewoo_bench.call_site import Place
+from rewoo_bench.call_site import CallSite
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import FORMAT_VERSION, Manifest, manifest_of, read_manifest, write_manifest
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import Receipt, Step, Trajectory, Usage
+from rewoo_bench.types import CallCost, Step, Trajectory, Usage
 
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
 
@@ -84,14 +84,14 @@ def test_the_columns_have_their_types_without_a_single_row(tmp_path: Path) -> No
 
 
 def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> None:
-    paid = Receipt(attempts=3, billed=Usage(30, 0, 6, 0))
+    paid = CallCost(attempts=3, billed=Usage(30, 0, 6, 0))
     calls = [
-        model_call(0, role="planner", usage=Usage(10, 5, 2, 1), receipt=paid),
-        model_call(1, role="tool", place=Place("E2", 1), usage=Usage(20, 0, 3, 0)),
+        model_call(0, role="planner", usage=Usage(10, 5, 2, 1), call_cost=paid),
+        model_call(1, role="tool", call_site=CallSite("E2", 1), usage=Usage(20, 0, 3, 0)),
         model_call(2, kind="tool", name="LLM", role="tool", usage=Usage()),
         model_call(3, role="solver", usage=Usage(7, 0, 1, 0)),
-        model_call(4, role="solver", status="error", usage=Usage(), receipt=Receipt(attempts=2)),
-        model_call(5, role="judge", usage=Usage(1000, 0, 1000, 0), receipt=Receipt(attempts=9)),
+        model_call(4, role="solver", status="error", usage=Usage(), call_cost=CallCost(attempts=2)),
+        model_call(5, role="judge", usage=Usage(1000, 0, 1000, 0), call_cost=CallCost(attempts=9)),
     ]
     (row,) = rows(written(tmp_path, result(calls=calls)))
     expected = {
@@ -113,7 +113,7 @@ def test_a_tools_call_has_no_tokens(tmp_path: Path) -> None:
 
 
 def test_the_cost_of_a_question_whose_calls_all_failed_isnt_known(tmp_path: Path) -> None:
-    failed = [model_call(status="error", usage=Usage(), receipt=Receipt(attempts=2))]
+    failed = [model_call(status="error", usage=Usage(), call_cost=CallCost(attempts=2))]
     (row,) = rows(written(tmp_path / "failed", result(answer=None, calls=failed, cost_usd=0.0)))
     assert row["cost_usd"] is None
     (row,) = rows(written(tmp_path / "no calls", result(calls=[], cost_usd=0.0)))
@@ -152,8 +152,8 @@ def test_a_failed_question_has_no_exact_match_and_says_why(tmp_path: Path) -> No
     ],
 )
 def test_estimated_tokens_are_marked(tmp_path: Path, sources: list[Any], source: str | None) -> None:
-    calls = [model_call(receipt=Receipt(usage_source=each)) for each in sources]
-    failed = model_call(status="error", receipt=Receipt(usage_source="estimated"))
+    calls = [model_call(call_cost=CallCost(usage_source=each)) for each in sources]
+    failed = model_call(status="error", call_cost=CallCost(usage_source="estimated"))
     written(tmp_path, result(calls=[*calls, failed]))
     assert rows(tmp_path)[0]["usage_source"] == source
     assert [row["usage_source"] for row in rows(tmp_path, "calls.parquet")] == [*sources, None]
@@ -197,8 +197,8 @@ def test_a_question_done_again_takes_the_place_of_its_failure(tmp_path: Path) ->
 
 
 def test_a_latency_that_was_not_measured_is_none(tmp_path: Path) -> None:
-    resumed = model_call(receipt=Receipt(measured_s=2.5))
-    replayed = model_call(receipt=Receipt(replayed=True))
+    resumed = model_call(call_cost=CallCost(measured_s=2.5))
+    replayed = model_call(call_cost=CallCost(replayed=True))
     written(tmp_path, result(0, calls=[resumed]), result(1, calls=[replayed]), result(2))
     assert [row["latency_s"] for row in rows(tmp_path)] == [None, None, 1.0]
     assert [row["latency_s"] for row in rows(tmp_path, "calls.parquet")] == [2.5, None, 1.0]

@@ -37,8 +37,8 @@ async def test_a_function_sees_messages_and_role() -> None:
 async def test_usage_is_counted_and_says_so() -> None:
     completion = await ScriptedModel(["Seine"]).complete(ASK, role="solver")
     assert completion.usage == Usage(input_tokens=count_messages(ASK), output_tokens=2)
-    assert completion.receipt.usage_source == "estimated"
-    assert completion.receipt.billed == completion.usage
+    assert completion.call_cost.usage_source == "estimated"
+    assert completion.call_cost.billed == completion.usage
 
 
 async def test_a_completion_is_given_back_as_it_is() -> None:

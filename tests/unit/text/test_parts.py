@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rewoo_bench
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.text.prompt_parts import Parts, count_prompt, parts_of
+from rewoo_bench.text.prompt_parts import PromptParts, count_prompt, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Message, ToolCall
 
@@ -27,21 +27,23 @@ def size(*messages: Message) -> int:
 
 def test_a_turn_of_react_is_context_exemplars_question_and_a_growing_trace() -> None:
     trace = [Message("assistant", "Action: Search[Kyiv]"), Message("user", "Observation: Kyiv is a city.")]
-    assert parts_of([SYSTEM, *SHOTS, PUT, *trace], QUESTION) == Parts(
+    assert prompt_parts_of([SYSTEM, *SHOTS, PUT, *trace], QUESTION) == PromptParts(
         count_messages([SYSTEM]), size(*SHOTS), size(PUT), size(trace[0]), size(trace[1])
     )
 
 
 def test_a_solvers_plan_and_evidence_are_told_from_the_question_around_them() -> None:
     found = "Plan: look\n#E1 = Search[Kyiv]\nEvidence: Kyiv is a city."
-    parts = parts_of([SYSTEM, Message("user", f"Question: {QUESTION}\n\n{found}\n\nQuestion: {QUESTION}")], QUESTION)
+    parts = prompt_parts_of(
+        [SYSTEM, Message("user", f"Question: {QUESTION}\n\n{found}\n\nQuestion: {QUESTION}")], QUESTION
+    )
     assert (parts.found, parts.exemplars, parts.written) == (count_tokens(found), 0, 0)
     assert parts.question >= 2 * count_tokens(QUESTION)
 
 
 def test_a_prompt_without_the_question_is_context_and_what_was_found() -> None:
     prompt = [SYSTEM, Message("user", "Question: The river? Context: Kyiv: …")]
-    assert parts_of(prompt, QUESTION) == Parts(context=count_messages([SYSTEM]), found=size(prompt[1]))
+    assert prompt_parts_of(prompt, QUESTION) == PromptParts(context=count_messages([SYSTEM]), found=size(prompt[1]))
 
 
 MESSAGES = st.lists(
@@ -57,7 +59,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.sampled_from([QUESTION, "", "Not asked?"]))
 def test_the_parts_add_up_to_the_prompt(messages: list[Message], question: str) -> None:
-    assert sum(astuple(parts_of(messages, question))) == count_prompt(messages) == count_messages(messages)
+    assert sum(astuple(prompt_parts_of(messages, question))) == count_prompt(messages) == count_messages(messages)
 
 
 @pytest.mark.anyio
@@ -67,4 +69,4 @@ async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
     results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", limit=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50
-    assert [sum(astuple(call.parts)) for call in calls] == [call.usage.input_tokens for call in calls]
+    assert [sum(astuple(call.prompt_parts)) for call in calls] == [call.usage.input_tokens for call in calls]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import at
+from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ToolError
 from rewoo_bench.tools.faults import Faults, FaultyTool
 
@@ -37,7 +37,7 @@ async def test_a_step_of_a_plan_and_the_turn_of_that_number_meet_the_same_fault(
     for number in range(1, 12):
         failed = []
         for place in (f"E{number}", f"turn {number}", f"react/turn {number}"):
-            with at(place):
+            with call_site(place):
                 try:
                     await FaultyTool(Told(), faults, "q7")(Query(query="a"))
                 except ToolError:
