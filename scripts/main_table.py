@@ -1,11 +1,10 @@
-"""The table on the README's first screen, made from the numbers in results/models.
+"""The table on the README's first screen, made from a committed run.
 
     python scripts/main_table.py            # writes it between the README's two marks
-    python scripts/main_table.py --check    # says whether it is there as the numbers have it; exit code 1 if not
+    python scripts/main_table.py --check    # exit code 1 where the README has another
 
-A row an architecture, three columns a data set: exact match and its 95% interval, tokens a question,
-model calls a question. Below, what ReAct takes beside ReWOO, with cached input at its full price
-and at a tenth of it.
+A row an architecture: exact match with its 95% interval, tokens and model calls per question. Below it, the token
+ratio of ReAct to ReWOO, with cached input at its full price and at a tenth of it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rewoo_bench import compare, load
@@ -23,60 +22,27 @@ from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.runs.folder import manifests
 
 ROOT = Path(__file__).parents[1]
-# The runs of a data set: each tells of the architectures that those before it don't have.
-RUNS = {
-    "HotpotQA": ("hotpotqa-qwen-1.5b-100", "hotpotqa-qwen-1.5b-eight"),
-    "TriviaQA": ("triviaqa-qwen-1.5b-100",),
-}
-_PLACE = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+RUN = "hotpotqa-qwen-1.5b-100"
+ARCHITECTURES = ("rewoo", "react", "direct", "cot")
+_MARKS = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def table(results: Path) -> str:
-    """The table as Markdown, and a line on what ReAct takes beside ReWOO."""
-    there = {name: [results / run for run in runs if (results / run).is_dir()] for name, runs in RUNS.items()}
-    there = {name: runs for name, runs in there.items() if runs}
-    summaries = {name: _summaries(runs) for name, runs in there.items()}
-    heads = [f"{name}: exact match [95% CI] | tokens | calls" for name in there]
-    lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * 3 * len(there)}"]
-    for architecture in dict.fromkeys(name for its in summaries.values() for name in its):
-        cells = [_cells(its.get(architecture)) for its in summaries.values()]
-        lines.append(f"| {architecture} | {' | '.join(cells)} |")
-    asked = ", ".join(f"{_asked(its)} of {name}" for name, its in summaries.items())
-    ratios = [f"On {name} ReAct took {_ratios(runs[0])} with cached input at a tenth." for name, runs in there.items()]
-    return "\n".join([*lines, "", f"{asked}. {' '.join(ratios)}"])
+def table(run: Path) -> str:
+    """The table as Markdown, and a line with the token ratio."""
+    rows = load(run)
+    comparison = compare(rows, manifests=manifests(run), intersect=True)
+    summaries = {system.summary.architecture: system.summary for system in comparison.systems}
+    lines = ["| | exact match [95% CI] | tokens | model calls |", "|---|---:|---:|---:|"]
+    lines += [f"| {name} | {_cells(summaries[name])} |" for name in ARCHITECTURES]
+    full, priced = (_ratio(compare(its, intersect=True)) for its in (rows, cached_input_priced(rows)))
+    what = f"{summaries['rewoo'].total} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU."
+    ratio = f"ReAct took {full} times ReWOO's tokens; {priced} times with cached input at a tenth of its price."
+    return "\n".join([*lines, "", f"{what} {ratio}"])
 
 
-def _summaries(runs: Sequence[Path]) -> dict[str, Summary]:
-    """By architecture, each from the first run that has it, over the questions that all of that run have."""
-    found: dict[str, Summary] = {}
-    for run in runs:
-        systems = compare(load(run), manifests=manifests(run), intersect=True).systems
-        found = {system.summary.architecture: system.summary for system in systems} | found
-    return found
-
-
-def _asked(summaries: Mapping[str, Summary]) -> str:
-    """`100 questions (68 for rewoo-json, plan-execute)`"""
-    counts: dict[int, list[str]] = {}
-    for architecture, summary in summaries.items():
-        counts.setdefault(summary.total, []).append(architecture)
-    most, *fewer = sorted(counts, reverse=True)
-    others = "; ".join(f"{count} for {', '.join(counts[count])}" for count in fewer)
-    return f"{most} questions{f' ({others})' if others else ''}"
-
-
-def _cells(summary: Summary | None) -> str:
-    if summary is None:
-        return " | | "
+def _cells(summary: Summary) -> str:
     em = summary.exact_match
     return f"{em.mean:.2f} [{em.low:.2f}, {em.high:.2f}] | {summary.total_tokens:,.0f} | {summary.llm_calls:.2f}"
-
-
-def _ratios(run: Path) -> str:
-    """What ReAct takes beside ReWOO, and with cached input at a tenth of its price."""
-    rows = load(run)
-    full, priced = (_ratio(compare(its, intersect=True)) for its in (rows, cached_input_priced(rows)))
-    return f"{full} times ReWOO's tokens, {priced}"
 
 
 def _ratio(comparison: Comparison) -> str:
@@ -91,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     options = parser.parse_args(arguments)
     before = options.readme.read_text(encoding="utf-8")
-    made = table(ROOT / "results" / "models")
-    after, places = _PLACE.subn(lambda place: f"{place[1]}{made}\n{place[2]}", before)
-    if places != 1:
-        parser.error(f"{options.readme} has {places} places for the table, not one")
+    made = table(ROOT / "results" / "models" / RUN)
+    after, count = _MARKS.subn(lambda marks: f"{marks[1]}{made}\n{marks[2]}", before)
+    if count != 1:
+        parser.error(f"{options.readme} has {count} places for the table, not one")
     if options.check:
         return int(before != after)
     options.readme.write_text(after, encoding="utf-8")

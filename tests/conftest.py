@@ -8,8 +8,11 @@ import signal
 import pytest
 from hypothesis import settings
 
-# A shell starts background jobs with SIGINT ignored, and so would be every command that a test starts and interrupts.
+# A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP ignored. Commands that a test starts and
+# interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault

@@ -157,8 +157,8 @@ def test_the_script_is_the_command() -> None:
 
 
 def documented_test() -> str:
-    """The example of a test in the README."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    """The example of a test in the gate's README."""
+    readme = (Path(__file__).parents[2] / "rewoo_bench" / "gate" / "README.md").read_text()
     (block,) = [part for part in readme.split("```") if part.startswith("python\ndef test_")]
     return block.removeprefix("python\n")
 

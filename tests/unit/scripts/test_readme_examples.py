@@ -82,6 +82,6 @@ def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.Cap
 
 
 def test_the_example_in_the_readme_answers_with_the_embedded_model(capsys: pytest.CaptureFixture[str]) -> None:
-    (shown,) = [block for block in blocks("README.md") if "anyio.run(main)" in block]
+    (shown,) = [block for block in blocks("rewoo_bench/evaluation/README.md") if "anyio.run(main)" in block]
     exec(shown, {})
     assert len(capsys.readouterr().out.splitlines()) == 10  # five questions, two architectures
