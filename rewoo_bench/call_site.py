@@ -1,12 +1,12 @@
-"""Which architecture makes a call, and where in it the call stands: `planner`, `E3`, `turn 2`.
+"""Where in an architecture a call happens: `planner`, `E3`, `turn 2`.
 
-A runner says it, the meter and the journal read it. It travels with the task (a context
-variable), so that the model and tool protocols stay those of any other framework.
+A runner sets it, the meter and the journal read it. It is a context variable of the task, so that the
+model and tool protocols need no argument for it.
 
     with call_site("E3", level=1):
         await tool(arguments)
 
-The evaluator names the architecture in the same way, for a local model that keeps a prefix cache for each:
+The evaluator sets the architecture in the same way; local models keep a prefix cache for each:
 
     with in_architecture("rewoo"):
         await runner.run(question, model=model, tools=tools)
@@ -49,7 +49,7 @@ class _Set(Generic[T]):
 
 
 def current_call_site() -> CallSite:
-    """Where the calling task stands."""
+    """The call site of the calling task."""
     return _current.get()
 
 

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which the operating system takes back when its holder dies, however it does.
+"""One process at a time: a lock on a file, which the operating system releases when the process ends.
 
     with locked(folder / "run.lock", "another process is at work on this run"):
         ...
@@ -18,7 +18,7 @@ from rewoo_bench.errors import UsageError
 
 @contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Holds the lock; the file stays where it is, since whoever waits for it may have it open.
+    """Holds the lock. The file is never removed, since another process may have it open.
 
     Raises `UsageError` with `busy` where another process holds it, and `OSError` where the file can't be made.
     """

@@ -1,4 +1,4 @@
-"""The data and the protocols that every other module speaks. Imports nothing of ours.
+"""The data and the protocols that all other modules use. Imports no module of ours.
 
 From a question to a row:
 
@@ -31,10 +31,9 @@ class Document:
 class Hop:
     """A step of a question's gold evidence chain: the page looked up and the value found on it.
 
-    `needs` holds the positions (from 0) of the earlier hops whose value names this page.
-    `foreseen` is False where only reading those hops' pages shows that this hop is needed at all,
-    so that no plan made ahead can have it. Runners never see it; the oracle model and the data
-    set's own tests do.
+    `needs` holds the positions (from 0) of the earlier hops that give this page's title.
+    `foreseen` is False where this hop turns out to be needed only when those pages are read: no plan
+    made in advance can have it. Runners never see a hop; the oracle and the data set's tests do.
     """
 
     title: str
@@ -54,16 +53,16 @@ class Example:
     documents: tuple[Document, ...] = ()
     kind: str = ""
     chain: tuple[Hop, ...] = ()
-    level: str = field(default="", repr=False)  # no part of the repr, by which generated questions are known again
-    """How hard it is, in the data set's own word."""
+    level: str = field(default="", repr=False)  # not in the repr, which identifies generated questions
+    """Difficulty, in the data set's own word."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for in its provider's own form; `arguments` is parsed JSON.
+    """A native tool call of a model; `arguments` is parsed JSON.
 
-    `echo` has what the provider wants back unchanged with the call in later requests, such as a
-    thought signature: fields of the assistant's message, in the provider's own form.
+    `echo` holds fields that the provider wants back unchanged with the call in later requests, such as
+    a thought signature.
     """
 
     id: str
@@ -74,9 +73,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A turn of a conversation. Content is plain text that also reads well as a transcript.
+    """A turn of a conversation, in plain text that also reads well as a transcript.
 
-    `ends_prefix` marks the last message that is the same for every question: a provider may cache up to there.
+    `ends_prefix` marks the last message that is the same for every question, where a cacheable prefix ends.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -116,13 +115,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """What it took to get a completion, besides what the architecture asked for.
+    """The price of a completion in attempts, time, tokens and dollars.
 
-    `billed` is what was paid in this run, failed attempts included; it is zero for a replay, an
-    answer that another run paid for. `measured_s` is how long the call took when an earlier session
-    of this run made it; None where it was made now. `waiting` holds (start, end) of every queueing
-    and back-off interval, in seconds of the monotonic clock. `cost_usd` is None where the price
-    isn't known.
+    `billed` is what this run paid, failed attempts included; zero for a replayed call. `waiting` holds
+    (start, end) of every queueing and back-off interval, in seconds of the monotonic clock. `measured_s`
+    is the duration in seconds of a call that an earlier session of this run made, else None. `cost_usd` is
+    None where the price isn't known.
     """
 
     attempts: int = 1
@@ -139,10 +137,9 @@ class Completion:
     """A model's answer to a list of messages.
 
     `text` is the visible text alone; `thoughts` is the reasoning that came with it, for the trace.
-    `discarded_tokens` counts what was written after the text should have stopped: paid for, thrown away.
-    `finish_reason` is the provider's, or `reasoning_truncated` where the reply was cut while the model
-    was still thinking, so that there is no visible text. `repairs` names what had to be changed in the
-    reply before it could be kept, such as half surrogate pairs.
+    `discarded_tokens` counts tokens behind a stop string: paid for, and thrown away.
+    `finish_reason` is the provider's, or `reasoning_truncated` where the reply ended before any visible
+    text. `repairs` names changes that made the reply fit to be stored, such as to half surrogate pairs.
     """
 
     text: str
@@ -157,10 +154,10 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One tool call of a trajectory: why, what, and what came back.
+    """One tool call of a trajectory: thought, action and observation.
 
     `id` is `E1`, `E2`, … in ReWOO and the turn's number in ReAct; `tool` is None for a turn
-    without a usable action. `argument` is the text sent, placeholders already filled in.
+    without a usable action. `argument` is the text that was sent, with placeholders filled in.
     """
 
     id: str
@@ -189,10 +186,10 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What a runner did with a question.
+    """The steps of a runner on one question, and its answer.
 
-    `answer` is None where none was reached. `plan` is the plan as run (JSON-ready) and
-    `evidence` the map from slot to text that the solver saw; both are None outside ReWOO.
+    `answer` is None where there is none. `plan` is the plan that ran (JSON-ready) and `evidence` maps
+    each slot to the text that the solver saw; both are None outside ReWOO.
     """
 
     answer: str | None
@@ -209,7 +206,7 @@ FaultMode = Literal["empty", "error", "timeout"]
 
 
 class CompletionOptions(TypedDict, total=False):
-    """What is asked of a model beside the messages, for whoever passes it on: the keywords of `Model.complete`."""
+    """Keyword arguments of `Model.complete`, for wrappers."""
 
     role: Required[str]
     stop: Sequence[str]
@@ -223,11 +220,11 @@ class CompletionOptions(TypedDict, total=False):
 class Model(Protocol):
     """A language model.
 
-    `role` says which part of an architecture asks: planner, solver, agent, tool or judge.
-    `grammar` (GBNF) and `schema` (JSON Schema) describe the only outputs that can be read; a
-    model that can constrain its decoding does, another ignores them.
+    `role` is the part of an architecture that calls: planner, solver, agent, tool or judge.
+    `grammar` (GBNF) and `schema` (JSON Schema) describe the outputs that the caller can read; a model
+    that can't constrain its decoding ignores them.
 
-    Raises `ModelError` where the provider failed for good.
+    Raises `ModelError` where the provider fails for good.
     """
 
     async def complete(
@@ -245,19 +242,19 @@ class Model(Protocol):
 
 @runtime_checkable
 class GoldAware(Protocol):
-    """A model that has to know a question's gold: the oracle. The evaluator tells it; no runner does."""
+    """A model that needs a question's gold answer: the oracle. Only the evaluator passes it on."""
 
     def with_gold(self, example: Example) -> Model: ...
 
 
 @runtime_checkable
 class Tool(Protocol):
-    """Something an agent can call. Made anew for every question, since tools may hold state.
+    """A tool that an agent can call. Every question gets new tools, since they may hold state.
 
     `arguments` is a pydantic model; in text notations (`Search[…]`) the text is its first field.
-    Two optional attributes tell a resumed run what to do: `stateful = True` for a tool that has to
-    be called again so that its state is right, `asks_model = True` for one whose work is a model's.
-    Raises `ToolError` where it can't do its work.
+    Two optional attributes matter to a resumed run: with `stateful = True` a recorded call is made again
+    to restore the tool's state; with `asks_model = True` the tool's own model calls are recorded instead.
+    Raises `ToolError` where a call fails.
     """
 
     name: str
