@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +15,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal, read_journal
-from rewoo_bench.loaders.gold_chains import with_chains
+from rewoo_bench.loaders.gold_chains import for_oracle
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.recorder import Recorder
@@ -25,7 +26,7 @@ from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.scoring import Scoring
+from rewoo_bench.scoring import Scorer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example, GoldAware, Model
 
@@ -41,7 +42,7 @@ async def evaluate(
     trials: int = 1,
     corpus: str | Path | None = None,
     style: str = "multihop",
-    scoring: Scoring = "hotpotqa",
+    scoring: str | Scorer = "hotpotqa",
     limits: Limits | None = None,
     concurrency: int | None = None,
     max_retries: int = 5,
@@ -62,21 +63,25 @@ async def evaluate(
     settings = settings or model_settings(options)
     async with AsyncExitStack() as stack:
         if isinstance(dataset, str):
-            data = load_dataset_examples(dataset, limit=limit, seed=seed)
-            corpus = corpus or data.corpus
+            load = partial(load_dataset_examples, dataset, seed=seed)
+            data = load(limit=limit)
+            corpus, style, scoring = corpus or data.corpus, data.style, data.scorer
+        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in named]
+        pages = Corpus.open(Path(corpus)) if corpus else None
+        if isinstance(dataset, str):
             if isinstance(model, str) and is_oracle(model):
-                data = with_chains(data, Corpus.open(Path(corpus)) if corpus else None)
-            examples, style, scoring = data.examples, data.style, data.scoring
+                looks_up = any(architecture.spec.tools for architecture in loaded)
+                data = for_oracle(data, pages, lambda limit: load(limit=limit), looks_up=looks_up)
+            examples = data.examples
         else:
             examples = dataset[:limit]
-        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in named]
         places = concurrency or 8
         replayed = model.removeprefix(REPLAY) if isinstance(model, str) and model.startswith(REPLAY) else None
         if isinstance(model, str):
             opened = await stack.enter_async_context(open_model(model, replace(settings, n_caches=len(loaded))))
             places = concurrency or opened.concurrency
             model = _patient(opened, max_retries)
-        toolbox = await stack.enter_async_context(Toolbox(Corpus.open(Path(corpus)) if corpus else None))
+        toolbox = await stack.enter_async_context(Toolbox(pages))
         recorder = await stack.enter_async_context(_recorder(replayed)) if replayed else None
         evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places, recorder=recorder)
         results: list[Result] = []

@@ -20,11 +20,11 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.errors import DataError, RewooBenchError, UsageError, unknown
 
 Scoring = Literal["hotpotqa", "triviaqa"]
 
@@ -40,6 +40,42 @@ class Score:
 
     exact_match: bool
     f1: float
+
+
+ScoreFunction = Callable[[str, Sequence[str]], Score]
+"""Prediction and gold answers to a score; neither is blank or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A metric with the name that manifests have."""
+
+    name: str
+    function: ScoreFunction
+
+    def __call__(self, prediction: str | None, answers: Sequence[str] | str) -> Score:
+        """The score of a prediction; None and a blank one score nothing.
+
+        Raises `DataError` where there are no answers, and `ScorerFault` where the function raises or
+        returns no `Score`.
+        """
+        golds = (answers,) if isinstance(answers, str) else tuple(answers)
+        if not golds:
+            raise DataError("a score needs at least one gold answer, got none")
+        if prediction is None or not prediction.strip():
+            return Score(exact_match=False, f1=0.0)
+        try:
+            result: object = self.function(prediction, golds)
+        except Exception as error:  # of somebody's own function
+            raise ScorerFault(f"the scorer {self.name!r} raised {type(error).__name__}: {error}") from error
+        if not isinstance(result, Score) or not 0 <= result.f1 <= 1:
+            expected = "expected rewoo_bench.Score(exact_match, f1) with f1 from 0 to 1"
+            raise ScorerFault(f"the scorer {self.name!r} returned {result!r:.80}, {expected}")
+        return result
+
+
+class ScorerFault(RewooBenchError):
+    """A scorer that can't score a prediction."""
 
 
 def normalize_hotpotqa(text: str) -> str:
@@ -68,18 +104,26 @@ def score(
 
     Raises `UsageError` for another `dataset` and `DataError` where there are no answers.
     """
-    if dataset not in NORMALIZE:
-        raise UsageError(unknown("scoring", dataset, NORMALIZE))
-    golds = (answers,) if isinstance(answers, str) else tuple(answers)
-    if not golds:
-        raise DataError("a score needs at least one gold answer, got none")
-    if prediction is None or not prediction.strip():
-        return Score(exact_match=False, f1=0.0)
-    normalize = NORMALIZE[dataset]
+    if dataset not in BUNDLED:
+        raise UsageError(unknown("scoring", dataset, BUNDLED))
+    return BUNDLED[dataset](prediction, answers)
+
+
+def _hotpotqa(prediction: str, answers: Sequence[str]) -> Score:
+    return _best(prediction, answers, normalize_hotpotqa, _closed_f1)
+
+
+def _triviaqa(prediction: str, answers: Sequence[str]) -> Score:
+    return _best(prediction, answers, normalize_triviaqa, _f1)
+
+
+def _best(
+    prediction: str, answers: Sequence[str], normalize: Callable[[str], str], f1: Callable[[str, str], float]
+) -> Score:
+    """The best exact match and the best F1 over the answers."""
     predicted = normalize(prediction)
-    normal_golds = [normalize(gold) for gold in golds]
-    f1 = _closed_f1 if dataset == "hotpotqa" else _f1
-    return Score(predicted in normal_golds, max(f1(predicted, gold) for gold in normal_golds))
+    golds = [normalize(answer) for answer in answers]
+    return Score(predicted in golds, max(f1(predicted, gold) for gold in golds))
 
 
 NORMALIZE: dict[str, Callable[[str], str]] = {"hotpotqa": normalize_hotpotqa, "triviaqa": normalize_triviaqa}
@@ -100,3 +144,6 @@ def _f1(predicted: str, gold: str) -> float:
         return 0.0
     precision, recall = shared / len(predicted_tokens), shared / len(gold_tokens)
     return 2 * precision * recall / (precision + recall)
+
+
+BUNDLED: Mapping[str, Scorer] = {"hotpotqa": Scorer("hotpotqa", _hotpotqa), "triviaqa": Scorer("triviaqa", _triviaqa)}

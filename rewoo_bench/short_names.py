@@ -1,4 +1,4 @@
-"""Short names of the bundled runners and generators, and the import paths that they had in earlier versions.
+"""Short names of the bundled runners, generators, tools and scorers, and import paths of earlier versions.
 
     runner = "rewoo"            # architecture.toml; the same as "rewoo_bench.runners.rewoo:ReWOO"
     generator = "chain"         # dataset.toml
@@ -19,6 +19,8 @@ RUNNERS = {
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }
 GENERATORS = {"chain": "rewoo_bench.chain.questions:Chain"}
+TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
+SCORERS = ("hotpotqa", "triviaqa")
 _FORMER = {
     "rewoo_bench.runners.native:NativeReAct": "react-native",
     "rewoo_bench.runners.hybrid:ReWOOReAct": "rewoo-react",

@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rewoo_bench.cli.conventions import DONE, SETTINGS
 
+if TYPE_CHECKING:
+    from rewoo_bench.plugins import Kind
+
 
 @click.command(name="list", context_settings=SETTINGS)
 def list_names() -> int:
-    """Name the bundled architectures, data sets and local models."""
-    from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
+    """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
+    from rewoo_bench.config.named import Named, read_architecture, read_dataset
     from rewoo_bench.model_names import ORACLE
     from rewoo_bench.models.local.catalogue import catalogue
     from rewoo_bench.paths import bundled_folder, bundled_names
+    from rewoo_bench.short_names import SCORERS, TOOLS
 
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures", "architecture.toml"):
-        spec = read_spec(bundled_folder("architectures") / name / "architecture.toml", ArchitectureSpec)
-        click.echo(f"  {name:14} {spec.description}")
+        _line(name, read_architecture(Named(name, bundled_folder("architectures") / name)).description)
+    _installed("architectures")
     click.echo("data sets (--dataset)")
     for name in bundled_names("datasets", "dataset.toml"):
-        data = read_spec(bundled_folder("datasets") / name / "dataset.toml", DatasetSpec)
-        click.echo(f"  {name:14} {data.description}")
+        _line(name, read_dataset(Named(name, bundled_folder("datasets") / name)).description)
+    _installed("datasets")
+    click.echo("tools ([tools.NAME] in architecture.toml)")
+    click.echo(f"  {', '.join(TOOLS)}")
+    _installed("tools")
+    click.echo("scorers (scoring in dataset.toml)")
+    click.echo(f"  {', '.join(SCORERS)}")
+    _installed("scorers")
     click.echo("local models (--model)")
     for name, entry in catalogue().items():
         click.echo(f"  local/{name:14} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
-    click.echo("no model (--model)")
-    click.echo(f"  {ORACLE:14} perfect plans, turns and answers from the questions' gold, for costs alone")
+    click.echo("other models (--model)")
+    _line(ORACLE, "perfect plans, turns and answers from the questions' gold, for costs alone")
+    _installed("models")
     return DONE
+
+
+def _line(name: str, text: str) -> None:
+    click.echo(f"  {name:14} {text}".rstrip())
+
+
+def _installed(kind: Kind) -> None:
+    """The entry points of a kind, and which packages have the same name."""
+    from rewoo_bench.plugins import installed_plugins, packages_with
+
+    for plugin in installed_plugins(kind):
+        packages = packages_with(kind, plugin.name)
+        clash = f"; can't be used, {len(packages)} packages have it: {', '.join(packages)}" if len(packages) > 1 else ""
+        _line(plugin.name, f"{plugin.value} ({plugin.distribution}{clash})")

@@ -9,6 +9,7 @@ A misspelt key is an error that names the key and the nearest right one.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewoo_bench.errors import SpecError, unknown
-from rewoo_bench.paths import bundled_folder, bundled_names
-from rewoo_bench.scoring import Scoring
+from rewoo_bench.short_names import import_path
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -46,9 +46,10 @@ class ArchitectureSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    description: str
+    """The folder's name, where architecture.toml has none."""
+    description: str = ""
     runner: str
-    """Import path of the loop, `package.module:Class`."""
+    """Short name of a bundled loop, or an import path `package.module:Class`."""
     source: str = ""
     """Where the architecture was described first."""
     tools: dict[str, ToolSettings] = {}
@@ -81,13 +82,14 @@ class DatasetSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    description: str
-    format: Literal["hotpotqa", "triviaqa", "sample"]
-    """The shape of its rows."""
-    style: Literal["multihop", "trivia"]
-    """Which exemplars fit its questions."""
-    scoring: Scoring
-    """Whose official exact match and F1."""
+    """The folder's name, where dataset.toml has none."""
+    description: str = ""
+    format: Literal["hotpotqa", "triviaqa", "sample"] | None = None
+    """The shape of its rows; None is what their keys say."""
+    style: Literal["multihop", "trivia"] | None = None
+    """Which exemplars fit its questions; None is that of the format."""
+    scoring: str | None = None
+    """A scorer: `hotpotqa`, `triviaqa`, an installed one or `package.module:function`; None is that of the format."""
     hub: HubSource | None = None
     default_split: str = "validation"
     default_limit: int | None = None
@@ -95,7 +97,7 @@ class DatasetSpec(BaseModel):
     questions: str | None = None
     """File of the questions, relative to the folder."""
     generator: str | None = None
-    """Import path `package.module:Class` of what makes the questions, where no file has them."""
+    """Class that makes the questions, by its short name or import path `package.module:Class`."""
     corpus: str | None = None
     """File of the passages that the search tool sees, relative to the folder."""
     license: str = ""
@@ -104,31 +106,46 @@ class DatasetSpec(BaseModel):
 
 def read_spec(path: Path, kind: type[Settings]) -> Settings:
     """A description file as validated settings. Raises `SpecError`."""
+    return validated(kind, read_values(path), str(path))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """A TOML file as it is. Raises `SpecError`."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(f"{path.parent} has no {path.name}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not valid TOML: {error}") from None
-    return validated(kind, values, str(path))
 
 
 def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Settings:
-    """`values` as `kind`; the first fault becomes one line that starts with `where`."""
+    """`values` as `kind`. Raises `SpecError`: one line that starts with `where`, for the first fault, or
+    for all missing keys.
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(str(part) for part in fault["loc"])
+        faults = error.errors()
+        unknown_keys = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+        missing = [fault for fault in faults if fault["type"] == "missing"]
+        fault = (unknown_keys or missing or faults)[0]  # a misspelt key is also a missing one
+        key = _key(fault["loc"])
         if fault["type"] == "missing":
-            raise SpecError(f"{where}: the key {key!r} is missing") from None
+            keys = ", ".join(repr(_key(each["loc"])) for each in missing)
+            are_missing = f"the keys {keys} are missing" if len(missing) > 1 else f"the key {keys} is missing"
+            raise SpecError(f"{where}: {are_missing}") from None
         if fault["type"] != "extra_forbidden":
-            said = fault["msg"].removeprefix("Value error, ")  # pydantic's, before what a validator says
-            raise SpecError(f"{where}: {key}: {said}, got {fault['input']!r}") from None
+            message = fault["msg"].removeprefix("Value error, ")  # pydantic's prefix of a validator's message
+            raise SpecError(f"{where}: {key}: {message}, got {fault['input']!r}") from None
         names = _field_names(kind, fault["loc"][:-1])
         near = get_close_matches(str(fault["loc"][-1]), names, n=1)
         hint = f", did you mean {near[0]!r}?" if near else ";"
         raise SpecError(f"{where}: unknown key {key!r}{hint} available: {', '.join(sorted(names))}") from None
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location))
 
 
 def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -146,14 +163,12 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
-def architecture_folder(name: str) -> Path:
-    """The folder of a bundled architecture, or `name` itself where it is a folder."""
-    names = bundled_names("architectures", "architecture.toml")
-    if name in names:
-        return bundled_folder("architectures") / name
-    if Path(name).is_dir():
-        return Path(name)
-    raise SpecError(f"{unknown('architecture', name, names)}; or the path of a folder")
+def import_class(name: str, bundled: Mapping[str, str], what: str, where: str) -> Any:
+    """The class behind a short name or an import path. Raises `SpecError` that lists the short names."""
+    path = import_path(name, bundled)
+    if ":" not in path:
+        raise SpecError(f"{where}: {unknown(what, name, bundled)}; or package.module:Class")
+    return import_object(path, where)
 
 
 def import_object(path: str, where: str) -> Any:

@@ -22,7 +22,7 @@ from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Exemplar, Prompts
-from rewoo_bench.scoring import Scoring
+from rewoo_bench.scoring import Scorer
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
@@ -87,7 +87,7 @@ async def estimate(
     examples: Sequence[Example],
     architectures: Sequence[Architecture],
     toolbox: Toolbox,
-    scoring: Scoring,
+    scoring: str | Scorer,
     *,
     trials: int,
     models: Mapping[str, str],

@@ -19,6 +19,7 @@ from typing import Protocol
 
 import anyio
 
+from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
 from rewoo_bench.evaluation.gc_freeze import frozen_heap
@@ -36,7 +37,7 @@ from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.scoring import Score, Scoring, score
+from rewoo_bench.scoring import Score, Scorer
 from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
 
 # What ends a question, and not the process: also what a runner of somebody's raises to end itself.
@@ -79,7 +80,8 @@ class Evaluator:
     """
 
     models: Mapping[str, Model]
-    scoring: Scoring
+    scoring: str | Scorer
+    """A scorer, or the name of one."""
     toolbox: Toolbox = field(default_factory=Toolbox)
     limits: Limits = field(default_factory=Limits)
     run_limits: RunLimits = field(default_factory=RunLimits)
@@ -107,8 +109,9 @@ class Evaluator:
         `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up),
         `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
         """
+        find_scorer(self.scoring)
         for architecture in architectures:
-            self.toolbox.check(architecture)
+            self.toolbox.check(architecture, examples[0] if examples else None)
         finished = self.recorder.journal.finished() if self.recorder else set()
         totals = Totals(tasks=len(examples) * len(architectures) * trials, done=len(finished))
         if self.recorder:
@@ -213,6 +216,10 @@ class Evaluator:
         return _Ended(_stopped("error"), None, crash.error, crash=crash)
 
     @cached_property
+    def _scorer(self) -> Scorer:
+        return find_scorer(self.scoring)
+
+    @cached_property
     def _informed(self) -> dict[str, GoldAware]:
         return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
@@ -226,7 +233,7 @@ class Evaluator:
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason in ("error", "cancelled"):
             return None
-        return score(trajectory.answer, example.answers, self.scoring)
+        return self._scorer(trajectory.answer, example.answers)
 
     async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> _Verdict:
         """The judge's verdict; its calls go through a meter of their own. A missing one is never a wrong answer."""

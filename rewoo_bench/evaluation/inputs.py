@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from anyio import to_thread
@@ -14,7 +15,7 @@ from anyio import to_thread
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.loaders.gold_chains import with_chains
+from rewoo_bench.loaders.gold_chains import for_oracle
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.settings import ModelSettings
@@ -41,9 +42,8 @@ async def read_inputs(options: RunOptions) -> Inputs:
         raise UsageError(f"--api-base: {shown!r} is no address; write http://… or https://…")
     if options.api_base:
         _check_user_info(options.api_base)
-    dataset = await to_thread.run_sync(
-        lambda: load_dataset_examples(options.dataset, split=options.split, limit=options.limit, seed=options.seed)
-    )
+    load = partial(load_dataset_examples, options.dataset, split=options.split, seed=options.seed)
+    dataset = await to_thread.run_sync(lambda: load(limit=options.limit))
     architectures = _architectures(options, dataset.style)
     if options.resume is None and not options.model.startswith(REPLAY):  # a begun run goes on as it is
         check_step_limits(dataset, architectures)
@@ -60,12 +60,24 @@ async def read_inputs(options: RunOptions) -> Inputs:
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     _check_replay(options)
     if any(is_oracle(role.name) for role in options.role_models.values()):
-        dataset = await to_thread.run_sync(with_chains, dataset, corpus)
+        looks_up = any(architecture.spec.tools for architecture in architectures)
+        larger = (lambda limit: load(limit=limit)) if options.limit else None
+        dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
     toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
     for architecture in architectures:
-        toolbox.check(architecture)
+        toolbox.check(architecture, dataset.examples[0])
         _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
+
+
+def sample_note(dataset: Dataset, limit: int | None) -> str | None:
+    """What the user should know about the number of questions, if anything."""
+    size, left_out = len(dataset.examples), dataset.manifest.get("without_chain") or 0
+    have_none = f"{left_out} others have no gold chain, and the oracle needs one"
+    if limit is not None and size < limit:
+        note = f"{dataset.name} has {size} questions{' with a gold chain' if left_out else ''}"
+        return f"{note}, all of them are taken (-n {limit})" + (f"; {have_none}" if left_out else "")
+    return f"{dataset.name}: {size} questions are taken; {have_none}" if left_out else None
 
 
 def _check_user_info(api_base: str) -> None:

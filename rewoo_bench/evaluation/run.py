@@ -20,7 +20,7 @@ from rewoo_bench.evaluation.dry_run import Estimate, estimate
 from rewoo_bench.evaluation.environment import command_line, environment, new_run_id
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder_lock import begin, check_journal, check_new, taken
-from rewoo_bench.evaluation.inputs import Inputs, model_settings, read_inputs
+from rewoo_bench.evaluation.inputs import Inputs, model_settings, read_inputs, sample_note
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
@@ -102,7 +102,7 @@ async def dry_run(options: RunOptions) -> list[Estimate]:
         inputs.dataset.examples,
         inputs.architectures,
         inputs.toolbox,
-        inputs.dataset.scoring,
+        inputs.dataset.scorer,
         trials=options.trials,
         models={role: model.name for role, model in options.role_models.items()},
         api_base=options.api_base,
@@ -116,10 +116,8 @@ async def _evaluated(
     folder, examples = opened.folder, prepared.dataset.examples
     tasks = [task.key for task in tasks_of(examples, prepared.architectures, options.trials)]
     progress = Progress(len(tasks), done=opened.journal.count_finished(), shown=options.progress)
-    if options.limit is not None and len(examples) < options.limit:
-        progress.note(
-            f"{prepared.dataset.name} has {len(examples)} questions, all of them are taken (-n {options.limit})"
-        )
+    if note := sample_note(prepared.dataset, options.limit):
+        progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
     ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
     refused: UsageError | None = None
@@ -200,7 +198,7 @@ def _evaluator(options: RunOptions, prepared: _Prepared, recorder: Recorder) -> 
     is_free = all(costs_nothing(model.name) for model in options.role_models.values())
     return Evaluator(
         models=models,
-        scoring=prepared.dataset.scoring,
+        scoring=prepared.dataset.scorer,
         toolbox=prepared.toolbox,
         limits=Limits(options.token_limit, options.time_limit, None if is_free else options.cost_limit),
         run_limits=RunLimits(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from rewoo_bench.config.specs import import_object
-from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.errors import SpecError
 from rewoo_bench.metering.meter import Meter
 from rewoo_bench.metering.recorded_calls import recorded_tools
 from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
+from rewoo_bench.tools.factories import Supplies, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.tools.llm import LLM
@@ -23,8 +23,6 @@ from rewoo_bench.types import Example, Tool
 
 if TYPE_CHECKING:
     import httpx
-
-BUILT_IN = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 
 
 class Toolbox:
@@ -48,14 +46,13 @@ class Toolbox:
             with anyio.CancelScope(shield=True):
                 await client.aclose()
 
-    def check(self, architecture: Architecture) -> None:
-        """Raises `SpecError` for a tool that can't be made."""
+    def check(self, architecture: Architecture, example: Example | None = None) -> None:
+        """Raises `SpecError` for a tool that can't be made; tools of other packages are made once, for `example`."""
         for name, settings in architecture.spec.tools.items():
             where = f"architecture {architecture.name!r}: [tools.{name}]"
-            if settings.factory:
-                import_object(settings.factory, where)
-            elif name not in BUILT_IN:
-                raise SpecError(f"{where}: {unknown('tool', name, BUILT_IN)}; or give it a factory")
+            factory = find_factory(name, settings, where)
+            if factory and example:
+                factory.check(self._supplies(example, Meter({})), where)
             elif name == "LLM" and not settings.prompt:
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
@@ -67,23 +64,27 @@ class Toolbox:
         recorder: QuestionRecorder | None = None,
     ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
-        pages = DocumentPages(example.documents) if self._pages is None else self._pages
+        supplies = self._supplies(example, meter)
         state = PageState()
-        made: dict[str, Tool] = {}
-        for name, settings in architecture.spec.tools.items():
-            if settings.factory:
-                made[name] = import_object(settings.factory, f"[tools.{name}]")()
-            elif name == "LLM":
-                made[name] = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
-            else:
-                made[name] = self._built_in(name, pages, state)
         settings_of = architecture.spec.tools
-        timed: dict[str, Tool] = {name: Deadline(tool, settings_of[name]) for name, tool in made.items()}
+        timed: dict[str, Tool] = {}
+        for name, settings in settings_of.items():
+            if factory := find_factory(name, settings, f"[tools.{name}]"):
+                timed[name] = Deadline(factory.tool(supplies), settings, asks_model=factory.takes_model)
+            elif name == "LLM":
+                llm = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
+                timed[name] = Deadline(llm, settings)
+            else:
+                timed[name] = Deadline(self._built_in(name, supplies.pages, state), settings)
         if self._faults and self._faults.rate:
             timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorded_tools(recorder, timed) if recorder else timed
         metered = meter.wrap(recorded)
         return {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
+
+    def _supplies(self, example: Example, meter: Meter) -> Supplies:
+        pages = DocumentPages(example.documents) if self._pages is None else self._pages
+        return Supplies(example.documents, pages, meter)
 
     def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
         if name == "Search":

@@ -33,7 +33,7 @@ class Format:
 
     @property
     def scoring(self) -> Scoring:
-        """Whose exact match and F1, where no dataset.toml says so."""
+        """Name of the scorer, where no dataset.toml says so."""
         return "triviaqa" if self.name == "triviaqa" else "hotpotqa"
 
     @property
@@ -55,6 +55,11 @@ FORMATS = (
 )
 
 
+def format_named(name: str) -> Format:
+    """A format of that name."""
+    return next(each for each in FORMATS if each.name == name)
+
+
 def read_examples(rows: Iterable[Row], where: str) -> tuple[Format, Iterator[Example]]:
     """The format of the first row, and every row as an example, one at a time.
 
@@ -63,8 +68,8 @@ def read_examples(rows: Iterable[Row], where: str) -> tuple[Format, Iterator[Exa
     """
     iterator = iter(rows)
     for first in iterator:
-        found = _recognise(first, where)
-        return found, _convert(chain((first,), iterator), found, where)
+        row_format = _recognise(first, where)
+        return row_format, _convert(chain((first,), iterator), row_format, where)
     raise DataError(f"{where} has no rows")
 
 
@@ -79,12 +84,12 @@ def _recognise(row: object, where: str) -> Format:
     raise DataError(f"{where}: unknown format with the keys {seen}; known formats and their keys: {known}")
 
 
-def _convert(rows: Iterable[object], found: Format, where: str) -> Iterator[Example]:
+def _convert(rows: Iterable[object], row_format: Format, where: str) -> Iterator[Example]:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
             raise DataError(f"{where}, row {number}: {row!r:.80}, expected an object")
         try:
-            example = found.convert(row)
+            example = row_format.convert(row)
         except RowError as error:
             raise DataError(f"{where}, row {number}: {error}") from None
         yield example

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from rewoo_bench.config.specs import DatasetSpec, import_object, validated
+from rewoo_bench.config.specs import DatasetSpec, import_class, validated
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.sampling import Selection, select
 from rewoo_bench.model_names import read_options
-from rewoo_bench.short_names import GENERATORS, import_path, short_name
+from rewoo_bench.short_names import GENERATORS, short_name
 from rewoo_bench.types import Example
 
 
@@ -49,7 +49,7 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     """
     if limit is None:
         raise SpecError(f"{where}: the key 'default_limit' is missing: it says how many questions are generated")
-    kind = import_object(import_path(path, GENERATORS), where)
+    kind = import_class(path, GENERATORS, "generator", where)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
     generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")

@@ -7,7 +7,7 @@ that shows an answer in its first paragraph. A question without such a page is l
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rewoo_bench.errors import DataError
@@ -18,16 +18,50 @@ from rewoo_bench.tools import DocumentPages, Pages
 from rewoo_bench.types import Document, Example, Hop
 
 _PAGES_READ = 50
+_LARGER = 4  # times the sample, where too few of its questions have a chain
 
 
-def with_chains(dataset: Dataset, corpus: Pages | None) -> Dataset:
-    """The data set's questions that have a chain; its manifest says how many haven't. Raises `DataError`."""
-    examples = [found for example in dataset.examples if (found := with_chain(example, corpus))]
-    if not examples:
-        raise DataError(f"{dataset.name!r}: no question has a gold chain, nor a page that shows its answer")
-    digest = ids_hash(example.id for example in examples)
-    skipped = {"examples": len(examples), "without_chain": len(dataset.examples) - len(examples), "ids_hash": digest}
-    return replace(dataset, examples=examples, ids_hash=digest, manifest={**dataset.manifest, **skipped})
+def for_oracle(
+    dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None, *, looks_up: bool
+) -> Dataset:
+    """The questions that the oracle can answer: `with_chains`, but all for architectures that look nothing up."""
+    if looks_up:
+        return with_chains(dataset, corpus, load)
+    return replace(dataset, manifest={**dataset.manifest, "without_chain": 0})
+
+
+def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None) -> Dataset:
+    """The data set's questions that have a chain; its manifest says how many questions were left out.
+
+    `load` gives the sample of a larger limit. With it the limit counts questions that have a chain: the first
+    of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
+    """
+    limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
+    sample, chained, read = dataset, list[Example](), 0
+    while True:
+        for example in sample.examples[read:]:
+            if limit is not None and len(chained) == limit:
+                break
+            read += 1
+            if chain := with_chain(example, corpus):
+                chained.append(chain)
+        if load is None or not _has_more(sample, asked) or len(chained) == limit:
+            break
+        asked *= _LARGER
+        sample = load(asked)
+    if not chained:
+        raise DataError(
+            f"{dataset.name!r}: the oracle needs a way to each answer, and no question has a gold chain or a page "
+            "that shows its answer; ask a language model, or give passages with --corpus"
+        )
+    digest = ids_hash(example.id for example in chained)
+    skipped = {"examples": len(chained), "without_chain": read - len(chained), "ids_hash": digest}
+    return replace(dataset, examples=chained, ids_hash=digest, manifest={**dataset.manifest, **skipped})
+
+
+def _has_more(sample: Dataset, limit: int | None) -> bool:
+    """Whether a larger limit would give more of the same questions; a generator would never end."""
+    return limit is not None and len(sample.examples) >= limit and "generator" not in sample.manifest["source"]
 
 
 def with_chain(example: Example, corpus: Pages | None) -> Example | None:
@@ -49,9 +83,9 @@ def _look_up(page: Document, example: Example, pages: Pages) -> Hop | None:
     if pages.find(page.title) != page:
         return None
     for answer in _longest_first(example.answers):
-        found = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", first, re.IGNORECASE)
-        if found:
-            return Hop(page.title, found[0], "what the question asks for")
+        match = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", first, re.IGNORECASE)
+        if match:
+            return Hop(page.title, match[0], "what the question asks for")
     return None
 
 

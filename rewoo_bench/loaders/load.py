@@ -18,16 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.config.specs import DatasetSpec, read_spec
+from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_dataset
+from rewoo_bench.config.scorers import find_scorer
+from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.files import SUFFIXES, file_sha256, plain_name, read_rows
-from rewoo_bench.loaders.formats import Format, read_examples
+from rewoo_bench.loaders.formats import Format, format_named, read_examples
 from rewoo_bench.loaders.generators import generated
 from rewoo_bench.loaders.row_fields import Row
 from rewoo_bench.loaders.sampling import Selection, ids_hash, select
-from rewoo_bench.paths import bundled_folder, bundled_names
-from rewoo_bench.scoring import Scoring
+from rewoo_bench.scoring import Scorer
 from rewoo_bench.types import Example
 
 __all__ = ["Dataset", "load_dataset_examples"]
@@ -35,7 +36,7 @@ __all__ = ["Dataset", "load_dataset_examples"]
 STREAMED_LIMIT = 1000
 """Up to so many questions a hub split is streamed; for more it is worth having in the cache."""
 
-DESCRIPTION = "dataset.toml"
+DESCRIPTION = DESCRIPTIONS["datasets"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ class Dataset:
     name: str
     style: str
     """Which exemplars fit: `multihop` or `trivia`."""
-    scoring: Scoring
-    """Whose exact match and F1: `hotpotqa` or `triviaqa`."""
+    scorer: Scorer
     split: str
     """For a lone file the split asked for, else `file`."""
     examples: Sequence[Example]
@@ -56,6 +56,11 @@ class Dataset:
     """Passages that ship with the data set."""
     manifest: Mapping[str, Any]
     """JSON-ready: source (hub path, configuration and commit, or file and its sha256), split, seed, …"""
+
+    @property
+    def scoring(self) -> str:
+        """Name of the scorer."""
+        return self.scorer.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,35 @@ class _Rows:
     source: dict[str, str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Sampling:
+    """The flags that decide which rows are taken."""
+
+    split: str
+    limit: int | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A dataset.toml, and its folder; None for a generator class of an installed package, which has no file."""
+
+    spec: DatasetSpec
+    folder: Path | None
+    package: str | None = None
+
+    @property
+    def where(self) -> str:
+        """What an error message begins with."""
+        return str(self.folder / DESCRIPTION) if self.folder else f"data set {self.spec.name!r}"
+
+    def part(self, name: str) -> Path:
+        """A file that dataset.toml names. Raises `DataError`."""
+        if self.folder is None or not (self.folder / name).is_file():
+            raise DataError(f"{self.where} names {name!r}, and there is no such file")
+        return self.folder / name
+
+
 def load_dataset_examples(
     dataset: str,
     *,
@@ -75,7 +109,7 @@ def load_dataset_examples(
     seed: int = 0,
     load_rows: hub.LoadRows = hub.load_rows,
 ) -> Dataset:
-    """The examples of `dataset`: a bundled name, `name:configuration`, `name?options`, a folder or a file.
+    """The examples of `dataset`: a bundled or installed name, `name:configuration`, `name?options`, a folder or a file.
 
     `limit` questions are taken in an order that `seed` decides, see `loaders.sampling`. None is
     the data set's `default_limit`, and all rows, in file order, where it has none and for files.
@@ -87,45 +121,52 @@ def load_dataset_examples(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    path, config, options = _find(dataset)
-    if not path.is_dir():
-        name = Path(plain_name(path)).stem
-        return _sampled(name, _file_rows(path, str(path)), split or "file", limit, seed)
-    spec = read_spec(path / DESCRIPTION, DatasetSpec)
-    split, limit = split or spec.default_split, limit or spec.default_limit
-    corpus = _part(path, spec.corpus) if spec.corpus else None
+    named, config, options = _find(dataset)
+    if isinstance(named, Path):
+        rows = _file_rows(named, str(named))
+        return _sampled(Path(plain_name(named)).stem, rows, _Sampling(split or "file", limit, seed))
+    described = _described(named)
+    spec = described.spec
+    sampling = _Sampling(split or spec.default_split, limit or spec.default_limit, seed)
     if spec.generator:
-        _check_choice(spec, config, split)
-        made = generated(spec, spec.generator, options or "", limit=limit, seed=seed, where=str(path / DESCRIPTION))
-        return _dataset(made.name, spec, made.source, made.selection, split, limit, seed, corpus)
+        _check_choice(spec, config, sampling.split)
+        return _generated(described, spec.generator, options or "", sampling)
     if options is not None:
         raise DataError(f"data set {spec.name!r} has no options, so {options!r} can't be given")
     if spec.questions:
-        name, rows = spec.name, _own_rows(path, spec, spec.questions, config, split)
+        name, rows = spec.name, _own_rows(described, spec.questions, config, sampling.split)
     else:
-        name, rows = _hub_rows(path, spec, config, split, limit, load_rows)
-    return _sampled(name, rows, split, limit, seed, spec, corpus)
+        name, rows = _hub_rows(described, config, sampling, load_rows)
+    return _sampled(name, rows, sampling, described)
 
 
-def _find(dataset: str) -> tuple[Path, str | None, str | None]:
-    """The folder or file that `dataset` names, the configuration behind a colon and the options behind `?`.
+def _find(dataset: str) -> tuple[Named | Path, str | None, str | None]:
+    """The data set or the file that `dataset` names, the configuration behind a colon and the options behind `?`.
 
-    Bundled names come first; `./name` is the folder or file of that name.
+    Bundled and installed names come first; `./name` is the folder or file of that name.
     """
-    names = bundled_names("datasets", DESCRIPTION)
-    if dataset not in names and dataset and Path(dataset).exists():
-        return Path(dataset), None, None
+    known = known_names("datasets")
+    if dataset not in known and dataset and Path(dataset).exists():
+        path = Path(dataset)
+        return Named(dataset, path) if path.is_dir() else path, None, None
     plain, mark, behind = dataset.partition("?")
     options = behind if mark else None
     name, _, config = plain.rpartition(":")
-    for found, chosen in ((plain, None), (name, config)):
-        if found in names:
-            return bundled_folder("datasets") / found, chosen, options
-        if found and Path(found).is_dir():
-            return Path(found), chosen, options
+    for candidate, chosen in ((plain, None), (name, config)):
+        if named := find_named("datasets", candidate):
+            return named, chosen, options
     if "/" in plain or plain_name(Path(plain)).endswith(SUFFIXES):
-        raise DataError(f"no such data file or folder: {dataset!r}; bundled data sets: {', '.join(names)}")
-    raise DataError(f"{unknown('data set', plain, names)}; or the path of a file or folder")
+        raise DataError(f"no such data file or folder: {dataset!r}; bundled data sets: {', '.join(known)}")
+    raise DataError(f"{unknown('data set', plain, known)}; or the path of a file or folder")
+
+
+def _described(named: Named) -> _Described:
+    if named.folder:
+        return _Described(read_dataset(named), named.folder, named.package)
+    spec = DatasetSpec(
+        name=named.name, format="sample", generator=named.class_path, default_split="generated", default_limit=100
+    )
+    return _Described(spec, None, named.package)
 
 
 def _file_rows(path: Path, shown_as: str) -> _Rows:
@@ -133,11 +174,12 @@ def _file_rows(path: Path, shown_as: str) -> _Rows:
     return _Rows(rows, str(path), {"file": shown_as, "sha256": file_sha256(path)})
 
 
-def _own_rows(folder: Path, spec: DatasetSpec, questions: str, config: str | None, split: str) -> _Rows:
-    """The rows of a data set whose questions lie in its folder."""
-    _check_choice(spec, config, split)
+def _own_rows(described: _Described, questions: str, config: str | None, split: str) -> _Rows:
+    """The rows of a data set that has a file of questions in its folder."""
+    _check_choice(described.spec, config, split)
+    path = described.part(questions)
     # named within its folder: a manifest is published, and the same on every machine
-    return _file_rows(_part(folder, questions), f"{folder.name}/{questions}")
+    return _file_rows(path, f"{path.parent.name}/{questions}")
 
 
 def _check_choice(spec: DatasetSpec, config: str | None, split: str) -> None:
@@ -149,13 +191,12 @@ def _check_choice(spec: DatasetSpec, config: str | None, split: str) -> None:
 
 
 def _hub_rows(
-    folder: Path, spec: DatasetSpec, config: str | None, split: str, limit: int | None, load_rows: hub.LoadRows
+    described: _Described, config: str | None, sampling: _Sampling, load_rows: hub.LoadRows
 ) -> tuple[str, _Rows]:
     """Name and rows of a data set on the hub; the name says which configuration, if not the first."""
+    spec, split, limit = described.spec, sampling.split, sampling.limit
     if spec.hub is None:
-        raise SpecError(
-            f"{folder / DESCRIPTION}: neither 'questions' nor a [hub] table nor 'generator' says where they are"
-        )
+        raise SpecError(f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table")
     known = (spec.hub.config, *spec.hub.configs)
     chosen = spec.hub.config if config is None else config
     if chosen not in known:
@@ -166,53 +207,56 @@ def _hub_rows(
     return name, _Rows(fetched.rows, f"{spec.hub.path} ({chosen}, {split})", source)
 
 
-def _part(folder: Path, name: str) -> Path:
-    """A file that dataset.toml names."""
-    if not (folder / name).is_file():
-        raise DataError(f"{folder / DESCRIPTION} names {name!r}, and there is no such file")
-    return folder / name
+def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:
+    """The first questions of a generator."""
+    limit, seed = sampling.limit, sampling.seed
+    made = generated(described.spec, generator, options, limit=limit, seed=seed, where=described.where)
+    rows_format = format_named(described.spec.format or "sample")
+    return _dataset(made.name, rows_format, made.source, made.selection, sampling, described)
 
 
-def _sampled(
-    name: str,
-    origin: _Rows,
-    split: str,
-    limit: int | None,
-    seed: int,
-    spec: DatasetSpec | None = None,
-    corpus: Path | None = None,
-) -> Dataset:
-    """The sample of rows; style and scoring from `spec`, else from the rows' format."""
-    found, examples = read_examples(origin.rows, origin.where)
-    if spec and spec.format != found.name:
-        raise DataError(f"{origin.where}: dataset.toml says format = {spec.format!r}, but the rows are {found.name!r}")
-    selection = select(examples, limit=limit, seed=seed, repeats=found.repeats, where=origin.where)
-    return _dataset(name, spec or found, origin.source, selection, split, limit, seed, corpus)
+def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Described | None = None) -> Dataset:
+    """The sample of rows."""
+    rows_format, examples = read_examples(origin.rows, origin.where)
+    expected = described.spec.format if described else None
+    if expected and expected != rows_format.name:
+        raise DataError(
+            f"{origin.where}: dataset.toml says format = {expected!r}, but the rows are {rows_format.name!r}"
+        )
+    repeats, where = rows_format.repeats, origin.where
+    selection = select(examples, limit=sampling.limit, seed=sampling.seed, repeats=repeats, where=where)
+    return _dataset(name, rows_format, origin.source, selection, sampling, described)
 
 
 def _dataset(
     name: str,
-    kind: DatasetSpec | Format,
+    rows_format: Format,
     source: Mapping[str, Any],
     selection: Selection,
-    split: str,
-    limit: int | None,
-    seed: int,
-    corpus: Path | None,
+    sampling: _Sampling,
+    described: _Described | None,
 ) -> Dataset:
-    """The selection with its manifest."""
+    """The selection with its manifest; style and scorer from dataset.toml, else those of the rows' format."""
+    spec = described.spec if described else None
+    where = described.where if described else name
+    scorer = find_scorer((spec and spec.scoring) or rows_format.scoring, where)
+    corpus = described.part(spec.corpus) if described and spec and spec.corpus else None
     digest = ids_hash(example.id for example in selection.examples)
     manifest = {
         "name": name,
-        "format": kind.format if isinstance(kind, DatasetSpec) else kind.name,
+        "format": rows_format.name,
+        "scoring": scorer.name,
         "source": source,
-        "split": split,
-        "seed": seed,
-        "limit": limit,
+        "split": sampling.split,
+        "seed": sampling.seed,
+        "limit": sampling.limit,
         "rows": selection.rows,
         "repeated_rows": selection.repeats,
         "examples": len(selection.examples),
         "ids_hash": digest,
         "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
     }
-    return Dataset(name, kind.style, kind.scoring, split, selection.examples, digest, corpus, manifest)
+    if described and described.package:
+        manifest["package"] = described.package
+    style = (spec and spec.style) or rows_format.style
+    return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest)

@@ -8,7 +8,7 @@ load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -16,21 +16,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.config.specs import (
-    ArchitectureSpec,
-    ToolSettings,
-    architecture_folder,
-    import_object,
-    read_spec,
-    validated,
-)
+from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_architecture
+from rewoo_bench.config.specs import ArchitectureSpec, ToolSettings, import_class, validated
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
-from rewoo_bench.short_names import RUNNERS, import_path, short_name
+from rewoo_bench.short_names import RUNNERS, short_name
 from rewoo_bench.types import Runner
 
-DESCRIPTION = "architecture.toml"
+DESCRIPTION = DESCRIPTIONS["architectures"]
 MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # what options change beside settings
 
 
@@ -43,6 +37,8 @@ class Architecture:
     tool_prompts: dict[str, str]
     settings: BaseModel | None
     runner: Runner
+    package: str | None = None
+    """The installed package that has it; None for a bundled one and for a path."""
 
     @property
     def name(self) -> str:
@@ -51,8 +47,10 @@ class Architecture:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What a run's manifest says of it: settings as they were, tools, and hashes of all texts."""
+        package = {"package": self.package} if self.package else {}
         return {
             "name": self.name,
+            **package,
             "runner": short_name(self.spec.runner),
             "settings": self.settings.model_dump() if self.settings else self.spec.settings,
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
@@ -74,15 +72,25 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     settings where the runner has them, the value is not None and no option says otherwise. Raises `SpecError`.
     """
     plain, options = _without_options(name)
-    folder = None if ":" in plain and not Path(plain).is_dir() else architecture_folder(plain)
+    named = _named(plain)
+    folder = named.folder
     where = str(folder / DESCRIPTION) if folder else f"architecture {plain!r}"
-    spec = read_spec(folder / DESCRIPTION, ArchitectureSpec) if folder else _spec_of_class(plain)
+    spec = read_architecture(named) if folder else _spec_of_class(named)
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
     prompts, tool_prompts = _texts(folder, spec, style, where) if folder else (Prompts(), {})
     overrides = {key: value for key, value in overrides.items() if key not in options}
-    return _assembled(spec, prompts, tool_prompts, overrides, where)
+    return replace(_assembled(spec, prompts, tool_prompts, overrides, where), package=named.package)
+
+
+def _named(plain: str) -> Named:
+    """The folder or the class that a name, a path or an import path means."""
+    if ":" in plain and not Path(plain).is_dir():
+        return Named(plain.rpartition(":")[2], class_path=plain)
+    if named := find_named("architectures", plain):
+        return named
+    raise SpecError(f"{unknown('architecture', plain, known_names('architectures'))}; or the path of a folder")
 
 
 def _without_options(name: str) -> tuple[str, dict[str, str]]:
@@ -132,9 +140,10 @@ def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> 
     return files[style]
 
 
-def _spec_of_class(path: str) -> ArchitectureSpec:
+def _spec_of_class(named: Named) -> ArchitectureSpec:
     tools = {"Search": ToolSettings(), "Lookup": ToolSettings()}
-    return ArchitectureSpec(name=path.rpartition(":")[2], description=path, runner=path, tools=tools)
+    path = named.class_path
+    return ArchitectureSpec(name=named.name, description=path, runner=path, tools=tools)
 
 
 def _assembled(
@@ -154,7 +163,7 @@ def _assembled(
 
 
 def _runner_class(spec: ArchitectureSpec, where: str) -> Any:
-    return import_object(import_path(spec.runner, RUNNERS), where)
+    return import_class(spec.runner, RUNNERS, "runner", where)
 
 
 def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], where: str) -> BaseModel | None:

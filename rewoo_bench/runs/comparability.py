@@ -22,7 +22,7 @@ _MUST_BE_SAME: Mapping[str, Callable[[Manifest], Any]] = {
     "the data's revision": lambda run: run.dataset.source.get("revision"),
     "the split": lambda run: run.dataset.split,
     "the seed of the questions": lambda run: run.dataset.seed,
-    "the scoring": lambda run: run.dataset.format,
+    "the scoring": lambda run: run.dataset.scoring or run.dataset.format,
 }
 _NAMED: Mapping[str, Callable[[Manifest], Any]] = {
     "status": lambda run: run.status,

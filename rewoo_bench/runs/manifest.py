@@ -35,7 +35,9 @@ class DatasetFacts(_Facts):
 
     name: str = ""
     format: str | None = None
-    """Shape of the rows, which decides the scoring: `hotpotqa`, `triviaqa` or `sample`."""
+    """Shape of the rows: `hotpotqa`, `triviaqa` or `sample`."""
+    scoring: str | None = None
+    """Name of the scorer; files without it were scored as their format says."""
     source: dict[str, Any] = {}
     """`file` and `sha256`, or `hub`, `config` and `revision`, or `generator`, `settings` and `sha256`."""
     split: str | None = None
@@ -142,20 +144,24 @@ def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
     if manifest.format_version > FORMAT_VERSION:
         known = f"this version reads formats up to {FORMAT_VERSION}"
         raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
-    return _with_short_names(manifest)
+    return _upgraded(manifest)
 
 
-def _with_short_names(manifest: Manifest) -> Manifest:
-    """Bundled runners and generators under their short names, as format 2 has them."""
+def _upgraded(manifest: Manifest) -> Manifest:
+    """Bundled runners and generators under their short names, as format 2 has them, and the scorer named."""
     changed: dict[str, Any] = {
         "architectures": [
             each.model_copy(update={"runner": short_name(each.runner)}) for each in manifest.architectures
         ]
     }
+    dataset: dict[str, Any] = {}
     source = manifest.dataset.source
     if isinstance(generator := source.get("generator"), str):
-        named = {**source, "generator": short_name(generator)}
-        changed["dataset"] = manifest.dataset.model_copy(update={"source": named})
+        dataset["source"] = {**source, "generator": short_name(generator)}
+    if manifest.dataset.format and manifest.dataset.scoring is None:
+        dataset["scoring"] = "triviaqa" if manifest.dataset.format == "triviaqa" else "hotpotqa"
+    if dataset:
+        changed["dataset"] = manifest.dataset.model_copy(update=dataset)
     return manifest.model_copy(update={key: value for key, value in changed.items() if value})
 
 

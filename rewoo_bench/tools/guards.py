@@ -46,8 +46,9 @@ class Deadline(WrappedTool):
     Raises `HarnessFault` where this machine is out of something: that says nothing of the tool.
     """
 
-    def __init__(self, tool: Tool, settings: ToolSettings) -> None:
+    def __init__(self, tool: Tool, settings: ToolSettings, *, asks_model: bool = False) -> None:
         super().__init__(tool)
+        self.asks_model = self.asks_model or asks_model
         self._timeout_s = settings.timeout_s
 
     async def __call__(self, arguments: Any) -> str:

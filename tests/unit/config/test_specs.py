@@ -82,11 +82,18 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         ('"ready"', '"soon"', "[settings]: schedule: Input should be 'ready', 'levels' or 'sequential', got 'soon'"),
         ("[settings]", "[setings]", "unknown key 'setings', did you mean 'settings'? available: "),
         ("max_tokens", "max_token", "unknown key 'tools.LLM.max_token', did you mean 'max_tokens'? available: "),
-        ("description", "nodescription", "the key 'description' is missing"),
+        ("description", "nodescription", "unknown key 'nodescription', did you mean 'description'? available: "),
+        ('runner = "rewoo"', "", "the key 'runner' is missing"),
         ('name = "rewoo"', "name = rewoo", "not valid TOML: Invalid value (at line 1, column 8)"),
         ("[tools.LLM]", "[tools.Serch]", "[tools.Serch]: unknown tool 'Serch', did you mean 'Search'? available: "),
         ('prompt = "llm.txt"', "", "[tools.LLM]: the LLM tool needs a prompt file"),
-        ('runner = "rewoo"', 'runner = "mine"', "'mine' is not an import path; expected 'package.module:name'"),
+        (
+            'runner = "rewoo"',
+            'runner = "mine"',
+            "unknown runner 'mine'; available: plan-execute, react, react-native, rewoo, rewoo-react, single-call; "
+            "or package.module:Class",
+        ),
+        ('runner = "rewoo"', 'runner = ":ReWOO"', "':ReWOO' is not an import path; expected 'package.module:name'"),
         (
             'runner = "rewoo"',
             'runner = "rewoo_bench.runners.rewoo:Rewoo"',
@@ -131,6 +138,12 @@ def test_a_fault_in_a_text_is_named_before_the_first_question(
 def test_a_text_that_is_not_utf_8_is_named(folder: Path) -> None:
     (folder / "solver.txt").write_bytes(b"caf\xe9")
     assert "solver.txt" in fault(folder)
+
+
+def test_a_name_and_a_description_may_be_left_out(folder: Path) -> None:
+    text = (folder / "architecture.toml").read_text().splitlines(keepends=True)
+    (folder / "architecture.toml").write_text("".join(text[2:]))
+    assert load_architecture(str(folder), style="multihop").name == "mine"
 
 
 def test_an_unknown_architecture_lists_what_there_is() -> None:

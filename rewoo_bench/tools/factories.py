@@ -1,0 +1,111 @@
+"""Tools of other packages: functions or classes that make a tool, given what their parameters name.
+
+    def make_glossary(documents): ...              # the documents of the question
+    def make_reader(pages, model): ...             # what Search searches; the metered model of the question
+
+    find_factory("Glossary", ToolSettings(factory="my_package:make_glossary"), "[tools.Glossary]").tool(supplies)
+
+The gold answer is no parameter.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewoo_bench.config.specs import ToolSettings, import_object
+from rewoo_bench.errors import RewooBenchError, SpecError, unknown
+from rewoo_bench.plugins import find_plugin, installed_plugins
+from rewoo_bench.short_names import TOOLS
+from rewoo_bench.tools.documents import Pages
+from rewoo_bench.types import Document, Model, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Supplies:
+    """What a factory may ask for, by the name of a parameter."""
+
+    documents: Sequence[Document]
+    """The documents that come with the question."""
+    pages: Pages
+    """What Search searches: the corpus, else the question's documents."""
+    model: Model
+    """The question's model; its calls are counted. A tool asks it under the role `tool`."""
+
+
+SUPPLIES = tuple(field.name for field in fields(Supplies))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFactory:
+    """A function or class that makes a tool, and which of `SUPPLIES` it takes."""
+
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+
+    @property
+    def takes_model(self) -> bool:
+        return "model" in self.parameters
+
+    def tool(self, supplies: Supplies) -> Tool:
+        """A new tool for a question."""
+        made: Tool = self.function(**{name: getattr(supplies, name) for name in self.parameters})
+        return made
+
+    def check(self, supplies: Supplies, where: str) -> None:
+        """Raises `SpecError` that begins with `where` for a factory that makes no tool."""
+        try:
+            tool = self.tool(supplies)
+        except RewooBenchError:
+            raise
+        except Exception as error:  # of somebody's own function: the architecture can't run
+            raise SpecError(f"{where}: the factory raised {type(error).__name__}: {error}") from error
+        if fault := _fault(tool):
+            raise SpecError(f"{where}: the factory returned {tool!r:.80}, which is no tool: {fault}")
+
+
+def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory | None:
+    """The factory that architecture.toml names, or the installed one; None for a bundled tool. Raises `SpecError`."""
+    if settings.factory:
+        return _factory(import_object(settings.factory, where), where)
+    plugin = find_plugin("tools", name)  # also raises for a bundled name that another package has
+    if name in TOOLS:
+        return None
+    if plugin is None:
+        known = {*TOOLS, *(each.name for each in installed_plugins("tools"))}
+        raise SpecError(f"{where}: {unknown('tool', name, known)}; or give it a factory")
+    return _factory(plugin, where)
+
+
+def _factory(function: Any, where: str) -> ToolFactory:
+    if not callable(function):
+        raise SpecError(f"{where}: the factory is {function!r:.80}, expected a function or a class that makes a tool")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # of some built-in classes
+        return ToolFactory(function, ())
+    for parameter in parameters:
+        if parameter.name not in SUPPLIES and parameter.default is parameter.empty and parameter.kind in _NAMED:
+            raise SpecError(f"{where}: the factory's {unknown('parameter', parameter.name, SUPPLIES)}")
+    return ToolFactory(function, tuple(each.name for each in parameters if each.name in SUPPLIES))
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _fault(tool: object) -> str | None:
+    """What a tool lacks, if anything."""
+    arguments = getattr(tool, "arguments", None)
+    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments.model_fields):
+        return "'arguments' must be a pydantic model class with at least one field"
+    for name in ("name", "description"):
+        if not isinstance(value := getattr(tool, name, None), str) or not value.strip():
+            return f"{name!r} must be a text"
+    call = getattr(type(tool), "__call__", None) if callable(tool) and not inspect.isclass(tool) else None  # noqa: B004
+    if call is None or not inspect.iscoroutinefunction(inspect.unwrap(call)):
+        return "it must have a method `async def __call__(self, arguments)`"
+    return None
