@@ -3,6 +3,7 @@
 JSON is a list of rows or TriviaQA's `{"Data": [rows]}`. Whether a file is JSON or JSON lines is
 seen from its first line, since both are published under either ending. CSV has a line of column names:
 `question` and `answers` (or `answer`), several answers with ` | ` between them, and `id` if there are ids.
+The size of a line and of a file is bounded (`text.data_files`).
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.row_fields import Row
+from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".csv")
 BATCH_ROWS = 256
@@ -47,44 +48,57 @@ def file_sha256(path: Path) -> str:
 
 
 def _json_rows(path: Path) -> Iterator[Any]:
-    with _faults(path), _open(path) as file:
-        first = next((line for line in file if line.strip()), "")
+    with _faults(path), open_bounded(path) as file:
+        first = next((line for line in file.lines() if line.strip()), b"")
         if not first:
             raise DataError(f"{path} is empty")
         try:
-            start = json.loads(first)
-        except json.JSONDecodeError:
-            start = json.loads(first + file.read())  # the value goes on over the next lines
+            start = parse_json(first.decode())
+        except ValueError:
+            rest = file.rest(len(first))  # the value goes on over the next lines
+            start = parse_json((first + rest).decode())
         if isinstance(start, dict) and not isinstance(start.get("Data"), list):
             yield start
-            yield from _lines(file, path)
+            yield from _rows_after_first(file, path)
         else:
             yield from start["Data"] if isinstance(start, dict) else start if isinstance(start, list) else [start]
 
 
-def _lines(file: TextIO, path: Path) -> Iterator[Any]:
-    """The rows after the first of a file of JSON lines."""
-    for number, line in enumerate(file, start=2):
+def _rows_after_first(file: BoundedFile, path: Path) -> Iterator[Any]:
+    """The other rows of a file of JSON lines."""
+    for number, line in enumerate(file.lines(), start=2):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
+            row = parse_json(line.decode())
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
             raise DataError(f"{path}, row {number}: not valid JSON, or cut off: {error}") from None
         yield row
 
 
 def _csv_rows(path: Path) -> Iterator[Any]:
-    """Rows in the form of this project's own; the row's number is its id where it has none."""
-    with _faults(path), _open(path) as file:
+    """Rows in this project's own form: several answers in a cell have ` | ` between them."""
+    with _faults(path), open_bounded(path) as file:
         try:
-            for number, row in enumerate(csv.DictReader(file), start=1):
-                cells = {(name or "").strip().lower(): (value or "") for name, value in row.items() if name}
-                given = cells.pop("answers", None) or cells.pop("answer", "")
-                golds = [answer.strip() for answer in given.split(" | ")]
-                yield {"id": str(number), **cells, "answers": golds}
+            for row in csv.DictReader(_text_lines(file)):
+                cells: dict[str, Any] = {
+                    (name or "").strip().lower(): (value or "") for name, value in row.items() if name
+                }
+                for column in ("answers", "answer"):
+                    if given := cells.pop(column, ""):
+                        cells.setdefault("answers", [answer.strip() for answer in given.split(" | ")])
+                if "question" in cells:
+                    cells.setdefault("answers", [])  # the row is named that has no answer
+                yield cells
         except csv.Error as error:
             raise DataError(f"{path}: not valid CSV: {error}") from None
+
+
+def _text_lines(file: BoundedFile) -> Iterator[str]:
+    for line in file.lines():
+        yield from io.StringIO(line.decode(), newline=None)  # old Macs end lines with a carriage return alone
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:
@@ -94,7 +108,7 @@ def _parquet_rows(path: Path) -> Iterator[Any]:
     if not path.stat().st_size:
         raise DataError(f"{path} is empty")
     with _faults(path):
-        source = io.BytesIO(gzip.decompress(path.read_bytes())) if path.suffix == ".gz" else path
+        source = io.BytesIO(_decompressed(path)) if path.suffix.lower() == ".gz" else path
         try:
             with pyarrow.parquet.ParquetFile(source) as table:
                 for batch in table.iter_batches(batch_size=BATCH_ROWS):
@@ -103,9 +117,9 @@ def _parquet_rows(path: Path) -> Iterator[Any]:
             raise DataError(f"{path}: not valid parquet, or cut off: {error}") from None
 
 
-def _open(path: Path) -> TextIO:
-    # utf-8-sig: files that went through Windows tools begin with a byte order mark
-    return gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
+def _decompressed(path: Path) -> bytes:
+    with open_bounded(path) as file:
+        return file.rest()
 
 
 @contextmanager
@@ -113,10 +127,12 @@ def _faults(path: Path) -> Iterator[None]:
     """Turns whatever a damaged file raises into one line."""
     try:
         yield
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}: not valid JSON, or cut off: {error}") from None
+    except TooLarge as error:
+        raise DataError(f"{path}: larger than a data file may be: {error}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text: {error}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: not valid JSON, or cut off: {error}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: damaged gzip, or cut off: {error}") from None
     except OSError as error:

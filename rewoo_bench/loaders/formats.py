@@ -9,7 +9,7 @@ from typing import Literal
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.hotpotqa import hotpotqa_example
-from rewoo_bench.loaders.row_fields import Row, RowError
+from rewoo_bench.loaders.row_fields import Row, RowError, encodable
 from rewoo_bench.loaders.sample import sample_example
 from rewoo_bench.loaders.triviaqa import official_triviaqa_example, triviaqa_example
 from rewoo_bench.scoring import Scoring
@@ -23,7 +23,7 @@ class Format:
     name: Literal["hotpotqa", "triviaqa", "sample"]
     source: str
     keys: frozenset[str]
-    """Keys that every row has; rows of no other format have all of them."""
+    """Keys of every row; a row is of the first format all of whose keys it has."""
     convert: Callable[[Row], Example]
 
     @property
@@ -51,7 +51,8 @@ FORMATS = (
     Format("hotpotqa", "Hugging Face", frozenset({"id", "question", "answer", "context"}), hotpotqa_example),
     Format("triviaqa", "official file", frozenset({"QuestionId", "Question"}), official_triviaqa_example),
     Format("triviaqa", "Hugging Face", frozenset({"question_id", "question"}), triviaqa_example),
-    Format("sample", "this project", frozenset({"id", "question", "answers"}), sample_example),
+    Format("sample", "this project", frozenset({"question", "answers"}), sample_example),
+    Format("sample", "this project", frozenset({"question", "answer"}), sample_example),
 )
 
 
@@ -88,8 +89,10 @@ def _convert(rows: Iterable[object], row_format: Format, where: str) -> Iterator
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
             raise DataError(f"{where}, row {number}: {row!r:.80}, expected an object")
+        if row_format.name == "sample":
+            row = {"id": number, **row}
         try:
-            example = row_format.convert(row)
+            example = encodable(row_format.convert(row))
         except RowError as error:
             raise DataError(f"{where}, row {number}: {error}") from None
         yield example

@@ -16,10 +16,7 @@ from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.row_fields import Row
 
 REACH_TIMEOUT_S = 10.0
-INSTEAD = (
-    "without a network use --dataset sample, a file (--dataset path/to/hotpot_dev_distractor_v1.json), "
-    "or HF_HUB_OFFLINE=1 with a copy in the cache"
-)
+_FILES = "a downloaded file of this data set (--dataset path/to/file.json) or --dataset sample"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,16 @@ def _guarded(rows: Iterable[Any], where: str) -> Iterator[Row]:
 
 def _fault(where: str, error: Exception) -> DataError:
     reason = " ".join(str(error).split())[:300] or type(error).__name__
-    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {INSTEAD}")
+    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {_instead()}")
+
+
+def _instead() -> str:
+    """What works without the hub."""
+    import datasets
+
+    if datasets.config.HF_HUB_OFFLINE:
+        return f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
+    return f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
 
 
 def _hub_faults() -> tuple[type[Exception], ...]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
+
+from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.types import Document, Example
 
 Row = Mapping[str, Any]
 
@@ -28,6 +32,38 @@ def identifier(row: Row, key: str) -> str:
     """The id under `key`: a text, or a whole number as text. Raises `RowError` where there is none."""
     value = row.get(key)
     return str(value) if type(value) is int else text(row, key)
+
+
+def encodable(example: Example) -> Example:
+    """The example with U+FFFD for every half of a surrogate pair, which no file can hold.
+
+    Raises `RowError` where the id has one: it might become that of another question.
+    """
+    texts = [example.question, *example.answers, example.kind, example.level]
+    texts += [text for page in example.documents for text in (page.title, page.text)]
+    texts += [text for hop in example.chain for text in (hop.title, hop.value, hop.ask)]
+    try:
+        "".join([example.id, *texts]).encode()
+    except UnicodeEncodeError:
+        return _replaced(example)
+    return example
+
+
+def _replaced(example: Example) -> Example:
+    clean = replace_surrogates
+    if clean(example.id) != example.id:
+        raise RowError(f"the id {example.id!r} has half of a surrogate pair, expected Unicode text")
+    return replace(
+        example,
+        question=clean(example.question),
+        answers=tuple(map(clean, example.answers)),
+        documents=tuple(Document(clean(page.title), clean(page.text)) for page in example.documents),
+        kind=clean(example.kind),
+        chain=tuple(
+            replace(hop, title=clean(hop.title), value=clean(hop.value), ask=clean(hop.ask)) for hop in example.chain
+        ),
+        level=clean(example.level),
+    )
 
 
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:

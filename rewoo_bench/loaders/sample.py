@@ -4,7 +4,8 @@
      "chain": [{"title": "Page A", "ask": "Who …?", "value": "Ann"},
                {"title": "Page B", "ask": "Where was Ann …?", "value": "Oslo", "needs": [1]}]}
 
-`needs` counts hops from 1 in the file and from 0 in `Hop`. `type`, `level`, `chain` and `documents`
+`needs` counts hops from 1 in the file and from 0 in `Hop`. `answer`, one text, may take the place of
+`answers`. `id` (the row's number without it), `type`, `level`, `chain` and `documents`
 (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
 """
 
@@ -16,16 +17,17 @@ from rewoo_bench.types import Document, Example, Hop
 
 def sample_example(row: Row) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
-    golds = row.get("answers")
+    key = "answers" if "answers" in row else "answer"
+    golds = [row.get(key)] if key == "answer" else row[key]
     if not isinstance(golds, list):
-        raise RowError(f"'answers' is {golds!r}, expected a list of texts")
+        raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")
     chain = row.get("chain") or []
     if not isinstance(chain, list):
         raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
     return Example(
         identifier(row, "id"),
         text(row, "question"),
-        answers(golds, "answers"),
+        answers((str(gold) if type(gold) is int else gold for gold in golds), key),
         tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
         str(row.get("type") or ""),
         tuple(_hop(hop, number) for number, hop in enumerate(chain, start=1)),

@@ -10,9 +10,11 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.text.data_files import TooLarge, open_bounded, parse_json
 from rewoo_bench.types import Document
 
 EXPECTED = 'an object with the strings "title" and "text"'
@@ -41,20 +43,20 @@ def read_passages(path: Path) -> Iterator[Document]:
 def _read_jsonl(path: Path) -> Iterator[Document]:
     number = 0
     try:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
+        with open_bounded(path) as file:
+            for number, line in enumerate(file.lines(), start=1):
                 if line.strip():
-                    yield from _passage(json.loads(line), f"{path}:{number}")
+                    yield from _passage(parse_json(line.decode()), f"{path}:{number}")
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{number}: not JSON ({error.msg}, column {error.colno}); expected {EXPECTED}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}:{number}: not UTF-8; expected {EXPECTED}") from None
+    except TooLarge as error:
+        raise DataError(f"{path}:{number + 1}: larger than a corpus may be: {error}; expected {EXPECTED}") from None
+    except ValueError as error:
+        raise DataError(f"{path}:{number}: not JSON ({error}); expected {EXPECTED}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}:{number + 1}: damaged or cut off gzip data ({error}); expected a whole file") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _read_parquet(path: Path) -> Iterator[Document]:
@@ -86,4 +88,4 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
             found = f"{key!r} is {row[key]!r:.60}" if key in row else f"no {key!r} among {', '.join(map(repr, row))}"
             raise DataError(f"{where}: {found[:200]}; expected {EXPECTED}")
     if row["text"].strip():
-        yield Document(row["title"], row["text"].strip())
+        yield Document(replace_surrogates(row["title"]), replace_surrogates(row["text"].strip()))

@@ -62,7 +62,7 @@ def test_an_installed_folder_is_an_architecture_and_its_tool_gets_documents_and_
     (result,) = anyio.run(lambda: evaluate("capitals", ["glance"], model=model))
     assert result.trajectory.answer == "1 documents; Paris"
     assert [(call.kind, call.name, call.role) for call in result.calls if call.kind == "model"] == [
-        ("model", "scripted", "tool")
+        ("model", "ScriptedModel", "tool")
     ]
     assert result.score
     assert (result.score.exact_match, result.score.f1) == (True, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 from parts import Query, Told, architecture
 
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import HarnessFault, ToolError
+from rewoo_bench.errors import HarnessFault, SpecError, ToolError
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.tools.guards import Deadline, limited
-from rewoo_bench.types import Document, Example, Tool
+from rewoo_bench.types import Document, Example, Message, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -168,3 +170,68 @@ async def test_a_tools_own_fault_stays_its_failed_call(own: Exception) -> None:
 
     with pytest.warns(RuntimeWarning), pytest.raises(ToolError, match=type(own).__name__):
         await Deadline(Told(answer), DEFAULT)(Query(query="a"))
+
+
+class Pages:
+    """A tool of one's own that takes what its parameters name."""
+
+    name = "Pages"
+    description = "says what it was given."
+    arguments = Query
+
+    def __init__(self, documents: Any, pages: Any, model: Any, shout: bool = False) -> None:
+        self.documents, self.pages, self.model = documents, pages, model
+
+    async def __call__(self, arguments: Query) -> str:
+        completion = await self.model.complete([Message("user", arguments.query)], role="tool")
+        found = self.pages.find(arguments.query)
+        return f"{len(self.documents)} documents, {found and found.title}, {completion.text}"
+
+
+class NoArguments(Pages):
+    arguments = str  # type: ignore[assignment]
+
+
+class NoDescription(Pages):
+    description = ""
+
+
+class NotAsync(Pages):
+    def __call__(self, arguments: Query) -> str:  # type: ignore[override]
+        return ""
+
+
+def needs_gold(answers: Any) -> None: ...
+
+
+def raising() -> None:
+    raise KeyError("no index")
+
+
+def with_factory(name: str) -> Architecture:
+    return architecture(tools={"Mine": ToolSettings(factory=f"{__name__}:{name}")})
+
+
+async def test_a_factory_gets_what_its_parameters_name_and_its_model_is_metered() -> None:
+    meter = Meter({"": ScriptedModel(["read"])})
+    tools = Toolbox().tools(with_factory("Pages"), Example("q", "?", ("a",), PAGES), meter)
+    assert await tools["Mine"](Query(query="kyiv")) == "1 documents, Kyiv, read"
+    assert [(call.kind, call.role) for call in meter.calls] == [("model", "tool"), ("tool", "tool")]
+    assert getattr(tools["Mine"], "asks_model", False)
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("NoArguments", "which is no tool: 'arguments' must be a pydantic model class with at least one field"),
+        ("NoDescription", "which is no tool: 'description' must be a text"),
+        ("NotAsync", "which is no tool: it must have a method `async def __call__(self, arguments)`"),
+        ("needs_gold", "the factory's unknown parameter 'answers'; available: documents, model, pages"),
+        ("raising", "the factory raised KeyError: 'no index'"),
+        ("PAGES", "expected a function or a class that makes a tool"),
+    ],
+)
+def test_a_factory_that_makes_no_tool_is_named_before_the_first_question(factory: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)) as caught:
+        Toolbox().check(with_factory(factory), Example("q", "?", ("a",), PAGES))
+    assert str(caught.value).startswith("architecture 'rewoo': [tools.Mine]: ")

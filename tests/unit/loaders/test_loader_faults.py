@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from loader_rows import (
 
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.types import Document
 
 
 @pytest.mark.parametrize(
@@ -121,3 +124,53 @@ def test_a_limit_below_one_is_an_error(limit: int) -> None:
 def test_offline_the_hub_fails_at_once_and_says_what_works() -> None:
     with pytest.raises(DataError, match=r"can't read hotpotqa/hotpot_qa .*--dataset sample"):
         load_dataset_examples("hotpotqa")
+
+
+def test_offline_the_advice_is_that_of_the_data_set_and_of_the_setting() -> None:
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE is set and the cache has no copy; unset it") as caught:
+        load_dataset_examples("triviaqa")
+    assert "hotpot" not in str(caught.value)
+
+
+BAD_JSON = {
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "long": b'{"id": "a", "question": "?", "answers": [' + b"7" * 6000 + b"]}",
+}
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.jsonl.gz"])
+@pytest.mark.parametrize("content", BAD_JSON.values(), ids=BAD_JSON)
+@pytest.mark.parametrize("before", [b"", json.dumps(sample_row()).encode() + b"\n"], ids=["first", "later"])
+def test_json_that_python_does_not_read_is_one_line(tmp_path: Path, name: str, content: bytes, before: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(before + content) if name.endswith(".gz") else before + content)
+    with pytest.raises(DataError, match="not valid JSON") as caught:
+        load_dataset_examples(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_id_with_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"rows.json, row 1: the id 'a\\ud800' has half of a surrogate pair"):
+        load(tmp_path, [sample_row(id="a\ud800")])
+
+
+def test_other_texts_with_half_a_surrogate_pair_are_read(tmp_path: Path) -> None:
+    page = {"title": "B\udc00", "text": "Lund\ud800"}
+    (example,) = load(tmp_path, [sample_row(question="Who\ud800?", answers=["\ud800"], documents=[page])]).examples
+    assert (example.question, example.answers) == ("Who\ufffd?", ("\ufffd",))
+    assert example.documents == (Document("B\ufffd", "Lund\ufffd"),)
+
+
+@pytest.mark.parametrize("name", ["bomb.jsonl.gz", "bomb.json.gz", "bomb.csv.gz", "bomb.parquet.gz"])
+def test_a_gzip_file_that_holds_far_more_than_its_size_is_refused(tmp_path: Path, name: str) -> None:
+    with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
+        for _ in range(200):
+            file.write(b" " * 2**20)
+    with pytest.raises(DataError, match=r"larger than a data file may be: a line or a document of more than [0-9,]+ "):
+        load_dataset_examples(str(tmp_path / name))
+
+
+def test_a_message_names_only_the_columns_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "it.csv").write_text("input,target\na,b\n")
+    with pytest.raises(DataError, match="unknown format with the keys input, target; known formats"):
+        load_dataset_examples(str(tmp_path / "it.csv"))

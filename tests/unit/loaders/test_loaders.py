@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from loader_rows import (
     Hub,
@@ -20,8 +23,10 @@ from loader_rows import (
     written,
 )
 
-from rewoo_bench.errors import DataError
+from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.scoring import Score
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -210,3 +215,80 @@ def test_a_csv_file_without_answers_says_so(tmp_path: Path) -> None:
 )
 def test_a_whole_number_is_an_id(tmp_path: Path, row: dict[str, Any]) -> None:
     assert only(tmp_path, [row]).id == "7"
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+@pytest.mark.parametrize("gold", [{"answer": "Lund"}, {"answers": ["Lund"]}, {"answer": 42}])
+def test_rows_of_a_question_and_an_answer_have_their_numbers_for_ids(
+    tmp_path: Path, name: str, gold: dict[str, Any]
+) -> None:
+    found = load(tmp_path, [{"question": "Where?", **gold}, {"question": "And then?", **gold}], name)
+    assert [example.id for example in found.examples] == ["1", "2"]
+    assert found.examples[0].answers in (("Lund",), ("42",))
+    assert (found.manifest["format"], found.scoring) == ("sample", "hotpotqa")
+
+
+def test_a_description_needs_only_its_questions(tmp_path: Path) -> None:
+    folder = own_set(tmp_path, name="", description="", format="", style="", scoring="")
+    found = load_dataset_examples(str(folder))
+    assert (found.name, found.style, found.scoring, found.manifest["format"]) == (
+        "mine",
+        "multihop",
+        "hotpotqa",
+        "sample",
+    )
+
+
+def test_missing_keys_are_named_together(tmp_path: Path) -> None:
+    folder = own_set(tmp_path, questions="")
+    with (folder / "dataset.toml").open("a") as file:
+        file.write("[hub]\n")
+    with pytest.raises(SpecError, match=r"the keys 'hub\.path', 'hub\.config' are missing"):
+        load_dataset_examples(str(folder))
+
+
+def contains(prediction: str, answers: Sequence[str]) -> Score:
+    """A scorer of one's own."""
+    match = any(answer in prediction for answer in answers)
+    return Score(match, float(match))
+
+
+def raises(prediction: str, answers: Sequence[str]) -> Score:
+    raise KeyError(prediction)
+
+
+def test_a_data_set_brings_its_scorer(tmp_path: Path) -> None:
+    found = load_dataset_examples(str(own_set(tmp_path, scoring="test_loaders:contains")))
+    assert found.manifest["scoring"] == found.scoring == "test_loaders:contains"
+    assert found.scorer("It is Lund.", ["Lund"]).exact_match
+    assert found.scorer(" ", ["Lund"]) == Score(False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        (
+            "hotpot",
+            "dataset.toml: unknown scoring 'hotpot', did you mean 'hotpotqa'? available: hotpotqa, triviaqa",
+        ),
+        ("test_loaders:missing", "dataset.toml: module 'test_loaders' has no 'missing'"),
+        ("pathlib:__name__", "the scorer 'pathlib:__name__' is 'pathlib', expected (prediction, answers) -> Score"),
+    ],
+)
+def test_an_unknown_scorer_is_named(tmp_path: Path, scoring: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_dataset_examples(str(own_set(tmp_path, scoring=scoring)))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        ("test_loaders:raises", "the scorer 'test_loaders:raises' raised KeyError: 'Lund'"),
+        ("builtins:print", "the scorer 'builtins:print' returned None, expected rewoo_bench.Score"),
+    ],
+)
+def test_a_scorer_that_fails_is_the_questions_error(tmp_path: Path, scoring: str, message: str) -> None:
+    folder = str(own_set(tmp_path, scoring=scoring))
+    (result,) = anyio.run(lambda: evaluate(folder, ["direct"], model=ScriptedModel(["Answer: Lund"])))
+    assert result.score is None
+    assert message in str(result.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,12 +15,14 @@ from typing import Any
 import pytest
 
 import rewoo_bench
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.loaders.gold_chains import with_chain, with_chains
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.models.oracle.model import Oracle, open_oracle
 from rewoo_bench.paths import bundled_names
+from rewoo_bench.runs.manifest import DatasetFacts, read_manifest
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, Hop, Message, Usage
 
@@ -156,6 +159,72 @@ def test_questions_without_a_way_are_left_out_and_counted() -> None:
     assert ([example.id for example in kept.examples], kept.manifest["without_chain"]) == ([dataset.examples[0].id], 1)
     with pytest.raises(DataError, match="no question has a gold chain"):
         with_chains(replace(dataset, examples=[lost]), None)
+
+
+def trivia_file(tmp_path: Path, questions: int) -> str:
+    """TriviaQA rows; the page of every second question shows its answer."""
+    rows = [
+        {
+            "question_id": f"t{number}",
+            "question": f"Which town is number {number}?",
+            "answer": {"value": f"Town{number}", "aliases": []},
+            "entity_pages": {"title": ["List"], "wiki_context": [f"Number {number}: {f'Town{number}' * (number % 2)}"]},
+            "search_results": {"title": [], "search_context": []},
+        }
+        for number in range(questions)
+    ]
+    path = tmp_path / "trivia.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def run_oracle(arch: str, dataset: str, out: Path, limit: int) -> tuple[list[str], DatasetFacts]:
+    """Ids of the rows, and the data set's facts, of a run by the command."""
+    command = ["run", "--arch", arch, "--model", "oracle", "--dataset", dataset, "-n", str(limit)]
+    with pytest.raises(SystemExit) as done:
+        main([*command, "--out", str(out), "--no-progress"])
+    assert done.value.code == 0
+    return list(rewoo_bench.load(out)["example_id"]), read_manifest(out).dataset
+
+
+def test_an_oracle_takes_the_number_of_questions_asked_for_among_those_with_a_way(tmp_path: Path) -> None:
+    dataset = trivia_file(tmp_path, 40)
+    ids, facts = run_oracle("react", dataset, tmp_path / "a", 12)
+    more, _ = run_oracle("react", dataset, tmp_path / "b", 16)
+    assert (len(ids), facts.examples, facts.limit) == (12, 12, 12)
+    assert facts.model_dump()["without_chain"] > 0
+    assert more[:12] == ids
+
+
+def test_where_too_few_have_a_way_the_number_without_one_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = trivia_file(tmp_path, 40)
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "run",
+                "--arch",
+                "react",
+                "--dataset",
+                dataset,
+                "--model",
+                "oracle",
+                "-n",
+                "30",
+                "--out",
+                str(tmp_path / "r"),
+            ]
+        )
+    assert (
+        "trivia has 20 questions with a gold chain, all of them are taken (-n 30); 20 others have no gold chain, "
+        "and the oracle needs one"
+    ) in capsys.readouterr().err
+
+
+def test_an_architecture_that_looks_nothing_up_needs_no_way(tmp_path: Path) -> None:
+    ids, facts = run_oracle("direct,cot", trivia_file(tmp_path, 10), tmp_path / "r", 10)
+    assert (len(ids), facts.model_dump()["without_chain"]) == (20, 0)
 
 
 async def test_search_finds_every_page_of_the_samples_chains_by_its_title() -> None:

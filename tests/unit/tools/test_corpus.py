@@ -155,6 +155,12 @@ def test_threads_may_search_at_once(file: Path, cache: Path) -> None:
         assert list(pool.map(lambda query: corpus.search(query, 3), queries)) == [corpus.search(q, 3) for q in queries]
 
 
+def test_half_a_surrogate_pair_in_a_passage_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(rb'{"title": "A\ud800", "text": "harbour \udfff"}')
+    (hit,) = Corpus.open(tmp_path / "a.jsonl", tmp_path).search("harbour", 1)
+    assert hit.document == Document("A\ufffd", "harbour \ufffd")
+
+
 GOOD = b'{"title": "A", "text": "b"}\n'
 
 
@@ -166,6 +172,9 @@ GOOD = b'{"title": "A", "text": "b"}\n'
         ("a.jsonl", b'{"title": "", "text": "?!"}\n', "no passage with text"),
         ("a.jsonl", GOOD + b"{oops\n", r"a\.jsonl:2: not JSON"),
         ("a.jsonl", GOOD + b"\xff\n", r"a\.jsonl:2: not UTF-8"),
+        ("a.jsonl", GOOD + b"[" * 100_000 + b"]" * 100_000, r"a\.jsonl:2: not JSON \(nested too deeply\)"),
+        ("a.jsonl", GOOD + b'{"title": ' + b"7" * 6000, r"a\.jsonl:2: not JSON \(Exceeds the limit"),
+        ("a.jsonl.gz", gzip.compress(GOOD + b" " * (200 << 20), 1), r"a\.jsonl\.gz:2: larger than a corpus may be"),
         ("a.jsonl", GOOD + b"[1]\n", r"a\.jsonl:2: found \[1\]"),
         ("a.jsonl", b'{"name": "A", "text": "b"}\n', r"a\.jsonl:1: no 'title' among 'name', 'text'"),
         ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),

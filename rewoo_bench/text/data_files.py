@@ -1,0 +1,78 @@
+"""Lines and JSON of data files, plain or gzipped, within bounds: a file is never larger in memory than it may be.
+
+    with open_bounded(Path("rows.jsonl.gz")) as file:
+        for line in file.lines():
+            row = parse_json(line)
+
+A gzip file can hold a thousand times its size: what is read of it stops at a bound.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+LONGEST_LINE = 64 * 2**20  # bytes of a line, or of a JSON document
+LARGEST_FILE = 4 * 2**30  # bytes of a whole file
+LARGEST_RATIO = 50  # times the size on disk; a bound is never smaller than that. Text is some 10 times smaller as gzip
+
+
+class TooLarge(ValueError):
+    """More data than a file of that size on disk may hold; the message says how much."""
+
+
+@dataclass
+class BoundedFile:
+    """An open file, read within bounds. The bounds are in bytes."""
+
+    file: BinaryIO
+    longest_line: int
+    largest_file: int
+    _read: int = 0
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines, the first without a byte order mark: files of Windows tools have one. Raises `TooLarge`."""
+        while line := self.file.readline(self.longest_line + 1):
+            is_first = not self._read
+            self._count(line)
+            yield line.removeprefix(codecs.BOM_UTF8) if is_first else line
+
+    def rest(self, already: int = 0) -> bytes:
+        """What is left, as one document with the bytes `already` read. Raises `TooLarge`."""
+        content = self.file.read(max(0, self.longest_line - already) + 1)
+        self._count(content, already)
+        return content
+
+    def _count(self, piece: bytes, already: int = 0) -> None:
+        self._read += len(piece)
+        if len(piece) + already > self.longest_line:
+            raise TooLarge(f"a line or a document of more than {self.longest_line:,} bytes")
+        if self._read > self.largest_file:
+            raise TooLarge(f"more than {self.largest_file:,} bytes")
+
+
+@contextmanager
+def open_bounded(
+    path: Path, *, longest_line: int = LONGEST_LINE, largest_file: int = LARGEST_FILE
+) -> Iterator[BoundedFile]:
+    """The file, decompressed where its name ends in `.gz`. Raises `OSError`, and while it is read `EOFError`,
+    `zlib.error`, `gzip.BadGzipFile` and `TooLarge`.
+    """
+    least = LARGEST_RATIO * path.stat().st_size
+    gzipped = path.suffix.lower() == ".gz"
+    with cast(BinaryIO, gzip.open(path, "rb")) if gzipped else path.open("rb") as file:
+        yield BoundedFile(file, max(longest_line, least), max(largest_file, least))
+
+
+def parse_json(text: bytes | str) -> Any:
+    """The value of a JSON text. Raises `ValueError` for any text that can't be read, one nested too deeply included."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

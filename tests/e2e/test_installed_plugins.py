@@ -1,0 +1,95 @@
+"""Plug-ins as users have them: wheels installed by pip into an environment of their own, and the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from plugin_package import ENTRY_POINTS, FILES
+from wheels import wheel
+
+import rewoo_bench
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import read_manifest
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a fresh environment that has a package with one plug-in of each kind."""
+    folder = tmp_path_factory.mktemp("plugins")
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(folder / "venv")], check=True)
+    python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    # a venv of a venv has the packages of the first interpreter, not those of this one
+    paths = [entry for entry in sys.path if entry.endswith("site-packages")]
+    paths.append(str(Path(str(rewoo_bench.__file__)).parents[1]))
+    (Path(site) / "these.pth").write_text("\n".join(paths))
+    install(python, wheel(folder, "my-agents", FILES, ENTRY_POINTS))
+    return python
+
+
+def install(python: Path, package: Path) -> None:
+    command = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", package]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def command(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`rewoo-bench …` in that environment."""
+    return subprocess.run(
+        [python, "-m", "rewoo_bench", *arguments], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_what_is_installed_is_listed(python: Path, tmp_path: Path) -> None:
+    shown = command(python, tmp_path, "list").stdout
+    for name, value in {name: value for group in ENTRY_POINTS.values() for name, value in group.items()}.items():
+        assert f"  {name:14} {value} (my-agents)\n" in shown
+
+
+def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, tmp_path: Path) -> None:
+    arguments = ["--dataset", "capitals", "--model", "oracle", "--out", "run", "--no-progress"]
+    done = command(python, tmp_path, "run", "--arch", "glance,react?tools=Search+Glossary", *arguments)
+    assert done.returncode == 0, done.stderr
+    rows, manifest = load(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert list(rows["architecture"]) == ["glance", "react?tools=Search+Glossary"]
+    assert list(rows["stop_reason"]) == ["answered", "answered"]
+    assert rows["exact_match"].iloc[1]
+    assert list(rows["tool_llm_tokens"] > 0) == [True, False]
+    assert manifest.dataset.scoring == "lenient"
+    assert manifest.architectures[0].model_dump()["package"] == "my-agents"
+
+
+def test_an_installed_generator_runs(python: Path, tmp_path: Path) -> None:
+    arguments = ["--dataset", "doubles?most=3", "--model", "oracle", "--out", "run", "--no-progress"]
+    done = command(python, tmp_path, "run", "--arch", "direct", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert len(load(tmp_path / "run")) == 3
+
+
+OTHER: Mapping[str, Mapping[str, str]] = {
+    "rewoo_bench.architectures": {"glance": "other_agents:FOLDER"},
+    "rewoo_bench.tools": {"Search": "other_agents:Search"},
+}
+
+
+def test_a_name_of_two_packages_is_refused_with_both(python: Path, tmp_path: Path) -> None:
+    install(python, wheel(tmp_path, "other-agents", {"other_agents/__init__.py": ""}, OTHER))
+    try:
+        clash = command(python, tmp_path, "run", "--arch", "glance", "--model", "oracle", "--out", "a")
+        tools = command(python, tmp_path, "run", "--arch", "react", "--model", "oracle", "--out", "b")
+        shown = command(python, tmp_path, "list").stdout
+    finally:
+        subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "other-agents"], check=True)
+    assert (clash.returncode, tools.returncode) == (2, 2)
+    assert "the architecture 'glance' is in 2 packages: my-agents, other-agents" in clash.stderr
+    assert "the tool 'Search' is in 2 packages: rewoo-bench, other-agents" in tools.stderr
+    assert shown.count("can't be used, 2 packages have it: my-agents, other-agents") == 2
