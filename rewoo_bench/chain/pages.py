@@ -1,7 +1,7 @@
 """Strands of gold pages through an invented world, each page naming the next, and pages that are near but wrong.
 
 path = draw_path(random, hops=3, unforeseen=1, numeric=False)   # e.g. mayor, first owner, present owner
-strand = draw_strand(world, path, numbers=[120, 310])           # a Link for each
+strand = draw_strand(world, path, numbers=[120, 310])           # a PageLink for each
 documents(world, strand)                                        # its pages among 8 distractors
 """
 
@@ -20,7 +20,7 @@ WRONG_TURNS = 2  # distractors that another page names; the rest look like a gol
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """A gold page in the making: the fact it is for, and kind and title of what the heirloom is of if one is sold."""
 
     fact: Fact
@@ -64,19 +64,19 @@ def draw_numbers(random: Random, fact: Fact, width: int, stages: int, best: Call
     return [list(strand) for strand in zip(*drawn, strict=True)]
 
 
-def draw_strand(world: World, path: list[Fact], numbers: list[int]) -> list[Link]:
+def draw_strand(world: World, path: list[Fact], numbers: list[int]) -> list[PageLink]:
     """The gold pages along a path, from a new thing on; the numbers are those of its last facts."""
-    links: list[Link] = []
+    links: list[PageLink] = []
     title = world.name(path[0].of)
     told = len(path) - len(numbers)
     for place, (fact, number) in enumerate(zip(path, [0] * told + numbers, strict=True)):
         value = world.name(fact.to) if fact.to else str(number)
-        links.append(Link(fact, title, value, number, (fact.of, title) if place <= told else links[told].owned))
+        links.append(PageLink(fact, title, value, number, (fact.of, title) if place <= told else links[told].owned))
         title = value
     return links
 
 
-def documents(world: World, links: list[Link]) -> tuple[Document, ...]:
+def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
     """The gold pages among distractors, shuffled."""
     pages = [_page(world, link) for link in links]
     turns = world.random.sample(world.mentioned, min(WRONG_TURNS, len(world.mentioned)))
@@ -87,18 +87,20 @@ def documents(world: World, links: list[Link]) -> tuple[Document, ...]:
     return tuple(pages)
 
 
-def _page(world: World, link: Link) -> Document:
+def _page(world: World, link: PageLink) -> Document:
     thing = f"the {KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
     told = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
     return world.page(link.fact.of, link.title, told, link.fact.noun)
 
 
-def _look_alike(world: World, link: Link) -> Document:
+def _look_alike(world: World, link: PageLink) -> Document:
     """A page with a title like a gold page's, that tells the same of something else."""
     kind, owned = link.owned
     title = world.name(link.fact.of, like=link.title)
     sold = (kind, title if owned == link.title else world.name(kind, like=owned))
-    return _page(world, Link(link.fact, title, world.value(link.fact), world.random.randint(*link.fact.numbers), sold))
+    return _page(
+        world, PageLink(link.fact, title, world.value(link.fact), world.random.randint(*link.fact.numbers), sold)
+    )
 
 
 def _wrong_turn(world: World, kind: str, title: str) -> Document:

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationInfo, field_validator
 
-from rewoo_bench.chain.pages import Link, documents, draw_numbers, draw_path, draw_strand
+from rewoo_bench.chain.pages import PageLink, documents, draw_numbers, draw_path, draw_strand
 from rewoo_bench.chain.world import Fact, World, called
 from rewoo_bench.types import Example, Hop
 
@@ -102,7 +102,7 @@ def question(hops: int, width: int, branching: int, *, seed: int, number: int) -
     )
 
 
-def _hops(strands: list[list[Link]], foreseen: int) -> Iterator[Hop]:
+def _hops(strands: list[list[PageLink]], foreseen: int) -> Iterator[Hop]:
     """The gold chain, strand after strand."""
     for number, strand in enumerate(strands):
         for place, link in enumerate(strand):
@@ -112,7 +112,7 @@ def _hops(strands: list[list[Link]], foreseen: int) -> Iterator[Hop]:
             yield Hop(link.title, value, f"the {link.fact.noun}", needs, place < foreseen)
 
 
-def _comparison(path: list[Fact], links: list[Link], *, greatest: bool) -> str:
+def _comparison(path: list[Fact], links: list[PageLink], *, greatest: bool) -> str:
     """`For which of A and B is the height of the mayor of that town the greatest?`"""
     names = [called(link.fact.of, link.title) for link in links]
     which = f"{', '.join(names[:-1])} and {names[-1]}"
@@ -122,7 +122,7 @@ def _comparison(path: list[Fact], links: list[Link], *, greatest: bool) -> str:
     return f"For which of {which} is {_nested(path, f'that {links[0].fact.of}')} the {superlative}?"
 
 
-def _inquiry(path: list[Fact], link: Link) -> str:
+def _inquiry(path: list[Fact], link: PageLink) -> str:
     """`What is the birthplace of the mayor of A?`"""
     word = "Who" if path[-1].to == "person" else "What"
     return f"{word} is {_nested(path, called(link.fact.of, link.title))}?"

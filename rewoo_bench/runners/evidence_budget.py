@@ -26,7 +26,7 @@ Shorten = Literal["truncate", "sentences", "llm"]
 _LONGEST_QUERY = 2000  # characters; a model that doesn't stop writes a thought of a megabyte
 
 
-class Border:
+class EvidenceBudget:
     """Shortens the evidence of one question. `cuts` says what was cut, where, and how many tokens are left."""
 
     def __init__(self, shorten: Shorten, model: Model, prompts: Prompts) -> None:

@@ -19,7 +19,7 @@ from rewoo_bench.notation.grammars import action_grammar, answer_grammar, words_
 from rewoo_bench.notation.replies import Action, answered, names_answer, parse_action, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_tools
-from rewoo_bench.runners.react_turns import ReActSettings, Turns
+from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
 
@@ -44,17 +44,17 @@ class PlanExecute:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
-        turns = Turns(self.settings, tools, model, self.prompts)
-        talk = _Talk(model, self._opening(question, tools), self.settings.max_repairs)
+        turns = ReActTurns(self.settings, tools, model, self.prompts)
+        conversation = _Conversation(model, self._opening(question, tools), self.settings.max_repairs)
         with call_site("planner 0"):
-            intent = await talk.intent(words_grammar(limit, answer=False))
+            intent = await conversation.intent(words_grammar(limit, answer=False))
         plans = 1
         for number in range(1, limit + 1):
             if not isinstance(intent, list):
                 break
-            talk.say(f"Step: {intent[0]}")
+            conversation.say(f"Step: {intent[0]}")
             with call_site(f"step {number}"):
-                action = await talk.action(action_grammar(tools, thought=False), tools)
+                action = await conversation.action(action_grammar(tools, thought=False), tools)
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
                 step = await turns.act(str(number), action.tool, action.arguments, intent[0])
@@ -62,15 +62,15 @@ class PlanExecute:
             last = number == limit
             if last and not self.settings.partial_answer:
                 return turns.end(None, "step_limit", replans=plans - 1)
-            talk.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
+            conversation.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
             with call_site("partial answer" if last else f"planner {number}"):
-                intent = await talk.intent(answer_grammar() if last else words_grammar(limit, answer=True))
+                intent = await conversation.intent(answer_grammar() if last else words_grammar(limit, answer=True))
             plans += isinstance(intent, list)
             if last:
                 return turns.end(intent if isinstance(intent, str) else None, "step_limit", replans=plans - 1)
         if intent is None:
             return turns.end(None, "unparsable", replans=plans - 1)
-        return turns.end(*answered(str(intent), talk.last), replans=plans - 1)
+        return turns.end(*answered(str(intent), conversation.last), replans=plans - 1)
 
     def _opening(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
         return [
@@ -85,7 +85,7 @@ def read_items(text: str) -> list[str]:
     return [" ".join(item.split()) for item in _ITEM.findall(text)]
 
 
-class _Talk:
+class _Conversation:
     """The one growing trace of a question, and the calls made on it."""
 
     def __init__(self, model: Model, messages: list[Message], max_repairs: int) -> None:
@@ -105,7 +105,7 @@ class _Talk:
                 return items
             if names_answer(text):
                 return read_answer(text)
-            if not self._told(_FAULT):
+            if not self._sent_repair(_FAULT):
                 return None
 
     async def action(self, grammar: str, tools: Mapping[str, Tool]) -> Action | None:
@@ -115,7 +115,7 @@ class _Talk:
             try:
                 return parse_action(text, tools)
             except ActionError as error:
-                if not self._told(str(error)):
+                if not self._sent_repair(str(error)):
                     return None
 
     async def _ask(self, role: str, grammar: str) -> str:
@@ -125,7 +125,7 @@ class _Talk:
         self.messages.append(Message("assistant", text))
         return text
 
-    def _told(self, fault: str) -> bool:
+    def _sent_repair(self, fault: str) -> bool:
         """Says what was wrong, while there are repairs left."""
         if not self._repairs_left:
             return False

@@ -18,7 +18,7 @@ from rewoo_bench.notation.grammars import action_grammar
 from rewoo_bench.notation.replies import Action, parse_action, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_tools
-from rewoo_bench.runners.react_turns import ReActSettings, Turns
+from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
@@ -46,7 +46,7 @@ class ReAct:
         """
         actions = dict.fromkeys([*tools, FINISH])
         grammar = action_grammar(actions)
-        turns = Turns(self.settings, tools, model, self.prompts)
+        turns = ReActTurns(self.settings, tools, model, self.prompts)
         messages = [
             self.prompts.system("agent", tools=describe_tools(tools), max_steps=self.settings.max_steps),
             *self.prompts.shots("agent"),

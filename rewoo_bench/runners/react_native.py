@@ -23,7 +23,7 @@ from rewoo_bench.concurrency import in_order
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, Turns
+from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import check_fields, checks_replies, decode
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 
@@ -48,7 +48,7 @@ class NativeReAct:
     @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
-        turns = Turns(self.settings, tools, model, self.prompts)
+        turns = ReActTurns(self.settings, tools, model, self.prompts)
         messages = [
             self.prompts.system("agent", max_steps=self.settings.max_steps),
             *self.prompts.shots("agent"),
@@ -124,7 +124,7 @@ def is_like_a_call(text: str) -> bool:
     return name is not None and _ARGUMENTS.search(text, name.end()) is not None
 
 
-async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> list[Step]:
+async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: ReActTurns) -> list[Step]:
     """A step for each call, in the order of the calls."""
     steps: dict[str, Step] = {}
     numbered = {str(number): call for number, call in enumerate(calls, start=1)}
@@ -139,7 +139,7 @@ async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: Turns) -> li
     return [steps[number] for number in numbered]
 
 
-def _results(calls: Sequence[ToolCall], steps: Sequence[Step], turns: Turns, turn: int) -> list[Message]:
+def _results(calls: Sequence[ToolCall], steps: Sequence[Step], turns: ReActTurns, turn: int) -> list[Message]:
     seen = [turns.keep(step) for step in steps]
     seen[-1] += turns.warning(turn)
     return [Message("tool", text, tool_call_id=call.id) for call, text in zip(calls, seen, strict=True)]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import Arguments, show_call
-from rewoo_bench.runners.evidence_budget import Border, Shorten
+from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.text.model_output import shown
@@ -34,14 +34,14 @@ class ReActSettings(BaseModel):
     """An observation is shortened to so many tokens."""
 
 
-class Turns:
+class ReActTurns:
     """The tool calls of one question, observed. `steps` holds them in order."""
 
     def __init__(self, settings: ReActSettings, tools: Mapping[str, Tool], model: Model, prompts: Prompts) -> None:
         self.steps: list[Step] = []
         self._settings = settings
         self._tools = tools
-        self._border = Border(settings.shorten, model, prompts)
+        self._evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
         self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, what it brought)
 
     async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
@@ -54,7 +54,7 @@ class Turns:
             observation = Observation(
                 f"ERROR: no tool {shown(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
             )
-        text = await self._border.admit(
+        text = await self._evidence_budget.admit(
             id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens
         )
         emit("step_finished", id_, observation=text, failed=observation.failed)
@@ -80,5 +80,5 @@ class Turns:
         """How the question ended; an answer at the step limit is partial."""
         emit("answered", answer=answer)
         partial = stop_reason == "step_limit" and answer is not None
-        notes = {"partial_answer": partial, "cuts": self._border.cuts}
+        notes = {"partial_answer": partial, "cuts": self._evidence_budget.cuts}
         return Trajectory(answer, stop_reason, tuple(self.steps), replans=replans, notes=notes)

@@ -21,7 +21,7 @@ from rewoo_bench.notation.plan import Plan
 from rewoo_bench.notation.plan_checks import TooLong, read_checked
 from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.replies import answered, citations, read_answer
-from rewoo_bench.runners.evidence_budget import Border, Shorten, check_shorten
+from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
 from rewoo_bench.runners.rewoo_worker import Worker
 from rewoo_bench.text.model_output import checks_replies
@@ -55,10 +55,10 @@ class ReWOOSettings(BaseModel):
 
 
 @dataclass
-class Gathered:
+class PlanAndEvidence:
     """What there is before the solver is asked: every draft with its faults, the plan that ran, and what it found."""
 
-    border: Border
+    evidence_budget: EvidenceBudget
     plan: Plan | None = None
     worker: Worker | None = None
     drafts: list[dict[str, Any]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Gathered:
 
     def notes(self) -> dict[str, Any]:
         """For the trace."""
-        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.border.cuts}
+        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.evidence_budget.cuts}
 
 
 class ReWOO:
@@ -88,30 +88,30 @@ class ReWOO:
     @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
-        gathered = await self.gather(question, model, tools)
-        if gathered.plan is None and self.settings.invalid_plan == "stop":
-            return Trajectory(None, "invalid_plan", replans=len(gathered.drafts) - 1, notes=gathered.notes())
-        return await self.solve(question, gathered, model)
+        planned = await self.gather(question, model, tools)
+        if planned.plan is None and self.settings.invalid_plan == "stop":
+            return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
+        return await self.solve(question, planned, model)
 
-    async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> Gathered:
+    async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:
         """Planner and Worker: a sound plan, if one was written, and its evidence."""
-        gathered = Gathered(Border(self.settings.shorten, model, self.prompts))
-        gathered.plan = await self._plan(question, model, tools, gathered)
-        if gathered.plan is not None:
-            gathered.worker = Worker(
-                gathered.plan,
+        planned = PlanAndEvidence(EvidenceBudget(self.settings.shorten, model, self.prompts))
+        planned.plan = await self._plan(question, model, tools, planned)
+        if planned.plan is not None:
+            planned.worker = Worker(
+                planned.plan,
                 tools,
-                gathered.border,
+                planned.evidence_budget,
                 slot_tokens=self.settings.slot_tokens,
                 failed_input=self.settings.failed_input,
             )
-            await gathered.worker.run(self.settings.schedule)
-        return gathered
+            await planned.worker.run(self.settings.schedule)
+        return planned
 
-    async def solve(self, question: str, gathered: Gathered, model: Model) -> Trajectory:
+    async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
-        evidence = await self._evidence(gathered)
-        found = _solver_lines(gathered.plan, evidence) if gathered.plan else "No plan could be run: no evidence."
+        evidence = await self._evidence(planned)
+        found = _solver_lines(planned.plan, evidence) if planned.plan else "No plan could be run: no evidence."
         messages = [
             self.prompts.system("solver"),
             *self.prompts.shots("solver"),
@@ -126,14 +126,16 @@ class ReWOO:
         return Trajectory(
             answer,
             stop_reason,
-            gathered.steps,
-            plan=[step.model_dump(mode="json") for step in gathered.plan.steps] if gathered.plan else None,
+            planned.steps,
+            plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
             evidence=evidence,
-            replans=len(gathered.drafts) - 1,
-            notes={**gathered.notes(), "citations": cited, "solver": completion.text},
+            replans=len(planned.drafts) - 1,
+            notes={**planned.notes(), "citations": cited, "solver": completion.text},
         )
 
-    async def _plan(self, question: str, model: Model, tools: Mapping[str, Tool], gathered: Gathered) -> Plan | None:
+    async def _plan(
+        self, question: str, model: Model, tools: Mapping[str, Tool], planned: PlanAndEvidence
+    ) -> Plan | None:
         """The first sound plan of at most 1 + `max_replans` drafts."""
         messages = self._planner_messages(question, tools)
         for attempt in range(1 + self.settings.max_replans):
@@ -142,10 +144,10 @@ class ReWOO:
                 completion = await model.complete(
                     messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools)
                 )
-            plan, faults, gathered.dropped_steps = read_checked(
+            plan, faults, planned.dropped_steps = read_checked(
                 completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long
             )
-            gathered.drafts.append({"text": completion.text, "faults": faults})
+            planned.drafts.append({"text": completion.text, "faults": faults})
             if plan is not None and not faults:
                 emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
                 return plan
@@ -168,13 +170,13 @@ class ReWOO:
             return {"grammar": plan_grammar(tools, self.settings.max_steps)}
         return {"schema": plan_schema(tools, self.settings.max_steps)}
 
-    async def _evidence(self, gathered: Gathered) -> dict[str, str]:
+    async def _evidence(self, planned: PlanAndEvidence) -> dict[str, str]:
         """The evidence map within `map_tokens`."""
-        if gathered.worker is None:
+        if planned.worker is None:
             return {}
-        queries = {step.id: f"{step.thought} {step.argument}" for step in gathered.steps}
+        queries = {step.id: f"{step.thought} {step.argument}" for step in planned.steps}
         with call_site("map"):
-            return await gathered.border.admit_map(gathered.worker.evidence, queries, self.settings.map_tokens)
+            return await planned.evidence_budget.admit_map(planned.worker.evidence, queries, self.settings.map_tokens)
 
 
 def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:

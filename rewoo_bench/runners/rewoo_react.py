@@ -23,7 +23,7 @@ from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.react_turns import ReActSettings
-from rewoo_bench.runners.rewoo import Gathered, ReWOO, ReWOOSettings
+from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Model, Tool, Trajectory
 
@@ -60,38 +60,38 @@ class ReWOOReAct:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
         with call_site("rewoo"):
-            planned = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
-            gathered = await self.rewoo.gather(question, model, planned)
-            if gathered.worker is None and "invalid_plan" not in self.settings.gaps:
-                return Trajectory(None, "invalid_plan", replans=len(gathered.drafts) - 1, notes=gathered.notes())
-            gap = self._gap(gathered)
-            first = None if gap else await self.rewoo.solve(question, gathered, model)
+            plan_tools = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
+            planned = await self.rewoo.gather(question, model, plan_tools)
+            if planned.worker is None and "invalid_plan" not in self.settings.gaps:
+                return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
+            gap = self._gap(planned)
+            first = None if gap else await self.rewoo.solve(question, planned, model)
         if first is not None:
             if "unknown" not in self.settings.gaps or not gives_up(first.answer or ""):
                 return first
             gap = "unknown"
         emit("fallback_started", reason=gap)
         with call_site("react"):
-            second = await self.react.run(question, model=model, tools=tools, before=gathered.steps)
-        return _joined(gathered, second, gap)
+            second = await self.react.run(question, model=model, tools=tools, before=planned.steps)
+        return _joined(planned, second, gap)
 
-    def _gap(self, gathered: Gathered) -> Gap | None:
-        if gathered.worker is None:
+    def _gap(self, planned: PlanAndEvidence) -> Gap | None:
+        if planned.worker is None:
             return "invalid_plan"
-        if "empty_slot" in self.settings.gaps and gathered.worker.empty_leaves():
+        if "empty_slot" in self.settings.gaps and planned.worker.empty_leaves():
             return "empty_slot"
         return None
 
 
-def _joined(gathered: Gathered, second: Trajectory, gap: Gap | None) -> Trajectory:
+def _joined(planned: PlanAndEvidence, second: Trajectory, gap: Gap | None) -> Trajectory:
     """ReAct's trajectory with what came before it; its turns are named `R1`, `R2`, …"""
     turns = tuple(replace(step, id=f"R{step.id}") for step in second.steps)
-    notes: dict[str, Any] = {**gathered.notes(), "fallback": gap, "react": second.notes}
+    notes: dict[str, Any] = {**planned.notes(), "fallback": gap, "react": second.notes}
     return replace(
         second,
-        steps=(*gathered.steps, *turns),
-        plan=[step.model_dump(mode="json") for step in gathered.plan.steps] if gathered.plan else None,
-        evidence=gathered.worker.evidence if gathered.worker else None,
-        replans=len(gathered.drafts) - 1,
+        steps=(*planned.steps, *turns),
+        plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
+        evidence=planned.worker.evidence if planned.worker else None,
+        replans=len(planned.drafts) - 1,
         notes=notes,
     )

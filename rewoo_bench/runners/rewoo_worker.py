@@ -14,7 +14,7 @@ from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.notation.plan import Plan, PlanStep, substitute
-from rewoo_bench.runners.evidence_budget import Border
+from rewoo_bench.runners.evidence_budget import EvidenceBudget
 from rewoo_bench.runners.tool_calls import NO_RESULTS, Observation, call_tool
 from rewoo_bench.types import Step, Tool
 
@@ -26,7 +26,7 @@ class Worker:
         self,
         plan: Plan,
         tools: Mapping[str, Tool],
-        border: Border,
+        evidence_budget: EvidenceBudget,
         *,
         slot_tokens: int,
         failed_input: Literal["skip", "pass"] = "skip",
@@ -34,7 +34,7 @@ class Worker:
         self.plan = plan
         self.done: dict[str, Step] = {}
         self._tools = tools
-        self._border = border
+        self._evidence_budget = evidence_budget
         self._slot_tokens = slot_tokens
         self._failed_input = failed_input
         self._levels = plan.levels()
@@ -68,6 +68,8 @@ class Worker:
             else:
                 observation = await call_tool(self._tools[step.tool], args)
             query = f"{step.thought} {show_call(args)}"
-            text = await self._border.admit(step.id, observation.text, query=query, max_tokens=self._slot_tokens)
+            text = await self._evidence_budget.admit(
+                step.id, observation.text, query=query, max_tokens=self._slot_tokens
+            )
         self.done[step.id] = Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
         emit("step_finished", step.id, observation=text, failed=observation.failed)

@@ -43,15 +43,15 @@ def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[
     if not put:
         return PromptParts(context=context, found=sum(sizes) - system)
     start = put[0]
-    beside = _beside(messages[start].content, question)
+    rest = _count_without(messages[start].content, question)
     before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
     after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
     return PromptParts(
         context=context,
         exemplars=before,
-        question=sizes[start] - beside,
+        question=sizes[start] - rest,
         written=sum(size for message, size in after if message.role == "assistant"),
-        found=beside + sum(size for message, size in after if message.role in ("user", "tool")),
+        found=rest + sum(size for message, size in after if message.role in ("user", "tool")),
     )
 
 
@@ -76,7 +76,7 @@ def _count_schema(name: str, description: str, arguments: type[BaseModel]) -> in
     return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
 
 
-def _beside(content: str, question: str) -> int:
+def _count_without(content: str, question: str) -> int:
     """Tokens of what stands in the same message as the question: the solver's plan and evidence."""
     rest = content.replace(question, "").strip().removeprefix("Question:").removesuffix("Question:").strip()
     return count_tokens(rest)

@@ -21,10 +21,10 @@ _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
 
 def limited(tool: Tool, max_concurrency: int | None) -> Tool:
     """The tool, with at most so many of its calls running at once; None is no limit."""
-    return tool if max_concurrency is None else Places(tool, max_concurrency)
+    return tool if max_concurrency is None else ConcurrencyLimit(tool, max_concurrency)
 
 
-class Places(WrappedTool):
+class ConcurrencyLimit(WrappedTool):
     """A tool of which at most `max_concurrency` calls run at once."""
 
     def __init__(self, tool: Tool, max_concurrency: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.evidence_budget import Border, Shorten, nearest_sentences, shares
+from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, nearest_sentences, shares
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -24,25 +24,29 @@ PAGE = (
 SUMMARY = Prompts({"summary": "Sum up what is looked for."})
 
 
-async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, Border]:
-    border = Border(shorten, model or ScriptedModel([]), SUMMARY)
+async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, EvidenceBudget]:
+    evidence_budget = EvidenceBudget(shorten, model or ScriptedModel([]), SUMMARY)
     with call_site("E1"):
-        return await border.admit("E1", text, query="Where was Utzon born?", max_tokens=max_tokens), border
+        return await evidence_budget.admit(
+            "E1", text, query="Where was Utzon born?", max_tokens=max_tokens
+        ), evidence_budget
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("shorten", ["truncate", "sentences", "llm"])
 async def test_what_fits_is_not_touched(shorten: Shorten) -> None:
-    kept, border = await admit(shorten, PAGE, 100)
-    assert (kept, border.cuts) == (PAGE, [])
+    kept, evidence_budget = await admit(shorten, PAGE, 100)
+    assert (kept, evidence_budget.cuts) == (PAGE, [])
 
 
 @pytest.mark.anyio
 async def test_truncation_keeps_the_beginning() -> None:
-    kept, border = await admit("truncate", PAGE, 12)
+    kept, evidence_budget = await admit("truncate", PAGE, 12)
     assert PAGE.startswith(kept)
     assert count_tokens(kept) <= 12
-    assert border.cuts == [{"slot": "E1", "at": "slot", "tokens": count_tokens(PAGE), "kept": count_tokens(kept)}]
+    assert evidence_budget.cuts == [
+        {"slot": "E1", "at": "slot", "tokens": count_tokens(PAGE), "kept": count_tokens(kept)}
+    ]
 
 
 @pytest.mark.anyio
@@ -64,11 +68,11 @@ def test_the_nearest_sentences_keep_to_the_budget(text: str, query: str, max_tok
 @pytest.mark.anyio
 async def test_a_model_sums_up_and_is_asked_through_the_meter() -> None:
     model = ScriptedModel({"tool": ["Utzon was born in Copenhagen."]})
-    kept, border = await admit("llm", PAGE, 12, model)
+    kept, evidence_budget = await admit("llm", PAGE, 12, model)
     assert kept == "Utzon was born in Copenhagen."
     assert model.requests[0].max_tokens == 12
     assert model.requests[0].messages[1].content == f"Looking for: Where was Utzon born?\n\n{PAGE}"
-    assert border.cuts[0]["kept"] == count_tokens(kept)
+    assert evidence_budget.cuts[0]["kept"] == count_tokens(kept)
 
 
 @pytest.mark.anyio

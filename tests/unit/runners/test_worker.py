@@ -17,7 +17,7 @@ from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.evidence_budget import Border
+from rewoo_bench.runners.evidence_budget import EvidenceBudget
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo_worker import Worker
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -29,8 +29,8 @@ SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
 
 
 async def work(plan: Plan, tools: Mapping[str, Tool], schedule: Schedule = "ready", **wanted: Any) -> Worker:
-    border = Border("truncate", ScriptedModel([]), Prompts())
-    worker = Worker(plan, tools, border, **{"slot_tokens": 200, **wanted})
+    evidence_budget = EvidenceBudget("truncate", ScriptedModel([]), Prompts())
+    worker = Worker(plan, tools, evidence_budget, **{"slot_tokens": 200, **wanted})
     await worker.run(schedule)
     return worker
 
