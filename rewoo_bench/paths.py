@@ -1,6 +1,6 @@
 """Folders: those that ship with the package (`architectures` and `datasets`), and the download cache.
 
-In an installed wheel the bundled ones lie in `rewoo_bench/_bundled/`, in a clone next to the package.
+In an installed wheel the bundled ones are in `rewoo_bench/_bundled/`, in a clone next to the package.
 """
 
 from __future__ import annotations

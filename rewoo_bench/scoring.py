@@ -36,7 +36,7 @@ CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well a prediction fits: `f1` lies between 0 and 1."""
+    """How well a prediction fits: `f1` is between 0 and 1."""
 
     exact_match: bool
     f1: float

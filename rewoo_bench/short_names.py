@@ -31,10 +31,10 @@ _SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.
 
 
 def short_name(path: str) -> str:
-    """The short name of a bundled class, whatever import path it was written with; any other name as it is."""
+    """The short name of a bundled class for any of its import paths; any other name unchanged."""
     return _SHORT.get(path, path)
 
 
 def import_path(name: str, bundled: Mapping[str, str]) -> str:
-    """The import path behind a name: of a bundled class by its short or former name, else the name itself."""
+    """The import path of a bundled class by its short or former name; any other name unchanged."""
     return bundled.get(short_name(name), name)

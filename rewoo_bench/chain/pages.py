@@ -1,4 +1,4 @@
-"""Strands of gold pages through an invented world, each page naming the next, and pages that are near but wrong.
+"""Strands of gold pages through an invented world, each page naming the next, and distractors like them.
 
 path = draw_path(random, hops=3, unforeseen=1, numeric=False)   # e.g. mayor, first owner, present owner
 strand = draw_strand(world, path, numbers=[120, 310])           # a PageLink for each
@@ -21,7 +21,7 @@ WRONG_TURNS = 2  # distractors that another page names; the rest look like a gol
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A gold page in the making: the fact it is for, and kind and title of what the heirloom is of if one is sold."""
+    """A gold page before it is written: its fact, and kind and title of the owner of the heirloom if one is sold."""
 
     fact: Fact
     title: str
@@ -51,7 +51,7 @@ def _other(random: Random, among: list[Fact], path: list[Fact]) -> Fact:
 
 
 def draw_numbers(random: Random, fact: Fact, width: int, stages: int, best: Callable[..., Any]) -> list[list[int]]:
-    """Numbers of each strand, stage by stage: never a tie, and who is best at the last stage isn't before.
+    """Numbers of each strand, stage by stage: never a tie, and the winner of the last stage wins no other.
 
     So a comparison that stops early is wrong.
     """
@@ -68,10 +68,10 @@ def draw_strand(world: World, path: list[Fact], numbers: list[int]) -> list[Page
     """The gold pages along a path, from a new thing on; the numbers are those of its last facts."""
     links: list[PageLink] = []
     title = world.name(path[0].of)
-    told = len(path) - len(numbers)
-    for place, (fact, number) in enumerate(zip(path, [0] * told + numbers, strict=True)):
+    stated = len(path) - len(numbers)
+    for place, (fact, number) in enumerate(zip(path, [0] * stated + numbers, strict=True)):
         value = world.name(fact.to) if fact.to else str(number)
-        links.append(PageLink(fact, title, value, number, (fact.of, title) if place <= told else links[told].owned))
+        links.append(PageLink(fact, title, value, number, (fact.of, title) if place <= stated else links[stated].owned))
         title = value
     return links
 
@@ -89,12 +89,12 @@ def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
 
 def _page(world: World, link: PageLink) -> Document:
     thing = f"the {KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
-    told = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
-    return world.page(link.fact.of, link.title, told, link.fact.noun)
+    sentence = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
+    return world.page(link.fact.of, link.title, sentence, link.fact.noun)
 
 
 def _look_alike(world: World, link: PageLink) -> Document:
-    """A page with a title like a gold page's, that tells the same of something else."""
+    """A page with a title like a gold page's, and the same fact of another thing."""
     kind, owned = link.owned
     title = world.name(link.fact.of, like=link.title)
     sold = (kind, title if owned == link.title else world.name(kind, like=owned))

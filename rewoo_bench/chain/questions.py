@@ -1,4 +1,4 @@
-"""The data set `chain`: questions about an invented world that take exactly so many look-ups.
+"""The data set `chain`: questions about an invented world that take an exact number of look-ups.
 
     next(Chain().examples(seed=0))
     # Example("chain-2x1-s0-1", "What is the birthplace of the mayor of Malonna?", ("Vomund",),
@@ -6,7 +6,7 @@
     #         chain=(Hop("Malonna", "Shishana Pelvenn", "the mayor"),
     #                Hop("Shishana Pelvenn", "Vomund", "the birthplace", needs=(0,))))
 
-A question depends on nothing but its id, which says its settings, its seed and its number.
+A question depends on nothing but its id: its settings, its seed and its number.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _span(least: int, most: int) -> Callable[[Any], range]:
     """Reads `3` or `1..3`, both ends included, as a range."""
 
     def read(value: Any) -> range:
-        found = _SPAN.fullmatch(str(value).strip())
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        match = _SPAN.fullmatch(str(value).strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not least <= first <= last <= most:
             raise ValueError(f"expected a number from {least} to {most}, or a range such as {least}..{most}")
         return range(first, last + 1)
@@ -59,16 +59,18 @@ class Chain(BaseModel):
     hops: Annotated[range, BeforeValidator(_span(1, MOST_HOPS)), _Shown] = range(2, 3)
     """Look-ups, each of which needs the one before."""
     width: Annotated[range, BeforeValidator(_span(1, MOST_STRANDS)), _Shown] = range(1, 2)
-    """Strands of so many hops, independent of each other; from two on, their last numbers are compared."""
+    """Number of strands, independent of each other; from two on, their last numbers are compared."""
     branching: Annotated[range, BeforeValidator(_span(0, MOST_HOPS - 1)), _Shown] = range(1)
-    """At most so many hops at the end of a strand are ones that the question doesn't tell; 0 is none."""
+    """The largest number of hops at the end of a strand that the question doesn't state."""
 
     @field_validator("branching")
     @classmethod
     def _leaves_a_hop(cls, branching: range, info: ValidationInfo) -> range:
         hops = info.data.get("hops")
         if hops and branching[-1] >= hops[0]:
-            raise ValueError(f"expected fewer than the hops, hops={_shown(hops)}, since the first hop is always told")
+            raise ValueError(
+                f"expected fewer than the hops, hops={_shown(hops)}, since the question always states the first hop"
+            )
         return branching
 
     def examples(self, seed: int) -> Iterator[Example]:
@@ -91,10 +93,10 @@ def question(hops: int, width: int, branching: int, *, seed: int, number: int) -
     world = World(random)
     strands = [draw_strand(world, path, each) for each in numbers]
     starts = [strand[0] for strand in strands]
-    told = [*path[: hops - unforeseen - 1], path[-1]]
+    stated = [*path[: hops - unforeseen - 1], path[-1]]
     return Example(
         identifier,
-        _comparison(told, starts, greatest=best is max) if width > 1 else _inquiry(told, starts[0]),
+        _comparison(stated, starts, greatest=best is max) if width > 1 else _inquiry(stated, starts[0]),
         (starts[winner].title if width > 1 else strands[0][-1].value,),
         documents(world, [link for strand in strands for link in strand]),
         f"{shape}+{unforeseen}" if unforeseen else shape,

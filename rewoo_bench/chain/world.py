@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.types import Document
 
-MOST_FACTS = 3  # of a page, beside the one that is asked for
+MOST_FACTS = 3  # of a page, without the one that is asked for
 _LONGER = 0.6  # share of names with a middle syllable
 
 
 class Fact(BaseModel):
-    """What a page can say: `the <noun> <link> Marvenna` is a thing of the kind `to`, or a number."""
+    """A statement of a page: `the <noun> <link> Marvenna` is a thing of the kind `to`, or a number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,14 +40,14 @@ class Fact(BaseModel):
 
 
 class Kind(BaseModel):
-    """A kind of thing: how it is named and introduced, and what of it is sold from owner to owner."""
+    """A kind of thing: its names, its introduction, and the heirloom that is sold from owner to owner."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
     article: str = ""
     endings: tuple[str, ...]
-    """Last syllables of its names; those of each kind are its own, so that a name tells its kind."""
+    """Last syllables of its names; no two kinds share one, so that a name shows its kind."""
     nouns: tuple[str, ...]
     details: tuple[str, ...]
     heirloom: str
@@ -67,13 +67,13 @@ def facts(kind: str, *, numeric: bool) -> list[Fact]:
 
 
 def sale(kind: str, which: str) -> Fact:
-    """The sale of an heirloom of a thing of that kind: the first stands on its own page, another on the seller's.
+    """The sale of an heirloom of a thing of that kind: the first is on its own page, another on the seller's.
 
     `owner` and `price` are the last sale, asked for the one or the other.
     """
-    told = _WORLD["sales"][which]
-    noun = told["noun"].format(KINDS[kind].heirloom)
-    return Fact(of=kind if which == "first" else "person", noun=noun, says=told["says"], to="person")
+    texts = _WORLD["sales"][which]
+    noun = texts["noun"].format(KINDS[kind].heirloom)
+    return Fact(of=kind if which == "first" else "person", noun=noun, says=texts["says"], to="person")
 
 
 def called(kind: str, title: str) -> str:
@@ -87,7 +87,7 @@ class World:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.mentioned: list[tuple[str, str]] = []
-        """Kind and title of what pages name beside the fact asked for."""
+        """Kind and title of the things that pages name in other facts than the one asked for."""
         self._given: set[str] = set()
         self._words: dict[str, str] = {}  # title -> the word that titles like it share, or begin alike
         self._first: dict[str, str] = {}  # word -> its first syllable
@@ -114,13 +114,13 @@ class World:
     def page(self, kind: str, title: str, sentence: str, asked: str) -> Document:
         """A page of 2 to 5 sentences: what it is, the sentence, and facts other than the one `asked` for."""
         others = [fact for fact in FACTS[kind] if fact.noun != asked]
-        told = [sentence]
+        sentences = [sentence]
         for fact in self.random.sample(others, self.random.randint(0, MOST_FACTS)):
             value = self.value(fact)
-            told.append(self.sentence(fact, title, value))
+            sentences.append(self.sentence(fact, title, value))
             self.mentioned += [(fact.to, value)] if fact.to else []
-        self.random.shuffle(told)
-        return Document(title, " ".join([self._opening(kind, title), *told]))
+        self.random.shuffle(sentences)
+        return Document(title, " ".join([self._opening(kind, title), *sentences]))
 
     def _opening(self, kind: str, title: str) -> str:
         noun, detail = self.random.choice(KINDS[kind].nouns), self.random.choice(KINDS[kind].details)

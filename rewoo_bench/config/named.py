@@ -31,7 +31,10 @@ class Named:
 
 
 def find_named(kind: FolderKind, name: str) -> Named | None:
-    """What has that name, or None. Raises `SpecError` where two packages have it, or the installed one is faulty."""
+    """The folder or class of that name, or None.
+
+    Raises `SpecError` where two packages have the name, or an installed one is faulty.
+    """
     description = DESCRIPTIONS[kind]
     if name in bundled_names(kind, description):
         check_name(kind, name)

@@ -1,4 +1,4 @@
-"""architecture.toml, dataset.toml and budgets.toml, read into validated settings.
+"""architecture.toml, dataset.toml and budgets.toml as validated settings.
 
     [tools.Search]            # a table a tool, in the order shown to the model
     max_concurrency = 4
@@ -29,15 +29,15 @@ class ToolSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_concurrency: int | None = Field(default=None, ge=1)
-    """Calls of this tool at once, within a question; None is no limit."""
+    """Concurrent calls of this tool within a question; None is no limit."""
     timeout_s: float | None = Field(default=None, gt=0)
-    """A call that takes longer fails with `timeout`; None leaves it to the tool itself."""
+    """Seconds after which a call fails with `timeout`; None is no limit."""
     prompt: str | None = None
     """File of the prompt, for the LLM tool."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Output limit of the LLM tool."""
     factory: str | None = None
-    """Import path `package.module:function` of a tool of your own; called with no arguments."""
+    """Import path `package.module:function` of a function or class that makes the tool (`tools.factories`)."""
 
 
 class ArchitectureSpec(BaseModel):
@@ -51,20 +51,20 @@ class ArchitectureSpec(BaseModel):
     runner: str
     """Short name of a bundled loop, or an import path `package.module:Class`."""
     source: str = ""
-    """Where the architecture was described first."""
+    """Publication that describes it."""
     tools: dict[str, ToolSettings] = {}
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
     exemplars: dict[str, dict[str, str]] = {}
     """Prompt -> question style (`multihop`, `trivia`) -> exemplar file, relative to the folder."""
     max_exemplars: int | None = Field(default=None, ge=0)
-    """Use only the first so many exemplars of each prompt."""
+    """Number of exemplars of each prompt, the first ones; None is all."""
     settings: dict[str, Any] = {}
     """Validated by the runner's own `Settings`."""
 
 
 class HubSource(BaseModel):
-    """Where a data set lives on the Hugging Face hub."""
+    """A data set on the Hugging Face hub."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,7 +73,7 @@ class HubSource(BaseModel):
     configs: tuple[str, ...] = ()
     """Other configurations that may be chosen, as `name:config`."""
     revision: str | None = None
-    """Commit or tag to read; None is the newest, and the run's manifest says which that was."""
+    """Commit or tag to read; None is the newest, which the run's manifest records."""
 
 
 class DatasetSpec(BaseModel):
@@ -149,7 +149,7 @@ def _key(location: tuple[int | str, ...]) -> str:
 
 
 def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the model that lies at `path` below `kind`."""
+    """Names of the fields of the model at `path` below `kind`."""
     for part in path:
         field = kind.model_fields.get(str(part))
         kind = (field and _model_in(field.annotation)) or kind

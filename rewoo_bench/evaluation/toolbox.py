@@ -1,6 +1,6 @@
-"""Makes the tools of a question, anew each time, since lookup remembers the page found last.
+"""Makes the tools of a question, anew each time, since lookup remembers the last page.
 
-runner -> places (so many calls at once) -> meter -> recorder -> faults on purpose -> deadline -> tool
+runner -> concurrency limit -> meter -> recorder -> faults on purpose -> deadline -> tool
 """
 
 from __future__ import annotations

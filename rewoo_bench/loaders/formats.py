@@ -1,4 +1,4 @@
-"""The row formats that can be read, told apart by their keys."""
+"""The row formats that can be read, recognised by their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets whose questions are made, not read, by a class that dataset.toml names.
+"""Generated data sets: a class that dataset.toml names makes the questions.
 
     generator = "chain"                     # dataset.toml; or package.module:Class
     --dataset 'chain?hops=3&width=2'        # Chain(hops="3", width="2").examples(seed)
@@ -25,7 +25,7 @@ from rewoo_bench.types import Example
 
 
 class Generator(Protocol):
-    """Makes questions. Those of a seed and of the same settings are always the same, in the same order.
+    """Makes questions. The same seed and settings give the same questions, in the same order.
 
     An id is that of one question only: another seed or other settings give other ids.
     """
@@ -35,7 +35,7 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Generated:
-    """The questions taken, what they were made by, and the data set's name with the options it was given."""
+    """The questions, their source for the manifest, and the data set's name with its options."""
 
     name: str
     selection: Selection
@@ -45,7 +45,7 @@ class Generated:
 def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, seed: int, where: str) -> Generated:
     """The first `limit` questions of the generator at the import path `path`, as `options` say (`hops=3&width=2`).
 
-    Raises `SpecError` for a class or an option that can't be used; `where` begins what is said of dataset.toml.
+    Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
     if limit is None:
         raise SpecError(f"{where}: the key 'default_limit' is missing: it says how many questions are generated")

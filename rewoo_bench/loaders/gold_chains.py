@@ -1,4 +1,4 @@
-"""The gold chains that the oracle goes by: those of a data set, and one found for questions without.
+"""The gold chains that the oracle follows: those of a data set, and a search for questions without one.
 
 A trivia question has answers but no chain. One look-up is its chain: the best page for the question
 that shows an answer in its first paragraph. A question without such a page is left out, and counted.
@@ -78,7 +78,7 @@ def with_chain(example: Example, corpus: Pages | None) -> Example | None:
 
 
 def _look_up(page: Document, example: Example, pages: Pages) -> Hop | None:
-    """The look-up of a page that its title finds and whose first paragraph shows an answer."""
+    """The look-up of a page, if a search for its title finds it and its first paragraph shows an answer."""
     first = page.text.partition("\n")[0]
     if pages.find(page.title) != page:
         return None

@@ -20,8 +20,8 @@ from rewoo_bench.types import Document, Example, Hop
 def hotpotqa_example(row: Row) -> Example:
     """A row as an example with its paragraphs, kind (`bridge`, `comparison`) and gold chain.
 
-    In the fullwiki setting the paragraphs are what a retriever found, the gold pages often not
-    among them. Raises `RowError`.
+    In the fullwiki setting the paragraphs are the results of a retriever, often without the gold
+    pages. Raises `RowError`.
     """
     id_, question = identifier(row, "_id" if "_id" in row else "id"), text(row, "question")
     if row.get("answer", "") is None or "answer" not in row:
@@ -41,11 +41,11 @@ def _document(title: object, sentences: object) -> Document:
 
 
 def _chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
-    """The supporting pages as hops: side by side for a comparison, one after the other for a bridge.
+    """The supporting pages as hops: independent for a comparison, one after the other for a bridge.
 
     The data set says which pages are needed, not in which order. A bridge ends on a page that holds
-    the answer, and comes from one that names it: that name is what is found there. Where no page
-    names the other, both are looked up by themselves.
+    the answer, and comes from one that names it: that name is the value of its hop. Where no page
+    names the other, the two look-ups are independent.
     """
     if kind != "bridge":
         return tuple(Hop(title, "") for title in titles)
@@ -59,7 +59,7 @@ def _chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) 
 
 
 def _named(title: str, text: str) -> str:
-    """A page's title as another page's text has it, without what tells it from its namesakes; or nothing."""
+    """A page's title as another page's text spells it, without its disambiguation; empty where it isn't there."""
     name = re.sub(r" \(.*\)$", "", title)
-    found = re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
-    return found[0] if found else ""
+    match = re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    return match[0] if match else ""

@@ -1,7 +1,7 @@
 """Reads the rows of a data set on the Hugging Face hub.
 
-A stream reads only the files of one split and keeps nothing; otherwise every split of the
-configuration is fetched once and stays in the cache, from which HF_HUB_OFFLINE=1 reads it.
+A stream reads only the files of one split and keeps nothing. Otherwise every split of the
+configuration is downloaded once and stays in the cache; HF_HUB_OFFLINE=1 reads it from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HubRows:
 
 
 class LoadRows(Protocol):
-    """The seam between the hub and the loaders: tests hand in rows of their own."""
+    """The seam between the hub and the loaders: tests pass in rows."""
 
     def __call__(self, source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows: ...
 

@@ -7,8 +7,8 @@
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
 
-`formats` tells the row formats apart, `sampling` takes the questions, `hub` and `files` read rows,
-`generated` makes questions.
+`formats` recognises the row formats, `sampling` chooses the questions, `hub` and `files` read rows,
+`generators` makes questions.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from rewoo_bench.types import Example
 __all__ = ["Dataset", "load_dataset_examples"]
 
 STREAMED_LIMIT = 1000
-"""Up to so many questions a hub split is streamed; for more it is worth having in the cache."""
+"""Number of questions up to which a hub split is streamed; for more, a copy in the cache is worth its time."""
 
 DESCRIPTION = DESCRIPTIONS["datasets"]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The questions of a run, and what is needed to take the same ones again."""
+    """The questions of a run, and the facts that identify them."""
 
     name: str
     style: str

@@ -1,4 +1,4 @@
-"""Takes single fields out of a raw row, whichever way its source spells them."""
+"""Reads single fields of a raw row, in each spelling of its sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN = "test splits hide their answers, so take another split"
 
 
 class RowError(ValueError):
-    """What is wrong with one row; becomes a `DataError` that names the file and the row."""
+    """A faulty row; becomes a `DataError` that names the file and the row."""
 
 
 def text(row: Row, key: str) -> str:
@@ -68,10 +68,10 @@ def _replaced(example: Example) -> Example:
 
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
-    found = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))
-    if not found:
+    golds = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))
+    if not golds:
         raise RowError(f"no answer under {key!r}; {HIDDEN}")
-    return found
+    return golds
 
 
 def pairs(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
@@ -89,12 +89,12 @@ def pairs(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
         lefts, rights = list(value.get(left) or ()), list(value.get(right) or ())
         if rights and len(lefts) != len(rights):
             raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
-        found = list(zip(lefts, rights, strict=False))
+        read = list(zip(lefts, rights, strict=False))
     elif isinstance(value, list):
-        found = [_pair(item, left, right) for item in value]
+        read = [_pair(item, left, right) for item in value]
     else:
         raise RowError(f"expected a list of {left} and {right}, got {value!r:.80}")
-    return [(first, second) for first, second in found if second is not None]
+    return [(first, second) for first, second in read if second is not None]
 
 
 def _pair(item: object, left: str, right: str) -> tuple[Any, Any]:

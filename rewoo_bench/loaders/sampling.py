@@ -1,4 +1,4 @@
-"""Which questions a run takes: a seeded sample that depends on nothing but the ids.
+"""The questions of a run: a seeded sample that depends on nothing but the ids.
 
 The rows are ordered by sha256 of `"{seed}:{id}"` and the first `limit` of them are taken. So
 
@@ -43,7 +43,7 @@ def select(
     """`limit` of the examples in the order of the seed; all of them, in file order, for None.
 
     With `repeats` a question that comes again under its id adds its answers and documents to
-    the first one. Without, and where the same id stands for another question, `DataError`.
+    the first one. Without `repeats`, and where two questions have the same id, raises `DataError`.
     """
     first_rows: dict[str, int] = {}
     chosen: dict[str, Example] = {}
@@ -69,7 +69,7 @@ def select(
 
 
 def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
-    """The examples in the order in which a run puts them: so the first figures of a run stand for all of it.
+    """The examples in the order in which a run asks them: its first figures are those of a random sample.
 
     A file may have its questions sorted by type. A sample is in this order already, so it stays as it is.
     """
@@ -83,7 +83,7 @@ def _rank(identifier: str, seed: int) -> int:
 def _merged(first: Example, again: Example, where: str) -> Example:
     if first.question.casefold().split() != again.question.casefold().split():
         raise DataError(
-            f"{where}: the id {again.id!r} stands for {again.question!r} here and for {first.question!r} before"
+            f"{where}: the id {again.id!r} is that of {again.question!r} here and of {first.question!r} before"
         )
     return replace(
         first,

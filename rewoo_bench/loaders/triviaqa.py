@@ -16,7 +16,7 @@ from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, ident
 from rewoo_bench.types import Document, Example
 
 UNKNOWN = "<unk>"
-"""What Hugging Face rows of the test split have for a value."""
+"""The value in Hugging Face rows of the test split."""
 
 
 def triviaqa_example(row: Row) -> Example:
@@ -35,7 +35,7 @@ def official_triviaqa_example(row: Row) -> Example:
 
 
 def _answers(row: Row, key: str) -> tuple[str, ...]:
-    """Value, aliases and human answers: what the official script accepts, as people write it.
+    """Value, aliases and human answers: all that the official script accepts, in their own spelling.
 
     The script compares with the normalised aliases and the human answers; every alias
     normalises to one of the former.

@@ -1,4 +1,4 @@
-"""What stands between a call's brackets: text, or the tool's arguments as JSON.
+"""The text between a call's brackets: plain, or the tool's arguments as JSON.
 
     Search[Kuala Lumpur Tower]                      "Kuala Lumpur Tower"
     Search["a title [with brackets"]                "a title [with brackets"
@@ -40,7 +40,7 @@ def read_call(text: str, start: int, limit: int) -> tuple[Arguments, int]:
 
 
 def write_call(arguments: Arguments) -> str:
-    """Arguments as they stand between brackets; `read_call` reads them back equal."""
+    """Arguments as the text between brackets; `read_call` reads them back equal."""
     if isinstance(arguments, str) and _is_plain(arguments):
         return arguments
     # Brackets inside strings are escaped, so that none is taken for the call's own.

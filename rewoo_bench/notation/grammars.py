@@ -1,4 +1,4 @@
-"""What a model may write, for models that can constrain their decoding: GBNF grammars and a JSON Schema.
+"""The forms of replies, for models that can constrain their decoding: GBNF grammars and a JSON Schema.
 
 They say nothing that the prompt doesn't: they keep a small model in the form that every reader
 here expects, for all architectures alike. Format of grammars: llama.cpp, grammars/README.md.
@@ -16,7 +16,7 @@ Form = Literal["plan", "action", "step", "words", "words or answer", "answer", "
 
 
 class Grammar(str):
-    """A grammar, and in a word what it lets a model write, for models that aren't held by grammars."""
+    """A grammar with the name of its form, for models that ignore grammars."""
 
     form: Form
 
@@ -96,7 +96,7 @@ def answer_grammar(*, thought: bool = False) -> Grammar:
 def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
     """A plan in the JSON notation, each step with the arguments of its tool.
 
-    The list stands in an object, since providers' structured outputs want an object at the root.
+    The list is in an object, since providers' structured outputs want an object at the root.
     """
     steps = {
         "type": "array",

@@ -73,7 +73,7 @@ class Plan(BaseModel):
         return depth
 
     def leaves(self) -> list[str]:
-        """Ids of the steps that no other step waits for: what the plan is for."""
+        """Ids of the steps that no other step waits for: the aim of the plan."""
         needed = {before for step in self.steps for before in step.depends_on}
         return [step.id for step in self.steps if step.id not in needed]
 

@@ -18,7 +18,7 @@ from rewoo_bench.types import Tool
 
 TooLong = Literal["reject", "truncate"]
 
-_MOST_FAULTS = 20  # said of one plan
+_MOST_FAULTS = 20  # reported of one plan
 _MOST_REFERENCES = 100  # in one step's arguments; each is replaced by a whole piece of evidence
 
 
@@ -81,7 +81,7 @@ def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]
 
 
 def argument_fault(tool: Tool, step: PlanStep) -> str | None:
-    """Why the tool would refuse a step's arguments, or None. What waits for evidence can only be checked with it."""
+    """Why the tool would refuse a step's arguments, or None. References are checked later, with their evidence."""
     try:
         to_model(tool, step.args)
     except ValidationError as error:

@@ -33,8 +33,8 @@ _AFTER = re.compile(r"[ *`]*after((?:[ ,]+#E\d{1,9})+)", re.ASCII)
 _ID = re.compile(r"\s*#?[Ee]?(\d{1,9})\s*", re.ASCII)
 
 _OPENING = re.compile(r'\[\s{0,9}[\[{]|\{\s{0,9}"')
-_MOST_OPENINGS = 1000  # looked at; behind so many there is no plan
-_MOST_STEPS = 10_000  # read; no architecture runs nearly as many
+_MOST_OPENINGS = 1000  # that are tried; a plan comes earlier
+_MOST_STEPS = 10_000  # that are read; no architecture runs nearly as many
 _PLAN = re.compile(r'\[\s{0,9}\{|\{\s{0,9}"(?:steps|plan)"|\[\s{0,9}\[')
 _THOUGHT_KEYS = ("thought", "plan", "reason", "description")
 _TOOL_KEYS = ("tool", "name", "action")
@@ -84,7 +84,7 @@ def read_text(text: str) -> Plan:
 
 
 def write_text(plan: Plan) -> str:
-    """A plan in the text notation; `after #E1` names what a step waits for without using it."""
+    """A plan in the text notation; `after #E1` names a step that it waits for without using it."""
     return "\n".join(f"Plan: {step.thought}\n#{step.id} = {_call(step)}" for step in plan.steps)
 
 
@@ -130,12 +130,12 @@ def _find_steps(text: str) -> list[dict[str, Any]]:
     """The first plan in a text: a list of objects, bare or in an object, or one object that names a tool."""
     for match in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
-            found, _ = decode(text, match.start())
+            value, _ = decode(text, match.start())
         except ValueError as error:
             if _PLAN.match(text, match.start()):  # and not the first whole piece of it
                 raise PlanError([f"the JSON can't be read: {error}"]) from None
             continue
-        steps = _as_list(found)
+        steps = _as_list(value)
         if isinstance(steps, list) and steps and all(isinstance(item, dict) for item in steps):
             return steps
     raise PlanError(
@@ -143,12 +143,12 @@ def _find_steps(text: str) -> list[dict[str, Any]]:
     )
 
 
-def _as_list(found: Any) -> Any:
-    if not isinstance(found, dict):
-        return found
-    if any(key in found for key in ("steps", "plan")):
-        return found.get("steps", found.get("plan"))
-    return [found] if any(key in found for key in _TOOL_KEYS) else None
+def _as_list(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if any(key in value for key in ("steps", "plan")):
+        return value.get("steps", value.get("plan"))
+    return [value] if any(key in value for key in _TOOL_KEYS) else None
 
 
 def _read_item(item: dict[str, Any], position: int) -> PlanStep:

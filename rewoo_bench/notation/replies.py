@@ -1,4 +1,4 @@
-"""What every architecture does alike: call a tool, read an action, read an answer."""
+"""Reads replies: the action of a turn, the answer, and its citations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Action:
     arguments: Arguments
 
     def render(self) -> str:
-        """The turn as it goes into the trace: without what a model may have invented after it."""
+        """The turn as it goes into the trace: without any text that the model invented after it."""
         return f"Thought: {self.thought}\nAction: {self.tool}[{write_call(self.arguments)}]"
 
 
 def parse_action(text: str, actions: Mapping[str, object]) -> Action:
-    """The first action of a turn. Raises `ActionError`, told so that the model can mend it.
+    """The first action of a turn. Raises `ActionError` with a message for the model.
 
     >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
     Action(thought='I know it.', tool='Finish', arguments='Rome')
@@ -50,7 +50,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     arguments, _ = read_call(text, match.end(), len(text))
     if not arguments:
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
-    before = text[: match.start()]  # what comes after the action may be invented
+    before = text[: match.start()]  # text after the action may be invented
     thought = _THOUGHT.search(before)
     return Action(
         " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], arguments
@@ -68,8 +68,8 @@ def read_answer(text: str) -> str:
     >>> read_answer("Thought: It is in Denmark.\\nAnswer: Copenhagen")
     'Copenhagen'
     """
-    found = _ANSWER.findall(text)
-    return str(found[-1] if found else text).strip().strip("*\"'`").strip()
+    matches = _ANSWER.findall(text)
+    return str(matches[-1] if matches else text).strip().strip("*\"'`").strip()
 
 
 def names_answer(text: str) -> bool:
@@ -91,7 +91,7 @@ def citations(answer: str, evidence: Mapping[str, str]) -> tuple[str, dict[str, 
 
 
 def gives_up(answer: str) -> bool:
-    """Whether a solver says that it doesn't know, as its prompt tells it to where evidence is missing."""
+    """Whether a solver answers "unknown", as its prompt asks where evidence is missing."""
     return _UNKNOWN.match(answer) is not None
 
 

@@ -25,7 +25,7 @@ from rewoo_bench.short_names import RUNNERS, short_name
 from rewoo_bench.types import Runner
 
 DESCRIPTION = DESCRIPTIONS["architectures"]
-MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # what options change beside settings
+MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # the options that are no settings
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Architecture:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What a run's manifest says of it: settings as they were, tools, and hashes of all texts."""
+        """The facts for a run's manifest: settings, tools, and hashes of all texts."""
         package = {"package": self.package} if self.package else {}
         return {
             "name": self.name,
@@ -64,11 +64,11 @@ class Architecture:
 
 
 def load_architecture(name: str, *, style: str, **overrides: Any) -> Architecture:
-    """A bundled architecture by name, one in a folder, or a class by import path, for one style of question.
+    """An architecture by its bundled or installed name, its folder or its class's import path, for a style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
-    Options behind a `?` replace settings, `max_exemplars` and the `tools`, whose names a `+` joins; they
-    are part of the architecture's name, so that it can be run beside the plain one. `overrides` replace
+    Options behind a `?` replace settings, `max_exemplars` and the `tools` (names joined by `+`); they
+    are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
     settings where the runner has them, the value is not None and no option says otherwise. Raises `SpecError`.
     """
     plain, options = _without_options(name)
@@ -111,8 +111,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     for option in options:
         if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
-    spoken = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())
-    changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{spoken}"}
+    query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())
+    changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{query}"}
     settings = dict(options)
     if MAX_EXEMPLARS in settings:
         changed[MAX_EXEMPLARS] = settings.pop(MAX_EXEMPLARS)
@@ -135,8 +135,8 @@ def _texts(folder: Path, spec: ArchitectureSpec, style: str, where: str) -> tupl
 
 def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> str:
     if style not in files:
-        there_are = ", ".join(sorted(files)) or "none"
-        raise SpecError(f"{where}: [exemplars.{name}] has none for {style!r} questions; there are: {there_are}")
+        available = ", ".join(sorted(files)) or "none"
+        raise SpecError(f"{where}: [exemplars.{name}] has none for {style!r} questions; there are: {available}")
     return files[style]
 
 
@@ -155,7 +155,7 @@ def _assembled(
         runner = kind(prompts, settings) if settings else kind(prompts)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
-    except Exception as error:  # of somebody's own class: the command is wrong, whatever it was
+    except Exception as error:  # of a user's class: the architecture can't run
         raise SpecError(f"{where}: {spec.runner} can't be made: {type(error).__name__}: {error}") from error
     if not callable(getattr(runner, "run", None)):
         raise SpecError(f"{where}: {spec.runner} is no runner: it has no method run(question, *, model, tools)")

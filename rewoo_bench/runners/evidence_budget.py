@@ -1,8 +1,8 @@
-"""Evidence at the border: how much of what tools found a model gets to read.
+"""The evidence budget: how many tokens of an observation a model gets to read.
 
-    border = Border("sentences", model)
-    await border.admit("E1", text, query="birthplace of Utzon", max_tokens=200)
-    border.cuts     # [{"slot": "E1", "at": "slot", "tokens": 412, "kept": 196}]
+    budget = EvidenceBudget("sentences", model, prompts)
+    await budget.admit("E1", text, query="birthplace of Utzon", max_tokens=200)
+    budget.cuts     # [{"slot": "E1", "at": "slot", "tokens": 412, "kept": 196}]
 
 `truncate` keeps the beginning, `sentences` those nearest to the query in their own order, and `llm`
 asks the question's model for a summary, which is metered like any other call.
@@ -27,7 +27,7 @@ _LONGEST_QUERY = 2000  # characters; a model that doesn't stop writes a thought 
 
 
 class EvidenceBudget:
-    """Shortens the evidence of one question. `cuts` says what was cut, where, and how many tokens are left."""
+    """Shortens the evidence of one question. `cuts` lists the cuts: slot, place, and tokens before and after."""
 
     def __init__(self, shorten: Shorten, model: Model, prompts: Prompts) -> None:
         self.shorten = shorten
@@ -47,7 +47,7 @@ class EvidenceBudget:
     async def admit_map(
         self, evidence: Mapping[str, str], queries: Mapping[str, str], max_tokens: int
     ) -> dict[str, str]:
-        """The evidence map within `max_tokens`: slots that are too long share what the short ones leave."""
+        """The evidence map within `max_tokens`: slots that are too long share the tokens that short ones leave."""
         allowed = shares({slot: count_tokens(text) for slot, text in evidence.items()}, max_tokens)
         return {
             slot: await self.admit(slot, text, query=queries[slot], max_tokens=allowed[slot], where="map")
@@ -74,18 +74,18 @@ def check_shorten(shorten: Shorten, prompts: Prompts) -> None:
 
 def nearest_sentences(text: str, query: str, max_tokens: int) -> str:
     """The sentences of `text` nearest to `query` (BM25) that fit into `max_tokens`, in their own order."""
-    found = sentences(text)
-    scores = bm25(terms(query), [Counter(terms(sentence)) for sentence in found])
+    all_sentences = sentences(text)
+    scores = bm25(terms(query), [Counter(terms(sentence)) for sentence in all_sentences])
     kept: list[int] = []
-    for number in sorted(range(len(found)), key=lambda number: -scores[number]):
+    for number in sorted(range(len(all_sentences)), key=lambda number: -scores[number]):
         candidate = sorted([*kept, number])
-        if count_tokens(" ".join(found[i] for i in candidate)) <= max_tokens:
+        if count_tokens(" ".join(all_sentences[i] for i in candidate)) <= max_tokens:
             kept = candidate
-    return " ".join(found[i] for i in kept) or truncate(text, max_tokens)[0]
+    return " ".join(all_sentences[i] for i in kept) or truncate(text, max_tokens)[0]
 
 
 def shares(sizes: Mapping[str, int], budget: int) -> dict[str, int]:
-    """What each size may keep of a budget: the small ones all, the others the same share of the rest.
+    """The share of each size in a budget: small ones keep all, the others get equal shares of the rest.
 
     >>> shares({"E1": 30, "E2": 500, "E3": 500}, 430)
     {'E1': 30, 'E2': 200, 'E3': 200}

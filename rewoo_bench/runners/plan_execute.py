@@ -2,7 +2,7 @@
 
 plan      = planner(question)                          one model call
 action    = executor(plan's first step)                one model call a step
-plan      = planner(question, what was found so far)   one model call a step, or the answer
+plan      = planner(question, observations so far)     one model call a step, or the answer
 
 After Wang et al. 2023, arXiv 2305.04091 (plan and solve), with a new plan after every observation
 as in the plan-and-execute agents built on it. All calls of a question share one growing trace.
@@ -30,7 +30,7 @@ _FAULT = "Write a plan as numbered lines under 'Plan:', or one line 'Answer:' an
 
 
 class PlanExecute:
-    """Plans, does one step, plans anew from what it found."""
+    """Plans, does one step, plans anew from the observation."""
 
     Settings = ReActSettings
 
@@ -98,7 +98,7 @@ class _Conversation:
         self.messages.append(Message("user", text))
 
     async def intent(self, grammar: str) -> list[str] | str | None:
-        """Steps in words, or an answer; None where neither was written, told once or not."""
+        """Steps in words, or an answer; None where the model wrote neither, also after the repairs."""
         while True:
             text = await self._ask("planner", grammar)
             if items := read_items(text):
@@ -109,7 +109,7 @@ class _Conversation:
                 return None
 
     async def action(self, grammar: str, tools: Mapping[str, Tool]) -> Action | None:
-        """The call that does a step; None where none was written, told once or not."""
+        """The call that does a step; None where the model wrote none, also after the repairs."""
         while True:
             text = await self._ask("agent", grammar)
             try:
@@ -126,7 +126,7 @@ class _Conversation:
         return text
 
     def _sent_repair(self, fault: str) -> bool:
-        """Says what was wrong, while there are repairs left."""
+        """Sends the fault to the model, if a repair is left; whether it did."""
         if not self._repairs_left:
             return False
         self._repairs_left -= 1

@@ -10,7 +10,7 @@ An exemplar file looks like this; turns of a role follow each other as in a conv
     Plan: …
     #E1 = Search[…]
 
-What is the same for every question stands first in every list of messages, so that a
+The text that is the same for every question comes first in every list of messages, so that a
 provider's prefix cache can hold it.
 """
 
@@ -153,7 +153,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        outside = "; it lies outside the folder: copy it too" if ".." in path.parts else ""
+        outside = "; it is outside the folder: copy it too" if ".." in path.parts else ""
         raise SpecError(f"no such prompt file: {path}{outside}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"can't read {path}: {error}") from None

@@ -42,7 +42,7 @@ class ReAct:
     ) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`.
 
-        `before` is what was done already, shown to the model as turns of its own.
+        `before` holds steps of an earlier phase; the model sees them as its own turns.
         """
         actions = dict.fromkeys([*tools, FINISH])
         grammar = action_grammar(actions)
@@ -80,10 +80,10 @@ class ReAct:
     async def _partial_answer(self, messages: list[Message], model: Model) -> str | None:
         """The best answer that the trace allows, asked for when no turn is left."""
         last = messages[-1]
-        told = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
+        final = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
         with call_site("partial answer"):
             completion = await model.complete(
-                [*messages[:-1], replace(last, content=told)],
+                [*messages[:-1], replace(last, content=final)],
                 role="agent",
                 stop=["\nObservation"],
                 grammar=action_grammar([FINISH]),

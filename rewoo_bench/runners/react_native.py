@@ -68,8 +68,8 @@ class NativeReAct:
                     messages.append(Message("user", _NOTHING))
                     continue
                 steps = await _act_at_once(turn, calls, turns)
-            said = completion.text if completion.tool_calls else ""
-            messages += [Message("assistant", said, tool_calls=calls), *_results(calls, steps, turns, turn)]
+            text = completion.text if completion.tool_calls else ""
+            messages += [Message("assistant", text, tool_calls=calls), *_results(calls, steps, turns, turn)]
         partial = await self._partial_answer(messages, model, tools) if self.settings.partial_answer else None
         return turns.end(partial, "step_limit")
 
@@ -89,28 +89,28 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
 
     Small models trained on tool calls often leave out the marks that a server looks for, or write one
     brace too many: `{"name": "Search", "arguments": {"query": "Oslo"}}`, one or several, alone or in a
-    list. Only tools that there are count, and only arguments that can be some (model_output.py).
+    list. Only known tools count, and only arguments that are valid (model_output.py).
     """
-    found: list[ToolCall] = []
+    calls: list[ToolCall] = []
     for item in _objects(text):
         name, given = item.get("name"), item.get("arguments", item.get("parameters"))
         if isinstance(name, str) and name in tools and isinstance(given, dict):
             with suppress(ValueError):
-                found.append(ToolCall(f"written_{len(found)}", name, check_fields(given)))
-    return tuple(found)
+                calls.append(ToolCall(f"written_{len(calls)}", name, check_fields(given)))
+    return tuple(calls)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, outermost ones, whatever stands around them."""
+    """The outermost JSON objects in a text, whatever text is around them."""
     end = 0
     for brace in islice(re.finditer("{", text), _MOST_BRACES):
         if brace.start() < end:
             continue  # inside the last one
         try:
-            found, end = decode(text, brace.start())
+            value, end = decode(text, brace.start())
         except ValueError:
             continue
-        yield found
+        yield value
 
 
 def read_final(text: str) -> str:

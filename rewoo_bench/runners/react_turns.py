@@ -1,4 +1,4 @@
-"""The turns of an agent that acts and observes: what the text form and the native form of ReAct share."""
+"""The turns of an agent that acts and observes, shared by the text form and the native form of ReAct."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class ReActSettings(BaseModel):
     max_steps: int = Field(default=8, ge=1)
     """Turns, repair turns included."""
     max_repairs: int = Field(default=1, ge=0)
-    """Unusable turns that are told so; the next one ends the question."""
+    """Unusable turns that the model may repair; the next one ends the question."""
     partial_answer: bool = True
-    """After the last turn the best answer is asked for, in one more call; the row says `step_limit`."""
+    """Asks for the best answer after the last turn, in one more call; the row says `step_limit`."""
     warn_turns: int = Field(default=0, ge=0)
-    """With so many turns left or fewer, the model is told how many."""
+    """Number of turns left from which on every observation states it; 0 never does."""
     shorten: Shorten = "truncate"
     """How an observation that is too long is shortened."""
     observation_tokens: int = Field(default=200, ge=1)
-    """An observation is shortened to so many tokens."""
+    """Tokens to which an observation is shortened."""
 
 
 class ReActTurns:
@@ -42,10 +42,10 @@ class ReActTurns:
         self._settings = settings
         self._tools = tools
         self._evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
-        self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, what it brought)
+        self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, its observation)
 
     async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
-        """Calls a tool. An action that brings what it brought before is told so, and not repeated in full."""
+        """Calls a tool. A repeated observation is not shown in full again."""
         argument = show_call(arguments)
         emit("step_started", id_, tool=tool, argument=argument)
         if tool in self._tools:
@@ -64,13 +64,13 @@ class ReActTurns:
         """Adds a step; returns its observation as the model is to see it."""
         self.steps.append(step)
         action = (step.tool or "", step.argument)
-        before, found = self._seen.setdefault(action, (step.id, step.observation))
-        if before == step.id or found != step.observation:
+        before, observation = self._seen.setdefault(action, (step.id, step.observation))
+        if before == step.id or observation != step.observation:
             return step.observation
         return f"The same as in turn {before}: this action brings nothing new. Do something else."
 
     def warning(self, turn: int) -> str:
-        """What the model is told of its budget after `turn`; empty where it isn't."""
+        """The number of turns left after `turn`, as text for the model; empty where `warn_turns` doesn't ask for it."""
         left = self._settings.max_steps - turn
         if not 0 < left <= self._settings.warn_turns:
             return ""

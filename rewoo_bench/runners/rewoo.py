@@ -45,18 +45,18 @@ class ReWOOSettings(BaseModel):
     """Where every plan was broken: the question ends, or the solver answers without evidence."""
     schedule: Schedule = "ready"
     failed_input: Literal["skip", "pass"] = "skip"
-    """A step whose input failed is not run, or gets the error's text."""
+    """A step with a failed input is skipped, or gets the error's text."""
     shorten: Shorten = "truncate"
     """How evidence that is too long is shortened."""
     slot_tokens: int = Field(default=200, ge=1)
-    """Evidence of one step is shortened to so many tokens."""
+    """Tokens to which the evidence of a step is shortened."""
     map_tokens: int = Field(default=1500, ge=1)
-    """Evidence that the solver sees is shortened to so many tokens, shared by all slots."""
+    """Tokens to which all evidence for the solver is shortened, shared by the slots."""
 
 
 @dataclass
 class PlanAndEvidence:
-    """What there is before the solver is asked: every draft with its faults, the plan that ran, and what it found."""
+    """The result of planner and worker: every draft with its faults, the plan that ran, and its evidence."""
 
     evidence_budget: EvidenceBudget
     plan: Plan | None = None
@@ -69,7 +69,7 @@ class PlanAndEvidence:
         return self.worker.steps if self.worker else ()
 
     def notes(self) -> dict[str, Any]:
-        """For the trace."""
+        """Notes for the trace."""
         return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.evidence_budget.cuts}
 
 
@@ -111,11 +111,11 @@ class ReWOO:
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
         evidence = await self._evidence(planned)
-        found = _solver_lines(planned.plan, evidence) if planned.plan else "No plan could be run: no evidence."
+        lines = _solver_lines(planned.plan, evidence) if planned.plan else "No plan could be run: no evidence."
         messages = [
             self.prompts.system("solver"),
             *self.prompts.shots("solver"),
-            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
+            Message("user", f"Question: {question}\n\n{lines}\n\nQuestion: {question}"),
         ]
         emit("solver_started")
         with call_site("solver"):
@@ -156,7 +156,7 @@ class ReWOO:
         return None
 
     def _planner_messages(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
-        """What is the same for every question comes first."""
+        """The planner's prompt; the part that is the same for every question comes first."""
         described = describe_tools(tools) if self.settings.notation == "text" else describe_schemas(tools)
         return [
             self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
@@ -165,7 +165,7 @@ class ReWOO:
         ]
 
     def _planner_form(self, tools: Mapping[str, Tool]) -> dict[str, Any]:
-        """What a planner may write, for models that can constrain their decoding."""
+        """The form of a plan, for models that can constrain their decoding."""
         if self.settings.notation == "text":
             return {"grammar": plan_grammar(tools, self.settings.max_steps)}
         return {"schema": plan_schema(tools, self.settings.max_steps)}
@@ -180,7 +180,7 @@ class ReWOO:
 
 
 def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:
-    first: dict[str, str] = {}  # evidence -> the slot where it stands; what was found twice is sent once
+    first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
     lines = []
     for step in plan.steps:
         text = evidence[step.id]

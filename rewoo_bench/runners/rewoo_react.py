@@ -4,9 +4,9 @@ rewoo    plan, evidence                        as ReWOO
 react    at most k turns, from that evidence   where the plan was broken or a slot stayed empty
 solver   answer                                where neither happened
 
-A slot counts as empty where its step failed, was skipped or found nothing; only slots that no other
-step uses are looked at, since those are what the plan is for. A solver that answers "unknown" is a
-gap too. Calls are told apart by their place: `rewoo/…` and `react/…`.
+A slot counts as empty where its step failed, was skipped or found nothing. Only slots that no other
+step uses are checked: they are the aim of the plan. A solver's answer "unknown" is a gap too. Call
+sites show the phase of a call: `rewoo/…` and `react/…`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ReWOOReActSettings(BaseModel):
     rewoo: ReWOOSettings = ReWOOSettings()
     react: ReActSettings = ReActSettings(max_steps=4)
     gaps: tuple[Gap, ...] = ("invalid_plan", "empty_slot", "unknown")
-    """What ReAct is called for."""
+    """The gaps that ReAct is called for."""
 
 
 class ReWOOReAct:
@@ -84,7 +84,7 @@ class ReWOOReAct:
 
 
 def _joined(planned: PlanAndEvidence, second: Trajectory, gap: Gap | None) -> Trajectory:
-    """ReAct's trajectory with what came before it; its turns are named `R1`, `R2`, …"""
+    """ReAct's trajectory after ReWOO's steps; its turns are named `R1`, `R2`, …"""
     turns = tuple(replace(step, id=f"R{step.id}") for step in second.steps)
     notes: dict[str, Any] = {**planned.notes(), "fallback": gap, "react": second.notes}
     return replace(

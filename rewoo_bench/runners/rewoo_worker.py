@@ -46,7 +46,7 @@ class Worker:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What was done, in the order of the plan."""
+        """The steps done, in the order of the plan."""
         return tuple(self.done[step.id] for step in self.plan.steps)
 
     @property

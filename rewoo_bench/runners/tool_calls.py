@@ -1,4 +1,4 @@
-"""Calls a tool; what goes wrong is an observation, too."""
+"""Calls a tool; an error is an observation, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_RESULTS = "No results."
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a tool call brought; `failed` where it was an error."""
+    """The result of a tool call; `failed` where it was an error."""
 
     text: str
     failed: bool = False

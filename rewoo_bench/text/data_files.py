@@ -1,10 +1,10 @@
-"""Lines and JSON of data files, plain or gzipped, within bounds: a file is never larger in memory than it may be.
+"""Lines and JSON of data files, plain or gzipped, within bounds.
 
     with open_bounded(Path("rows.jsonl.gz")) as file:
         for line in file.lines():
             row = parse_json(line)
 
-A gzip file can hold a thousand times its size: what is read of it stops at a bound.
+A gzip file can hold a thousand times its size, so reading stops at a bound.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BoundedFile:
             yield line.removeprefix(codecs.BOM_UTF8) if is_first else line
 
     def rest(self, already: int = 0) -> bytes:
-        """What is left, as one document with the bytes `already` read. Raises `TooLarge`."""
+        """The rest of the file; with the bytes `already` read it is one document. Raises `TooLarge`."""
         content = self.file.read(max(0, self.longest_line - already) + 1)
         self._count(content, already)
         return content

@@ -1,4 +1,4 @@
-"""What a model wrote, made fit to be used: text that every file can hold, JSON of limited depth and size.
+"""Cleans model output: text that every file can hold, JSON of limited depth and size.
 
     check_text("\\ud800 x")                   "\\ufffd x"
     decode('{"query": "Oslo"} …', 0)         ({"query": "Oslo"}, 17)
@@ -6,8 +6,8 @@
     check_call(ToolCall("1", 5, [1]))        ToolCall("1", "5", {"__raw__": "[1]"})
 
 A reply may hold anything: half of a surrogate pair, arguments nested 600 deep, a tool's name that
-is a number. Every change made here is noted, and a runner with `@checks_replies` shows the notes in
-its trajectory, and so in traces.jsonl:
+is a number. Every change is noted, and a runner with `@checks_replies` has the notes in its
+trajectory, and so in traces.jsonl:
 
     notes["repaired"] = [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
 """
@@ -32,8 +32,8 @@ DEEPEST = 32  # levels of lists and objects in the arguments of a call
 LONGEST_TEXT = 20_000  # characters of one text in the arguments of a call
 LARGEST_CALL = 100_000  # characters of all the arguments of a call, as JSON
 LONGEST_SHOWN = 80  # characters of a name or value that a message repeats
-# The one argument of a tool call whose arguments aren't a JSON object: their text as it came. No tool
-# has an argument of that name, so its schema refuses the call and the model is shown what it wrote.
+# The only argument of a tool call if its arguments aren't a JSON object: their text, unchanged. No tool
+# has an argument of that name, so its schema refuses the call and the model sees its own text.
 RAW_ARGUMENTS = "__raw__"
 
 _MOST_NOTES = 100  # of one question
@@ -47,7 +47,7 @@ _Run = Callable[_P, Coroutine[Any, Any, Trajectory]]
 
 
 def checks_replies(run: _Run[_P]) -> _Run[_P]:
-    """Decorates the `run` of a runner: its model's replies are checked, and what was repaired stands in its notes."""
+    """Decorates the `run` of a runner: its model's replies are checked, and repairs are in its notes."""
 
     @wraps(run)
     async def checked(*args: _P.args, **kwargs: _P.kwargs) -> Trajectory:
@@ -60,7 +60,7 @@ def checks_replies(run: _Run[_P]) -> _Run[_P]:
 
 
 class CheckedModel:
-    """A model whose replies have sound texts and sound tool calls."""
+    """A model with sound texts and sound tool calls in its replies."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -78,7 +78,7 @@ class CheckedModel:
 
 
 class noting:
-    """Collects what is repaired inside its `with`: where it stood, and what was done."""
+    """Collects the repairs inside its `with`: the place and the change."""
 
     def __enter__(self) -> list[dict[str, str]]:
         collected: list[dict[str, str]] = []
@@ -90,7 +90,7 @@ class noting:
 
 
 def note(repair: str) -> None:
-    """Notes a repair once for each place, where anybody collects them."""
+    """Notes a repair, once for each place, if repairs are collected."""
     collected = _notes.get()
     entry = {"place": current_call_site().name, "repair": repair}
     if collected is not None and len(collected) < _MOST_NOTES and entry not in collected:
@@ -113,7 +113,7 @@ def check_argument(text: str) -> str:
 
 
 def check_value(value: Any, levels: int = DEEPEST) -> Any:
-    """A JSON value with sound texts. Raises `ValueError` for what is too deep, or no JSON."""
+    """A JSON value with sound texts. Raises `ValueError` for one that is too deep, or no JSON."""
     if isinstance(value, str):
         return check_argument(value)
     if isinstance(value, Mapping | list | tuple) and not levels:

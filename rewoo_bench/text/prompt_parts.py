@@ -1,11 +1,11 @@
-"""What a prompt is made of, so that a table can say where the tokens go.
+"""The parts of a prompt in tokens, so that a table can show where the tokens go.
 
     Parts(context=122, exemplars=803, question=19, written=64, found=310)
 
 Counted with the pinned tokenizer of tokens.py, whatever the model is; the five add up to the whole
 prompt. In the terms of Xu et al. 2023, section 2.2: context is |C|, exemplars are |S|, the question is
-|Q|, what the model wrote are thoughts and actions |T| + |A|, what was found are observations |O|; a
-solver's prompt has the plan |P| and the evidence |E| together under what was found.
+|Q|, `written` is thoughts and actions |T| + |A|, `found` is observations |O|; in a solver's prompt
+`found` is the plan |P| and the evidence |E| together.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ class PromptParts:
     """Tokens of a prompt by what they are for."""
 
     context: int = 0
-    """Instructions, the tools' descriptions, and what a chat form adds."""
+    """Instructions, the tools' descriptions, and the tokens that a chat form adds."""
     exemplars: int = 0
     question: int = 0
     written: int = 0
-    """What the model itself wrote in earlier turns: thoughts, actions, drafts of plans."""
+    """Text of the model in earlier turns: thoughts, actions, drafts of plans."""
     found: int = 0
-    """What else came after the question: observations, evidence and the plan it stands in, complaints."""
+    """All other text after the question: observations, evidence within its plan, error messages."""
 
 
 def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:
-    """The parts of a prompt. One that doesn't put the question, such as an LLM tool's, has no exemplars."""
+    """The parts of a prompt. A prompt without the question, such as an LLM tool's, has no exemplars."""
     sizes = [count_message(message) for message in messages]
     system = sum(size for message, size in zip(messages, sizes, strict=True) if message.role == "system")
     context = TOKENS_BEFORE_ANSWER + system + sum(map(count_tool, tools))
-    put = [i for i, m in enumerate(messages) if question and m.role == "user" and question in m.content]
-    if not put:
+    asked = [i for i, m in enumerate(messages) if question and m.role == "user" and question in m.content]
+    if not asked:
         return PromptParts(context=context, found=sum(sizes) - system)
-    start = put[0]
+    start = asked[0]
     rest = _count_without(messages[start].content, question)
     before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
     after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
@@ -61,7 +61,7 @@ def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int
 
 
 def count_message(message: Message) -> int:
-    """Tokens of a message, with what a chat form adds to it."""
+    """Tokens of a message, with those that a chat form adds to it."""
     calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
     return TOKENS_PER_MESSAGE + count_tokens(message.content) + calls
 
@@ -77,6 +77,6 @@ def _count_schema(name: str, description: str, arguments: type[BaseModel]) -> in
 
 
 def _count_without(content: str, question: str) -> int:
-    """Tokens of what stands in the same message as the question: the solver's plan and evidence."""
+    """Tokens of a message without its question: the solver's plan and evidence."""
     rest = content.replace(question, "").strip().removeprefix("Question:").removesuffix("Question:").strip()
     return count_tokens(rest)

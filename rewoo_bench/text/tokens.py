@@ -8,7 +8,7 @@ found, not imported, so neither the network nor a two-second import is needed.
     >>> truncate("Plan: find the river.", 4)
     ('Plan: find the', True)
 
-These figures stand for a provider's own only where it gives none; such a row says `estimated`.
+These figures are used only where a provider gives none; such a row says `estimated`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOKENIZER = "cl100k_base"
 _VOCABULARY = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _FOLDER = "litellm_core_utils/tokenizers"
 
-# What a chat form wraps around each message (start, role, end) and puts before the answer.
+# Tokens that a chat form adds to each message (start, role, end) and before the answer.
 TOKENS_PER_MESSAGE = 3
 TOKENS_BEFORE_ANSWER = 3
 
@@ -53,19 +53,19 @@ _loading = threading.Lock()
 def count_tokens(text: str) -> int:
     """Tokens of `text`. A special token's name (`<|endoftext|>`) counts as the plain text it is.
 
-    The last texts are remembered, but for very long ones: prompts share most of theirs, and what a
-    tool found is counted where it is cut, where it enters a prompt and where it is written down.
+    The last texts are remembered, but for very long ones: prompts share most of their text, and an
+    observation is counted where it is cut, where it enters a prompt and where it is written down.
     """
     return _count_remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _count(text)
 
 
 def count_messages(messages: Sequence[Message]) -> int:
-    """Tokens of a conversation as a prompt, with what a chat form adds to it."""
+    """Tokens of a conversation as a prompt, with those that a chat form adds to it."""
     return TOKENS_BEFORE_ANSWER + sum(TOKENS_PER_MESSAGE + _count_message(message) for message in messages)
 
 
 def count_call(name: str, arguments: Mapping[str, object]) -> int:
-    """Tokens of a tool call: its name and its arguments as JSON, or what can be shown of them where they are none."""
+    """Tokens of a tool call: its name and its arguments as JSON, or their text where they are no JSON."""
     try:
         written = json.dumps(arguments, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):
@@ -129,7 +129,7 @@ def _encode(text: str) -> list[int]:
 
 
 def _decode(tokens: list[int]) -> str:
-    # A token may end inside a character; what is left of it is dropped.
+    # A token may end inside a character; its part is dropped.
     return _encoding().decode_bytes(tokens).decode("utf-8", errors="ignore")
 
 
@@ -138,8 +138,8 @@ def _whole_words(text: str, size: int) -> str:
     start = text[:size]
     if text[size : size + 1].isspace():
         return start.rstrip()
-    border = max((i for i in range(size - 1, size // 2, -1) if start[i].isspace()), default=size)
-    return start[:border].rstrip()
+    word_end = max((i for i in range(size - 1, size // 2, -1) if start[i].isspace()), default=size)
+    return start[:word_end].rstrip()
 
 
 def _count_message(message: Message) -> int:

@@ -53,12 +53,12 @@ _stem_known = lru_cache(maxsize=1 << 18)(_stem)
 
 
 def clean_title(title: str) -> str:
-    """A title fit to be shown: HTML entities resolved, white space runs made one space."""
+    """A title for display: HTML entities resolved, runs of white space as one space."""
     return " ".join((html.unescape(title) if "&" in title else title).split())
 
 
 def title_key(title: str) -> str:
-    """What two spellings of the same title share: their folded letters and digits.
+    """The folded letters and digits of a title, the same for its spellings.
 
     A title that has neither (`!!!`) is its own key.
     """
@@ -89,14 +89,14 @@ def sentences(text: str) -> list[str]:
     Only white space is lost. An abbreviation that also ends its sentence ("in the U.S. He …")
     isn't split: a sentence too long is better for a reader than one cut in two.
     """
-    found: list[str] = []
+    split: list[str] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
         if "\n" in boundary[0] or _ends_sentence(text, start, boundary):
-            found.append(text[start : boundary.end()].strip())
+            split.append(text[start : boundary.end()].strip())
             start = boundary.end()
-    found.append(text[start:].strip())
-    return [sentence for sentence in found if sentence]
+    split.append(text[start:].strip())
+    return [sentence for sentence in split if sentence]
 
 
 def _ends_sentence(text: str, start: int, boundary: re.Match[str]) -> bool:

@@ -106,7 +106,7 @@ def _as_python(expression: str) -> str:
 
 
 def _without_group_commas(text: str) -> str:
-    """1,250 becomes 1250, but for what a function gets: there a comma parts two numbers."""
+    """1,250 becomes 1250, except in the arguments of a function: there a comma separates two numbers."""
     calls: list[tuple[int, int]] = []
     stack: list[tuple[int, bool]] = []
     for match in _PARENTHESIS.finditer(text):

@@ -5,7 +5,7 @@
     corpus.search("child actress 1930s", 5)     # [Hit, ...]
 
 The cache entry's name is the hash of the file's bytes, so a changed file is a new corpus and a
-moved one isn't. Texts and scores stay on disk, memory-mapped: a process pays for what it touches.
+moved one isn't. Texts and scores stay on disk, memory-mapped: a process loads only the parts that it reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of a corpus's cache entry: what is written once and memory-mapped ever after.
+"""The files of a corpus's cache entry, written once and memory-mapped by every run.
 
     text.bin            the pages' texts as UTF-8, one after the other
     pages.npz           offsets: int64[pages + 1], of each page in text.bin
@@ -7,7 +7,7 @@
     *.index.*           bm25s's own files, an index over passages (saved_ranking.py reads them)
     complete.json       {file name: [bytes, crc32]}, written last
 
-The passages of a page stand together, in the file's order: so the best passage of every page is
+The passages of a page are adjacent, in the file's order: so the best passage of every page is
 one `np.maximum.reduceat` over the passages' scores.
 """
 
@@ -114,7 +114,9 @@ def read_index(folder: Path) -> Index:
         titles = json.loads((folder / "titles.json").read_bytes())
         with np.load(folder / "pages.npz") as arrays:
             offsets, starts = arrays["offsets"], arrays["starts"]
-        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r").view(np.ndarray)  # whose slices cost less
+        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r").view(
+            np.ndarray
+        )  # slices of a plain array cost less
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise DamagedIndex(f"{folder}: {error}") from error
     return Index(titles["titles"], Titles(titles["titles"], titles["keys"]), text, offsets, starts, ranking)

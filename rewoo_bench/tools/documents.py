@@ -4,7 +4,7 @@
     pages.find("shirley temple")            # the page of that title, or None
     pages.search("child actress 1930s", 3)  # [Hit(document=Document(...), score=4.2), ...]
 
-`Pages` is what the tools ask for; `DocumentPages` here and `Corpus` in corpus.py are it.
+`Pages` is the protocol of the tools; `DocumentPages` here and `Corpus` in corpus.py have it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tools of other packages: functions or classes that make a tool, given what their parameters name.
+"""Tools of other packages: functions or classes that make a tool, called with the objects that their parameters name.
 
     def make_glossary(documents): ...              # the documents of the question
-    def make_reader(pages, model): ...             # what Search searches; the metered model of the question
+    def make_reader(pages, model): ...             # the pages of Search; the metered model
 
     find_factory("Glossary", ToolSettings(factory="my_package:make_glossary"), "[tools.Glossary]").tool(supplies)
 
@@ -27,12 +27,12 @@ from rewoo_bench.types import Document, Model, Tool
 
 @dataclass(frozen=True, slots=True)
 class Supplies:
-    """What a factory may ask for, by the name of a parameter."""
+    """The objects that a factory may ask for, by the name of a parameter."""
 
     documents: Sequence[Document]
     """The documents that come with the question."""
     pages: Pages
-    """What Search searches: the corpus, else the question's documents."""
+    """The pages that Search searches: the corpus, else the question's documents."""
     model: Model
     """The question's model; its calls are counted. A tool asks it under the role `tool`."""
 
@@ -98,7 +98,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def _fault(tool: object) -> str | None:
-    """What a tool lacks, if anything."""
+    """Why an object is no tool, or None."""
     arguments = getattr(tool, "arguments", None)
     if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments.model_fields):
         return "'arguments' must be a pydantic model class with at least one field"

@@ -37,7 +37,7 @@ class Faults:
 
 
 class FaultyTool(WrappedTool):
-    """A tool of one question that fails where `faults` says so. A `timeout` is told at once, not waited for."""
+    """A tool of one question that fails where `faults` says so. A `timeout` fails at once, without the wait."""
 
     def __init__(self, tool: Tool, faults: Faults, example_id: str) -> None:
         super().__init__(tool)

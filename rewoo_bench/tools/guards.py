@@ -1,4 +1,4 @@
-"""What stands around a tool: at most some calls at once, a deadline, and no exception that isn't a `ToolError`."""
+"""Guards around a tool: a limit of concurrent calls, a deadline, and `ToolError` for every exception."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
 
 
 def limited(tool: Tool, max_concurrency: int | None) -> Tool:
-    """The tool, with at most so many of its calls running at once; None is no limit."""
+    """The tool with a limit of concurrent calls; None is no limit."""
     return tool if max_concurrency is None else ConcurrencyLimit(tool, max_concurrency)
 
 
@@ -40,10 +40,10 @@ class ConcurrencyLimit(WrappedTool):
 
 
 class Deadline(WrappedTool):
-    """A tool whose calls fail as `ToolError`, in time, whatever the tool raises: no question ends by a tool's fault.
+    """A tool that fails only with `ToolError`, within its time, so that no question ends by a tool's fault.
 
-    What is no `RewooBenchError` is a fault in the tool's own code: it is warned of, once for each type.
-    Raises `HarnessFault` where this machine is out of something: that says nothing of the tool.
+    Any other exception than a `RewooBenchError` is a fault in the tool's code: a warning, once for each type.
+    Raises `HarnessFault` where this machine lacks something, such as memory.
     """
 
     def __init__(self, tool: Tool, settings: ToolSettings, *, asks_model: bool = False) -> None:
@@ -67,8 +67,8 @@ class Deadline(WrappedTool):
                 raise
             kind = type(error).__name__
             warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
-            said = " ".join(redact(str(error)).split())
-            raise ToolError(f"{kind}: {said[:_LONGEST_FAULT]}" if said else kind) from error
+            message = " ".join(redact(str(error)).split())
+            raise ToolError(f"{kind}: {message[:_LONGEST_FAULT]}" if message else kind) from error
         if not isinstance(text, str):
             raise ToolError(f"{self.name} answered with {type(text).__name__}, expected text")
         return text

@@ -1,7 +1,7 @@
 """The LLM tool: a model as a tool, as in the ReWOO paper's plans (`#E2 = LLM[… #E1]`).
 
 Its calls go through the question's meter under the role `tool`, so they are counted with the
-rest and can be told apart.
+rest and can be separated.
 """
 
 from __future__ import annotations

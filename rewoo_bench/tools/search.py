@@ -19,8 +19,8 @@ from rewoo_bench.text.words import fold, sentences, terms
 from rewoo_bench.tools.documents import Pages
 from rewoo_bench.types import Document, Tool
 
-LONGEST_QUERY = 500  # characters; what is longer is evidence put into a query, and its beginning says what it is about
-SIMILAR = 4  # other titles named beside a page that wasn't asked for by its title
+LONGEST_QUERY = 500  # characters; a longer query holds evidence, and its beginning has the topic
+SIMILAR = 4  # other titles shown with a page that the query doesn't name
 _SHOWN = 80  # characters of a query that an observation repeats
 
 

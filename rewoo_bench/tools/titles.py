@@ -34,7 +34,7 @@ class Titles:
     def find(self, title: str) -> int | None:
         """The page with the same letters and digits, the exact spelling first; or None.
 
-        Without one, the only page whose title is this one but for a disambiguation in parentheses.
+        Without one, the only page that has this title with a disambiguation in parentheses.
         """
         if len(title) > LONGEST_TITLE:
             return None
@@ -49,7 +49,7 @@ class Titles:
         return shortened[0] if len(shortened) == 1 else None
 
     def similar(self, title: str, k: int) -> list[int]:
-        """Up to k pages whose titles are spelt almost like this one, nearest first."""
+        """Up to k pages with almost the same title, nearest first."""
         key = title_key(title)
         if len(title) > LONGEST_TITLE or not key:
             return []

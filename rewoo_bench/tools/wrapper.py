@@ -1,4 +1,4 @@
-"""A tool around another tool, that looks like it: for what counts, limits, records or breaks its calls."""
+"""A tool around another tool, with the same interface; subclasses count, limit, record or break its calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewoo_bench.types import Tool
 
 
 class WrappedTool:
-    """Has the other's name, description, arguments and traits; a subclass says what a call does."""
+    """Has the name, description, arguments and traits of `tool`; a subclass defines the call."""
 
     def __init__(self, tool: Tool) -> None:
         self.name = tool.name

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
         (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
         (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
         (["--model", "orcale"], "unknown model 'orcale', did you mean 'oracle': litellm knows no provider"),
-        (["--arch", "copied"], "no such prompt file: copied/../rewoo/solver.txt; it lies outside the folder: copy it"),
+        (["--arch", "copied"], "no such prompt file: copied/../rewoo/solver.txt; it is outside the folder: copy it"),
         (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
         (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
         (

@@ -86,8 +86,11 @@ def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: py
         ("chain?hops=two", "hops: expected a number from 1 to 12, or a range such as 1..12, got 'two'"),
         ("chain?width=0..2", "width: expected a number from 1 to 8, or a range such as 1..8, got '0..2'"),
         ("chain?width=", "width: expected a number from 1 to 8, or a range such as 1..8, got ''"),
-        ("chain?branching=2", "branching: expected fewer than the hops, hops=2, since the first hop is always told"),
-        ("chain?branching=1&hops=1..4", "branching: expected fewer than the hops, hops=1..4, since the first"),
+        (
+            "chain?branching=2",
+            "branching: expected fewer than the hops, hops=2, since the question always states the first hop",
+        ),
+        ("chain?branching=1&hops=1..4", "branching: expected fewer than the hops, hops=1..4, since the question"),
         ("chain?hops", "data set 'chain': 'hops' isn't a list of options, expected name?key=value&key=value"),
         ("chain?hops=2&hops=3", "data set 'chain': an option is given twice in 'hops=2&hops=3'"),
         ("chain:big?hops=2", "data set 'chain' has no configurations, so 'big' can't be chosen"),

@@ -84,7 +84,7 @@ def test_a_repeat_of_a_question_outside_the_sample_changes_nothing() -> None:
 
 
 def test_one_id_for_two_questions_is_an_error_even_where_repeats_are_allowed() -> None:
-    with pytest.raises(DataError, match="'q0' stands for 'Other\\?' here and for 'Question 0\\?' before"):
+    with pytest.raises(DataError, match="'q0' is that of 'Other\\?' here and of 'Question 0\\?' before"):
         select([EXAMPLES[0], replace(EXAMPLES[0], question="Other?")], limit=None, seed=0, repeats=True)
 
 
