@@ -67,7 +67,8 @@ def test_a_generated_set_may_bring_a_corpus(tmp_path: Path) -> None:
 
 
 def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = (bundled_folder("datasets") / "README.md").read_text(encoding="utf-8").split("```python\n")[1]
+    text = (bundled_folder("datasets") / "README.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in text.split("```python\n")[1:] if "class Sums" in block]
     (tmp_path / "shown_sums.py").write_text(shown.split("```")[0])
     monkeypatch.syspath_prepend(tmp_path)
     found = load_dataset_examples(f"{counting(tmp_path, generator='shown_sums:Sums')}?most=20", limit=50)

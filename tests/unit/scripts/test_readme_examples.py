@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.scorers import find_scorer
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[3]
@@ -73,9 +77,58 @@ def test_the_oracle_says_what_it_cant_play(look_once: str) -> None:
     assert "it writes only the bundled architectures' forms" in str(result.error)
 
 
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
+    """A module that Python can import."""
+    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+
+
+def test_the_tool_in_the_architectures_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, monkeypatch, "page_titles", blocks("architectures/README.md")[1])
+    table = blocks("architectures/README.md", "toml")[0]
+    folder = tmp_path / "listing"
+    shutil.copytree(bundled_folder("architectures") / "react", folder)
+    description = (folder / "architecture.toml").read_text(encoding="utf-8")
+    changed = re.sub(r"\[tools\.Search\]\n(\w.*\n)*", table, description).replace(
+        "../rewoo", str(ROOT / "architectures/rewoo")
+    )
+    (folder / "architecture.toml").write_text(changed, encoding="utf-8")
+    turns = ["Thought: t\nAction: Titles[a]", "Thought: t\nAction: Titles[no such phrase]", "Action: Finish[x]"]
+    (result,) = anyio.run(lambda: evaluate("chain", [str(folder)], model=ScriptedModel(turns), limit=1))
+    titles, missing, _ = result.trajectory.steps
+    assert {page.title for page in result.task.example.documents} >= set(titles.observation.split("; "))
+    assert missing.observation == "ERROR: no page contains 'no such phrase'"
+
+
+def test_the_scorer_in_the_data_sets_readme_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = [block for block in blocks("datasets/README.md") if "Score" in block]
+    written(tmp_path, monkeypatch, "lenient", code)
+    assert find_scorer("lenient:contains")("The city of Lund.", ["Lund"]).exact_match
+
+
+def test_the_row_in_the_data_sets_readme_has_a_way_to_its_answer(tmp_path: Path) -> None:
+    text = (ROOT / "datasets/README.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r'^    \{"id": "s1".*?\]\}\n\n', text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "rows.jsonl").write_text(" ".join(row.split()), encoding="utf-8")
+    path = str(tmp_path / "rows.jsonl")
+    results = anyio.run(lambda: evaluate(path, ["rewoo", "react"], model="oracle"))
+    assert [result.score.exact_match for result in results if result.score] == [True, True]
+
+
+def test_the_smallest_row_and_folder_of_the_data_sets_readme_are_data_sets(tmp_path: Path) -> None:
+    text = (ROOT / "datasets/README.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r'^    (\{"question".*\})\n\nA folder', text, re.MULTILINE)
+    (tmp_path / "questions.jsonl").write_text(row, encoding="utf-8")
+    (tmp_path / "passages.jsonl").write_text('{"title": "Lund", "text": "A town."}', encoding="utf-8")
+    (tmp_path / "dataset.toml").write_text(blocks("datasets/README.md", "toml")[0], encoding="utf-8")
+    for dataset in (tmp_path / "questions.jsonl", tmp_path):
+        assert [example.answers for example in load_dataset_examples(str(dataset)).examples] == [("Lund",)]
+
+
 def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.CaptureFixture[str]) -> None:
     watching: dict[str, Any] = {}
-    exec(blocks("architectures/README.md")[1], watching)
+    exec(blocks("architectures/README.md")[2], watching)
     shown = capsys.readouterr().out
     for name in ("planner_started", "step_started", "answered"):
         assert name in shown

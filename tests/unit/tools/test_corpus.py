@@ -174,7 +174,7 @@ GOOD = b'{"title": "A", "text": "b"}\n'
         ("a.jsonl", GOOD + b"\xff\n", r"a\.jsonl:2: not UTF-8"),
         ("a.jsonl", GOOD + b"[" * 100_000 + b"]" * 100_000, r"a\.jsonl:2: not JSON \(nested too deeply\)"),
         ("a.jsonl", GOOD + b'{"title": ' + b"7" * 6000, r"a\.jsonl:2: not JSON \(Exceeds the limit"),
-        ("a.jsonl.gz", gzip.compress(GOOD + b" " * (200 << 20), 1), r"a\.jsonl\.gz:2: larger than a corpus may be"),
+        ("a.jsonl.gz", gzip.compress(GOOD + b" " * (70 << 20), 1), r"a\.jsonl\.gz:2: larger than a corpus may be"),
         ("a.jsonl", GOOD + b"[1]\n", r"a\.jsonl:2: found \[1\]"),
         ("a.jsonl", b'{"name": "A", "text": "b"}\n', r"a\.jsonl:1: no 'title' among 'name', 'text'"),
         ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),
