@@ -32,13 +32,11 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
-    found = open_baseline(run, deterministic=exact)
-    before = out.read_bytes() if out.is_file() else None
-    write_report(out, found.text(), "--out")
-    changed = "unchanged" if before == out.read_bytes() else "written" if before is None else "updated"
-    click.echo(
-        terminal(
-            f"{out}: {changed}, {sum(map(len, found.questions.values()))} questions of {', '.join(found.questions)}"
-        )
-    )
+    content = open_baseline(run, deterministic=exact)
+    text, before = content.text(), out.read_text(encoding="utf-8", errors="replace") if out.is_file() else None
+    write_report(out, text, "--out")
+    changed = "unchanged" if before == text else "written" if before is None else "updated"
+    questions = sum(map(len, content.questions.values()))
+    message = f"{out}: {changed}, {questions} questions of {', '.join(content.questions)}"
+    click.echo(terminal(message), err=not out.is_file())  # the file itself may be standard output
     return 0

@@ -30,7 +30,7 @@ from rewoo_bench.runs.failed_rows import failed
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = list(Group._fields)
+GROUP_KEYS = list(Group._fields)
 METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
 ROUNDING = 1e-9  # what is exactly at its limit is within it
 ACCURACIES = ("exact_match", "f1")
@@ -120,7 +120,7 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
 
 def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
     """Every limit held against the rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
-    groups = {Group(*map(str, key)): group for key, group in rows.groupby(KEYS, sort=False, observed=True)}
+    groups = {Group(*map(str, key)): group for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True)}
     for budget in budgets:
         if budget.group not in groups:
             there_are = "; ".join(map(str, groups)) or "none"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from gate_runs import manifest, row, rows, write_run
+from gate_runs import FAILED, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
@@ -73,7 +75,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
     shown = markdown(Verdict((Check("budget", "fail", group, "llm_calls max", "too | many", 2.0, 1.0),)))
     assert "<img" not in shown
     assert "@" not in shown
-    assert "| a\\|b, &lt;img src=x>, &#64;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
+    assert "| a\\|b, &lt;img src=x>, &#64;&#8203;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
 
 
 def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
@@ -111,6 +113,51 @@ def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
         "extra": "n = 5 questions, p95 = 1038, max = 1040",
     }
     assert {point["unit"] for point in points} == {"tokens/question", "calls/question"}  # an unknown cost is no point
+
+
+def test_points_leave_out_failed_questions_and_say_how_many(tmp_path: Path) -> None:
+    lines = [*rows(2), *rows(2, trial=1), row(2, **FAILED, total_tokens=9), row(3, **FAILED, total_tokens=9)]
+    points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
+    assert (points[0]["value"], points[0]["range"]) == (1000.0, "± 0")
+    assert points[0]["extra"] == "n = 2 questions (4 rows), 2 failed left out, p95 = 1000, max = 1000"
+
+
+def test_points_are_finite_numbers(tmp_path: Path) -> None:
+    lines = [*rows(2, cost_usd=float("inf")), *rows(2, architecture="react", **FAILED)]
+    points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
+    assert {point["name"].partition(":")[0] for point in points} == {"rewoo / sample / oracle"}
+    assert not [point for point in points if "cost_usd" in point["name"]]
+
+
+def test_reports_hold_no_raw_control_character_and_no_command() -> None:
+    group = Group("a\u202eb", "s", "m")
+    check = Check("budget", "fail", group, "llm_calls max", "over\n::set-output name=a::b \x9b \u2066", 2.0, 1.0)
+    written = junit(Verdict((check,)))
+    assert re.search("[\x9b\u202e\u2066]", written) is None
+    assert re.search(r"^\s*::", written, re.MULTILINE) is None
+    assert ElementTree.fromstring(written)[0][0].get("classname") == "a\\u202eb.s.m"
+
+
+def test_a_report_keeps_links_and_devices(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    write_report(tmp_path / "link.json", "one", "--json")
+    write_report(tmp_path / "link.json", "two", "--json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "target.json").read_text() == "two"
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_report(tmp_path / "null", "lost", "--json")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(UsageError, match="--json: can't write '/dev/full': No space left on device"):
+        write_report(Path("/dev/full"), "lost", "--json")
+
+
+def test_a_report_is_written_into_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_report(tmp_path / "pipe", "through", "--json")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
