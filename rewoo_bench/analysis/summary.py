@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.escaping import one_line
 from rewoo_bench.model_names import is_oracle
+from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
-KEYS = ("architecture", "dataset", "model")
+GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
     *("example_id", "stop_reason", "exact_match", "f1", "judged_correct"),
@@ -92,8 +92,8 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
     from rewoo_bench.runs.table_columns import read_columns
 
-    columns = read_columns(rows, [*KEYS, *_NAMES, *_MEANS])
-    keys = np.stack([columns[name].values for name in KEYS])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS])
+    keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
     return [_summary({name: column.of(group_of == group) for name, column in columns.items()}) for group in in_order]
@@ -202,6 +202,7 @@ _ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("EM [95% CI]", lambda s: _interval(s.exact_match)),
     ("F1 [95% CI]", lambda s: _interval(s.f1)),
     ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
+    ("rows", lambda s: f"{s.total:,}"),
     ("answered", lambda s: f"{s.answered:,}"),
 )
 _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
@@ -235,15 +236,22 @@ def table(summaries: Sequence[Summary]) -> str:
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         if is_oracle(model):
             note += f"; {ORACLE_ACCURACY}"
-        heading = f"{dataset}, {model}: means per question; n = questions that count{note}"
-        blocks += ["\n".join([heading, "", *aligned(_accuracy(group))]), "\n".join(aligned(_cells(_COSTS, group)))]
+        trials = "; rows = trials of questions, as are the counts after them" if _has_trials(group) else ""
+        heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
+        blocks += ["\n".join([heading, "", *text_table(_accuracy(group))]), "\n".join(text_table(_cells(_COSTS, group)))]
     return "\n\n".join(blocks)
 
 
 def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
-    judged = any(summary.judged_correct.n for summary in group)
-    columns = [column for column in _ACCURACY if judged or not column[0].startswith("judged")]
+    absent = {"judged [95% CI]"} if not any(summary.judged_correct.n for summary in group) else set()
+    absent |= {"rows"} if not _has_trials(group) else set()
+    columns = [column for column in _ACCURACY if column[0] not in absent]
     return _cells([*columns, *map(_count_of, reasons(group))], group)
+
+
+def _has_trials(group: Sequence[Summary]) -> bool:
+    """Whether a question has several rows, so that counts of rows aren't counts of questions."""
+    return any(summary.total - summary.failed > summary.exact_match.n for summary in group)
 
 
 def reasons(summaries: Iterable[Summary]) -> list[str]:
@@ -259,22 +267,8 @@ def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Seque
     return [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines: the first column to the left, the others to the right."""
-    cells = [list(map(one_line, row)) for row in cells]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return [
-        "  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    ]
-
-
 def _grouped(summaries: Sequence[Summary]) -> Iterator[tuple[tuple[str, str], list[Summary]]]:
     groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
         groups.setdefault((summary.dataset, summary.model), []).append(summary)
     yield from groups.items()
-
-
-def _pad(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 0 else cell.rjust(width)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
 from rewoo_bench.gate.verdict import Check, Group, Verdict, shown
 from rewoo_bench.model_names import is_oracle
+from rewoo_bench.text.counts import counted
+from rewoo_bench.text.tables import markdown_table, text_table
 
 _HEAD = ("", "measured", "limit", "head room")
 _HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
@@ -27,7 +28,7 @@ def text(verdict: Verdict) -> str:
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
         parts.append("\n".join([one_line(str(group)), *_told(checks)]))
     for head, rows in _tables(verdict):
-        parts.append("\n".join(aligned([head, *rows])))
+        parts.append("\n".join(text_table([head, *rows])))
     return "\n\n".join(parts)
 
 
@@ -42,7 +43,7 @@ def markdown(verdict: Verdict) -> str:
             listed = "\n".join(f"- {plain(str(question))}" for question in grown)
             parts.append(_folded("questions that grew most", listed))
     for head, rows in _tables(verdict):
-        parts.append(_folded(f"{len(rows)} figures", _table(head, rows)))
+        parts.append(_folded(counted(len(rows), "figure"), "\n".join(markdown_table([head, *rows]))))
     return "\n\n".join(parts) + "\n"
 
 
@@ -122,9 +123,3 @@ def _room(check: Check) -> str:
 
 def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    border = "|".join(["---", *["---:"] * (len(head) - 1)])
-    lines = [" | ".join(map(plain, cells)) for cells in (head, *rows)]
-    return "\n".join([f"| {lines[0]} |", f"|{border}|", *(f"| {line} |" for line in lines[1:])])
