@@ -236,7 +236,7 @@ def table(summaries: Sequence[Summary]) -> str:
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         if is_oracle(model):
             note += f"; {ORACLE_ACCURACY}"
-        trials = "; rows = trials of questions, as are the counts after them" if _has_trials(group) else ""
+        trials = "; rows = questions times trials" if _has_trials(group) else ""
         heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
         blocks += ["\n".join([heading, "", *text_table(_accuracy(group))]), "\n".join(text_table(_cells(_COSTS, group)))]
     return "\n\n".join(blocks)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.against import Terms, check_against
-from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
+from rewoo_bench.gate.baseline import Baseline, read_baseline
+from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.runs.failed_rows import failed

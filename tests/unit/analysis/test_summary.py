@@ -155,7 +155,7 @@ def test_a_judges_column_is_there_where_it_judged() -> None:
 def test_with_trials_the_rows_are_counted_too() -> None:
     trials = frame(*(row(example_id=f"q{i}", trial=trial) for i in range(5) for trial in range(2)))
     heading, accuracy, _ = table(summarise(trials)).split("\n\n")
-    assert heading.endswith("n = questions that count; rows = trials of questions, as are the counts after them")
+    assert heading.endswith("n = questions that count; rows = questions times trials")
     counts = dict(zip(accuracy.splitlines()[0].split("  ")[-2:], accuracy.split()[-2:], strict=True))
     assert (accuracy.splitlines()[1].split()[1], counts) == ("5", {"rows": "10", "answered": "10"})
     assert "rows" not in table(summarise(frame(row())))

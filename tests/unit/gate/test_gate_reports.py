@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -206,7 +209,85 @@ def test_a_baseline_says_whether_its_counts_are_always_the_same(
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"format": 2}', "\x00"])
-def test_a_file_that_is_no_baseline_is_told_so(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "baseline.json").write_text(content)
-    with pytest.raises(DataError, match="no baseline that can be read"):
+    with pytest.raises(DataError, match="invalid baseline file: "):
         open_baseline(tmp_path / "baseline.json")
+
+def broken(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A baseline file of three questions after a change."""
+    values = json.loads(open_baseline(write_run(folder / "run", rows(3))).text())
+    change(values)
+    (folder / "baseline.json").write_text(json.dumps(values))
+    return folder / "baseline.json"
+
+
+def cell(column: str, value: Any, line: int = 1) -> Callable[[dict[str, Any]], object]:
+    """Puts a value into the line of a question."""
+
+    def change(values: dict[str, Any]) -> None:
+        values["questions"]["rewoo"][line][values["columns"].index(column)] = value
+
+    return change
+
+
+def line(change: Callable[[list[Any]], object]) -> Callable[[dict[str, Any]], object]:
+    return lambda values: change(values["questions"]["rewoo"][1])
+
+
+WRONG: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    *((cell("total_tokens", value), "line 2, total_tokens: ") for value in ("x", [1], 1.5, -5, 10**30, True)),
+    (cell("total_tokens", None), "total_tokens of 'q001' is null"),
+    (cell("llm_calls", None), "llm_calls of 'q001' is null"),
+    (cell("total_tokens", math.nan), "NaN is no number"),
+    (cell("f1", math.inf), "Infinity is no number"),
+    (cell("f1", -math.inf), "-Infinity is no number"),
+    (cell("f1", 2.0), "line 2, f1: "),
+    (cell("exact_match", "x"), "line 2, exact_match: Input should be a valid boolean, got 'x'"),
+    (cell("exact_match", 1), "line 2, exact_match: "),
+    (cell("example_id", ["q"]), "line 2, example_id: "),
+    (cell("trial", [0]), "line 2, trial: "),
+    (cell("stop_reason", 3), "line 2, stop_reason: "),
+    (cell("example_id", "q000"), "'q000', trial 0, is there twice"),
+    (line(lambda cells: cells.clear()), "line 2, example_id: missing"),
+    (line(lambda cells: cells.pop()), "line 2, stop_reason: missing"),
+    (line(lambda cells: cells.append(1)), "line 2: expected 17 values"),
+    (lambda values: values["questions"]["rewoo"].clear(), "there are none"),
+    (lambda values: values["questions"].clear(), "questions: "),
+    (lambda values: values["questions"].update(react=values["questions"]["rewoo"]), "not among the architectures"),
+    (lambda values: values["columns"].clear(), "columns: 'example_id' is missing"),
+    (lambda values: values.update(columns=[*values["columns"], "f1"]), "columns: one is there twice"),
+    (lambda values: values["columns"].remove("total_tokens"), "columns: 'total_tokens' is missing"),
+    (lambda values: values["columns"].append("colour"), "columns: unknown column 'colour'"),
+    (lambda values: values.update(columns=values["columns"][::-1]), "columns: expected example_id, trial, text first"),
+    (lambda values: values["architectures"]["rewoo"]["manifest"].update(texts_sha256=3), "texts_sha256: "),
+    (lambda values: values["architectures"]["rewoo"]["means"].update(f1="x"), "means.f1: "),
+    (lambda values: values["dataset"].update(source=[1]), "source: "),
+    (lambda values: values.update(deterministic="yes"), "deterministic: "),
+    (lambda values: values.update(colour=1), "colour: Extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_a_wrong_value_in_a_baseline_file_is_named(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    path = broken(tmp_path, change)
+    with pytest.raises(DataError) as refused:
+        check_run(tmp_path / "run", baseline=path)
+    text = str(refused.value)
+    assert f"{path}: invalid baseline file: " in text
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("nested", ["[" * 300 + "]" * 300, "[" * 100_000, "[" + "9" * 6000 + "]", '{"means": 1e999}'])
+def test_a_baseline_file_that_no_parser_likes_is_refused(tmp_path: Path, nested: str) -> None:
+    (tmp_path / "baseline.json").write_text(nested)
+    with pytest.raises(DataError, match="invalid baseline file: "):
+        open_baseline(tmp_path / "baseline.json")
+
+
+def test_a_run_with_an_impossible_count_is_no_baseline(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"run 'r' can't be compared: .* line 1, total_tokens: "):
+        open_baseline(write_run(tmp_path / "run", rows(1, total_tokens=-1)))
