@@ -26,8 +26,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.gate.against import FALSE_ALARMS, LIVE_MARGIN, ratio_beyond
+from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.gate.verdict import FALSE_ALARMS
 from rewoo_bench.runs.folder import load
 
 Totals = NDArray[np.float64]

@@ -8,7 +8,7 @@ These are the shapes of Xu et al. 2023 (arXiv 2305.18323, section 2.2) for a que
 numbers of a law are fitted by least squares on the questions of 1 to 4 look-ups. The questions of 5 or more
 take no part in the fit: the law is held against them, so it can be wrong.
 
-    predict(rows)    # Prediction(law=Law("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, error=0.010, …)
+    predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, error=0.010, …)
 
 `rows` are rows of questions.parquet of one architecture. A look-up (hop) is what a question needs, not what a run took.
 """
@@ -39,7 +39,7 @@ Name = Literal["ReAct", "ReWOO"]
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class FittedLine:
     """Input tokens of a question as a function of its look-ups."""
 
     name: Name
@@ -59,7 +59,7 @@ class Law:
 class Prediction:
     """A law, and how far it was off on questions that it wasn't fitted on."""
 
-    law: Law
+    law: FittedLine
     fitted: int
     """Rows that it was fitted on."""
     held_out: int
@@ -70,10 +70,10 @@ class Prediction:
     """The largest of these errors."""
 
 
-def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> Law:
+def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
     """The law by least squares. Needs two different numbers of look-ups."""
     (fixed, step), *_ = np.linalg.lstsq(np.column_stack(_shape(name, look_ups)), np.asarray(tokens, float), rcond=None)
-    return Law(name, float(fixed), float(step))
+    return FittedLine(name, float(fixed), float(step))
 
 
 def predict(rows: pd.DataFrame) -> Prediction | None:
@@ -91,7 +91,7 @@ def predict(rows: pd.DataFrame) -> Prediction | None:
     return Prediction(law, len(short), len(long), mean, most)
 
 
-def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Law]:
+def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
     """What a ReWOO law is made of, each term fitted as the whole is, so that they add up to it.
 
     `calls` are rows of calls.parquet. Empty where the law is another one, or an older run lacks the prompts' parts.

@@ -62,10 +62,10 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
     rewoo-bench. Nothing but a failed check exits with 1.
     """
     # fmt: on
-    from rewoo_bench.gate.check import Terms, check_run
+    from rewoo_bench.gate.check import ComparisonTerms, check_run
     from rewoo_bench.gate.render import text
 
-    terms = Terms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
+    terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
     click.echo(terminal(text(verdict)))
     _write(verdict, run, markdown, junit_file, json_file)

@@ -12,7 +12,11 @@ from typing import Literal, NamedTuple
 PASSED, FAILED, INCOMPLETE = 0, 1, 3
 
 ENOUGH_QUESTIONS = 200
-"""Below, accuracy only warns: one and the same system differs by several points from run to run."""
+"""Below, a fall of accuracy that may be chance warns: a system differs by several points from run to run."""
+FALSE_ALARMS = 0.005
+"""One-sided, of a live gate's test of total tokens on a system against itself, shared by its architectures
+(Bonferroni); and as much of its tests of answers."""
+_MOST_FAILED = 0.1
 
 Kind = Literal[
     "budget",
@@ -40,7 +44,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrowthDetail:
     """A question whose tokens grew, and the part of the architecture whose grew most."""
 
     example_id: str
@@ -70,7 +74,7 @@ class Check:
     """The baseline's mean, where there is a baseline."""
     n: int = 0
     """Questions."""
-    grown: tuple[Grown, ...] = ()
+    grown: tuple[GrowthDetail, ...] = ()
 
     @property
     def metric(self) -> str:
@@ -106,18 +110,28 @@ class Verdict:
         return FAILED if self.failures else PASSED
 
 
-def shown(metric: str, value: float | None) -> str:
-    """A value as tables show it.
+def too_many_failed(failed: int, rows: int) -> bool:
+    """Whether the rows that didn't fail are no fair sample of all of them: where more than a tenth failed.
 
-    >>> shown("total_tokens", 1431.92), shown("llm_calls", 2), shown("cost_usd", None)
-    ('1,431.9', '2.00', 'unknown')
+    Failures aren't drawn at random: a long question runs into a time-out or a context limit sooner than a short one.
+    So the means of the others are too low, and the more so the more failed. A tenth leaves room for the odd failure.
+    """
+    return failed > _MOST_FAILED * rows
+
+
+def shown(metric: str, value: float | None) -> str:
+    """A value as tables show it, with enough digits to tell it from 0.
+
+    >>> shown("total_tokens", 1431.92), shown("llm_calls", 2), shown("latency_s", 0.001), shown("cost_usd", None)
+    ('1,431.9', '2.00', '0.001 s', 'unknown')
     """
     if value is None:
         return "unknown"
-    if metric.endswith("_tokens"):
-        return f"{value:,.1f}"
-    if metric == "cost_usd":
-        return f"${value:.6f}"
-    if metric == "latency_s":
-        return f"{value:.2f} s"
-    return f"{value:.3f}" if metric in ("exact_match", "f1") else f"{value:,.2f}"
+    decimals = 1 if metric.endswith("_tokens") else _DECIMALS.get(metric, 2)
+    text = f"{value:,.{decimals}f}"
+    if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
+        text = f"{value:.3g}"
+    return f"${text}" if metric == "cost_usd" else f"{text} s" if metric == "latency_s" else text
+
+
+_DECIMALS = {"cost_usd": 6, "exact_match": 3, "f1": 3}

@@ -153,7 +153,7 @@ def test_the_script_is_the_command() -> None:
     script = Path(__file__).parents[2] / "scripts" / "check_budget.py"
     done = subprocess.run([sys.executable, script, "nowhere"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "nothing to hold the run against" in done.stderr
+    assert "nothing to compare the run with" in done.stderr
 
 
 def documented_test() -> str:

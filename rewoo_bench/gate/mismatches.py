@@ -15,53 +15,53 @@ from rewoo_bench.runs.manifest_diff import differences
 _SHOWN_IDS = 3
 
 
-class Fault(NamedTuple):
+class Mismatch(NamedTuple):
     """Why not to compare: what differs, and a sentence."""
 
     what: str
     text: str
 
 
-def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Fault]:
+def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Mismatch]:
     """What makes every count incomparable."""
     dataset = differences(before.dataset, now.dataset, "dataset", without=("ids_hash",))
     corpus = differences(before.corpus, now.corpus, "corpus")
-    yield from (Fault("data set", text) for text in [*dataset, *corpus])
+    yield from (Mismatch("data set", text) for text in [*dataset, *corpus])
     models = differences(before.models, now.models, "models")
     known = before.options.keys() & now.options.keys()  # an older baseline lacks some
     old, new = ({name: side.options[name] for name in side.options if name in known} for side in (before, now))
     options = differences(old, new, "options")
-    yield from (Fault("model", text) for text in [*models, *options])
+    yield from (Mismatch("model", text) for text in [*models, *options])
     if before.tokenizer and now.tokenizer:
-        yield from (Fault("tokenizer", text) for text in differences(before.tokenizer, now.tokenizer, "tokenizer"))
+        yield from (Mismatch("tokenizer", text) for text in differences(before.tokenizer, now.tokenizer, "tokenizer"))
     if before.prices is not None and now.prices is not None:
-        yield from (Fault("prices", text) for text in differences(before.prices, now.prices, "prices"))
+        yield from (Mismatch("prices", text) for text in differences(before.prices, now.prices, "prices"))
 
 
-def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[Fault]:
+def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
     """What makes the counts of one architecture incomparable."""
     if architecture not in before.questions:
-        yield Fault("architecture", "the baseline has no rows of this architecture; update it")
+        yield Mismatch("architecture", "the baseline has no rows of this architecture; update it")
     elif architecture not in now.questions:
-        yield Fault("architecture", "the baseline has this architecture, and the run has no rows of it")
+        yield Mismatch("architecture", "the baseline has this architecture, and the run has no rows of it")
     else:
         yield from _ids(before, now, architecture)
         old, new = (side.architectures[architecture].usage_sources for side in (before, now))
-        yield from (Fault("tokenizer", text) for text in differences(old, new, "usage_source"))
+        yield from (Mismatch("tokenizer", text) for text in differences(old, new, "usage_source"))
 
 
-def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Fault]:
+def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
     """Pairs are made by id and trial: each has to stand for the same question on both sides."""
     old, new = ({(row[0], row[1]): row[2] for row in side.questions[architecture]} for side in (before, now))
     gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
     if gone or added:
-        yield Fault("ids", f"{_count(gone)} gone{_named(gone)}, {_count(added)} new{_named(added)}")
+        yield Mismatch("ids", f"{_count(gone)} gone{_named(gone)}, {_count(added)} new{_named(added)}")
         return
     others = [key for key in old if old[key] != new[key]]
     if others:
-        yield Fault("ids", f"{_count(others)} under the same id, with another text or answer{_named(others)}")
+        yield Mismatch("ids", f"{_count(others)} under the same id, with another text or answer{_named(others)}")
     elif before.dataset.get("ids_hash") != now.dataset.get("ids_hash"):
-        yield Fault("ids", "the same ids in another order")
+        yield Mismatch("ids", "the same ids in another order")
 
 
 def _count(keys: Collection[Any]) -> str:
