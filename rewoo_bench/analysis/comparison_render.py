@@ -13,6 +13,7 @@ from rewoo_bench.analysis.comparison_data import ComparisonData
 from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, Table, tables
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
 from rewoo_bench.stats.paired import ENOUGH_FOR_TAILS, too_few_for_tails
+from rewoo_bench.text.counts import counted
 from rewoo_bench.text.tables import markdown_table, text_table
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
@@ -63,7 +64,7 @@ def notes(comparison: ComparisonData) -> list[str]:
     if comparison.pairs:
         lines.append(
             "p: exact McNemar for EM, Wilcoxon's signed ranks for the others. Holm: adjusted for the "
-            f"{comparison.tests} tests of EM, total tokens and cost; the others are exploratory. "
+            f"{counted(comparison.tests, 'test')} of EM, total tokens and cost; the others are exploratory. "
             "Detectable: the smallest EM difference that this number of questions shows 4 times in 5."
         )
     return lines

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.escaping import terminal
+from rewoo_bench.text.counts import counted
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -36,7 +37,7 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     text, before = content.text(), out.read_text(encoding="utf-8", errors="replace") if out.is_file() else None
     write_report(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
-    questions = sum(map(len, content.questions.values()))
-    message = f"{out}: {changed}, {questions} questions of {', '.join(content.questions)}"
+    lines = counted(sum(map(len, content.questions.values())), "row")
+    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
     click.echo(terminal(message), err=not out.is_file())  # the file itself may be standard output
     return 0

@@ -1,45 +1,54 @@
-"""Whether two runs can be compared at all, and what of an architecture was changed on purpose.
+"""Whether two runs can be compared at all, and the deliberate changes of an architecture.
 
-A data set, a model, a limit or a price that changed makes counts incomparable. A prompt, a setting
-or a tool that changed is what a gate is there to judge: it is named, and the counts still compared.
+Another data set, model, limit or price makes counts incomparable. Another prompt, setting or tool is what a gate is
+for: it is named, and the counts are still compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.runs.manifest_diff import differences
+from rewoo_bench.text.counts import counted
 
-_SHOWN_IDS = 3
+_SHOWN = 3
 
 
 class Mismatch(NamedTuple):
-    """Why not to compare: what differs, and a sentence."""
+    """Why not to compare: the kind of difference, and a sentence."""
 
     what: str
     text: str
 
 
 def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Mismatch]:
-    """What makes every count incomparable."""
+    """Differences that make every count incomparable, a line of each kind."""
     dataset = differences(before.dataset, now.dataset, "dataset", without=("ids_hash",))
     corpus = differences(before.corpus, now.corpus, "corpus")
-    yield from (Mismatch("data set", text) for text in [*dataset, *corpus])
+    yield from _folded("data set", [*dataset, *corpus])
     models = differences(before.models, now.models, "models")
     known = before.options.keys() & now.options.keys()  # an older baseline lacks some
     old, new = ({name: side.options[name] for name in side.options if name in known} for side in (before, now))
-    options = differences(old, new, "options")
-    yield from (Mismatch("model", text) for text in [*models, *options])
+    yield from _folded("model", [*models, *differences(old, new, "options")])
     if before.tokenizer and now.tokenizer:
-        yield from (Mismatch("tokenizer", text) for text in differences(before.tokenizer, now.tokenizer, "tokenizer"))
+        yield from _folded("tokenizer", differences(before.tokenizer, now.tokenizer, "tokenizer"))
     if before.prices is not None and now.prices is not None:
-        yield from (Mismatch("prices", text) for text in differences(before.prices, now.prices, "prices"))
+        yield from _folded("prices", differences(before.prices, now.prices, "prices"))
+
+
+def _folded(what: str, texts: Iterable[str]) -> Iterator[Mismatch]:
+    """One line: the names that differ, which imply the rest, or else the first differences; and how many more."""
+    every = list(texts)
+    shown = [text for text in every if ".name was " in text][:_SHOWN] or every[:_SHOWN]
+    if every:
+        rest = len(every) - len(shown)
+        yield Mismatch(what, "; ".join(shown) + (f"; and {counted(rest, 'more difference')}" if rest else ""))
 
 
 def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
-    """What makes the counts of one architecture incomparable."""
+    """Differences that make the counts of one architecture incomparable."""
     if architecture not in before.questions:
         yield Mismatch("architecture", "the baseline has no rows of this architecture; update it")
     elif architecture not in now.questions:
@@ -51,7 +60,7 @@ def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Ite
 
 
 def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
-    """Pairs are made by id and trial: each has to stand for the same question on both sides."""
+    """Pairs are made by id and trial: each has to belong to the same question on both sides."""
     old, new = ({(row[0], row[1]): row[2] for row in side.questions[architecture]} for side in (before, now))
     gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
     if gone or added:
@@ -65,17 +74,17 @@ def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatc
 
 
 def _count(keys: Collection[Any]) -> str:
-    return f"{len(keys)} question{'' if len(keys) == 1 else 's'}"
+    return counted(len(keys), "question")
 
 
 def _named(keys: Sequence[tuple[str, int]]) -> str:
-    names = [f"{name!r}" + (f" (trial {trial})" if trial else "") for name, trial in keys[:_SHOWN_IDS]]
-    more = [f"{len(keys) - _SHOWN_IDS} more"] if len(keys) > _SHOWN_IDS else []
+    names = [f"{name!r}" + (f" (trial {trial})" if trial else "") for name, trial in keys[:_SHOWN]]
+    more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
     return f" ({', '.join(names + more)})" if names else ""
 
 
 def changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
-    """What was changed about an architecture: texts by name, then settings, tools and runner."""
+    """Deliberate changes of an architecture: texts by name, then settings, tools and runner."""
     old, new = (side.architectures[architecture].manifest for side in (before, now))
     return [*_texts(old, new), *_settings(old, new)]
 
@@ -90,7 +99,7 @@ def _texts(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 def _changed(old: dict[str, str] | None, new: dict[str, str] | None) -> Iterator[str]:
-    """Names whose digest isn't as it was; none where a side doesn't know."""
+    """Names with another digest than before; none where a side has no digests."""
     if old is not None and new is not None:
         yield from (name for name in sorted({**old, **new}) if old.get(name) != new.get(name))
 

@@ -1,4 +1,4 @@
-"""What a gate found: checks, each passed, warned or failed, and the exit code that follows.
+"""A gate's verdict: checks, each passed, warned or failed, and the exit code that follows.
 
 Check("growth", "fail", Group("rewoo", "sample", "oracle"), "total_tokens",
       "total_tokens grew by 23.0 a question, 800.0 -> 823.0 (+2.9%, 2% allowed)", …)
@@ -33,7 +33,7 @@ Status = Literal["pass", "warn", "fail"]
 
 
 class Group(NamedTuple):
-    """What a check is about."""
+    """The rows that a check is about."""
 
     architecture: str
     dataset: str
@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GrowthDetail:
-    """A question whose tokens grew, and the part of the architecture whose grew most."""
+    """A question with more tokens than before, and the role that took most of the growth."""
 
     example_id: str
     trial: int
@@ -60,13 +60,13 @@ class GrowthDetail:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the gate. `text` is a sentence that can be read alone, beside its group."""
+    """One line of the gate. `text` can be read without the other checks of its group."""
 
     kind: Kind
     status: Status
     group: Group
     name: str
-    """What was checked, such as `total_tokens p95` or `ids`."""
+    """Such as `total_tokens p95` or `ids`."""
     text: str
     measured: float | None = None
     limit: float | None = None
@@ -84,7 +84,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All checks of a gate. `incomplete` says why a run that isn't whole was not judged."""
+    """All checks of a gate. `incomplete` is the reason why an incomplete run was not judged."""
 
     checks: tuple[Check, ...]
     incomplete: str | None = None
@@ -98,8 +98,8 @@ class Verdict:
         return tuple(check for check in self.checks if check.status == "warn")
 
     @property
-    def untold(self) -> tuple[Check, ...]:
-        """Those that a live comparison of so few questions could not decide."""
+    def undecided(self) -> tuple[Check, ...]:
+        """Checks of a live comparison that has too few questions to decide."""
         return tuple(check for check in self.checks if check.kind == "can't tell")
 
     @property

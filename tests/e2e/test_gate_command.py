@@ -60,7 +60,7 @@ def test_a_run_passes_against_itself_and_its_baseline_file(capsys: pytest.Captur
     written = Path("baseline.json").read_bytes()
     capsys.readouterr()
     assert command("baseline", "update", "again", "--out", "baseline.json") == 0
-    assert capsys.readouterr().out == "baseline.json: unchanged, 16 questions of react-native, rewoo\n"
+    assert capsys.readouterr().out == "baseline.json: unchanged, 16 rows of react-native, rewoo\n"
     assert Path("baseline.json").read_bytes() == written
     Path("budgets.toml").write_text(BUDGETS)
     assert command("gate", "again", "--budgets", "budgets.toml", "--baseline", "baseline.json") == 0

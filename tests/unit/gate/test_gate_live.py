@@ -91,7 +91,7 @@ def test_a_run_that_is_cut_off_fails_on_few_questions(tmp_path: Path) -> None:
 
 
 def test_answers_of_the_same_system_hardly_ever_fail() -> None:
-    """At a level of 0.5% for two shares: 4 of 300 would be one case in 300."""
+    """A fall fails at a two-sided p of 0.5%, so by chance in fewer than 0.25% of comparisons: one of 300."""
     draw, failed = np.random.default_rng(3), 0
     for _ in range(300):
         right = draw.uniform(size=100)

@@ -50,7 +50,7 @@ def test_the_smallest_growth_is_caught_four_times_in_five() -> None:
 
 def test_a_comparison_of_few_questions_says_that_it_cant_tell(tmp_path: Path) -> None:
     verdict = judged(tmp_path, lines(30), lines(30, seed=1))
-    (check,) = verdict.untold
+    (check,) = verdict.undecided
     assert (verdict.code, check.status) == (0, "warn")
     assert check.text.startswith("can't tell whether total_tokens grew by 5%: on 30 questions growth of ")
     (strict,) = judged(tmp_path / "strict", lines(30), lines(30, seed=1), strict=True).failures
@@ -59,7 +59,7 @@ def test_a_comparison_of_few_questions_says_that_it_cant_tell(tmp_path: Path) ->
 
 def test_a_comparison_that_could_have_caught_it_says_how_little(tmp_path: Path) -> None:
     verdict = judged(tmp_path, lines(200, noise=0.02), lines(200, seed=1, noise=0.02))
-    assert not verdict.untold
+    assert not verdict.undecided
     (power,) = [check for check in verdict.checks if check.name == "total_tokens power"]
     assert (power.status, power.text) == (
         "pass", "total_tokens: growth of 0.8% or more would have been caught, 4 times in 5"
