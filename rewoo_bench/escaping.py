@@ -16,7 +16,7 @@ _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u
 _CONTROLS = re.compile(f"[{_HIDDEN}]")
 _WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##(?=\[))", re.MULTILINE)
 _FORMULA = tuple("=+-@\t\r")
-# GitHub looks for mentions, addresses, emoji and issues after it has decoded entities, so an invisible space parts them.
+# GitHub looks for mentions, addresses, emoji and issues after decoding entities, so an invisible space parts them.
 _MARKDOWN = (
     (r"([\\|*`~])", r"\\\1"),
     (r"&(?=[#\w])", "&amp;"),

@@ -53,9 +53,9 @@ def compare(
     """Compares every system with the `baseline`, or each with each.
 
     The default `baseline` is the first system; of two runs of the same architectures each architecture is
-    compared before and after. `by` names a column, such as `question_type`: the questions of each value are compared separately, and Holm's
-    adjustment is for the tests of all values. `manifests` are run.json by run id, where there are any:
-    `rewoo_bench.manifests(*runs)`.
+    compared before and after. `by` names a column, such as `question_type`: the questions of each value are
+    compared separately, and Holm's adjustment is for the tests of all values. `manifests` are run.json by run
+    id, where there are any: `rewoo_bench.manifests(*runs)`.
 
     Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
     they share, with a warning, as the architectures of one run always are.

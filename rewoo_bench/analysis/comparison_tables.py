@@ -1,7 +1,7 @@
 """The tables of a comparison, as cells: what each system did, and how pairs of them differ.
 
-    for table in tables(comparison):
-        table.title, table.cells        # the first row of the cells is the header
+for table in tables(comparison):
+    table.title, table.cells        # the first row of the cells is the header
 """
 
 from __future__ import annotations

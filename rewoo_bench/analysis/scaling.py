@@ -8,7 +8,7 @@ These are the shapes of Xu et al. 2023 (arXiv 2305.18323, section 2.2) for a que
 numbers of a law are fitted by least squares on the questions of 1 to 4 look-ups. The questions of 5 or more
 take no part in the fit: the law is held against them, so it can be wrong.
 
-    predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, error=0.010, …)
+    predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, …)
 
 `rows` are rows of questions.parquet of one architecture. A look-up (hop) is what a question needs, not what a run took.
 """

@@ -238,7 +238,10 @@ def table(summaries: Sequence[Summary]) -> str:
             note += f"; {ORACLE_ACCURACY}"
         trials = "; rows = questions times trials" if _has_trials(group) else ""
         heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
-        blocks += ["\n".join([heading, "", *text_table(_accuracy(group))]), "\n".join(text_table(_cells(_COSTS, group)))]
+        blocks += [
+            "\n".join([heading, "", *text_table(_accuracy(group))]),
+            "\n".join(text_table(_cells(_COSTS, group))),
+        ]
     return "\n\n".join(blocks)
 
 

@@ -19,6 +19,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import pydantic
@@ -99,7 +100,8 @@ class Baseline(BaseModel):
     @pydantic.model_validator(mode="after")
     def _has_sound_lines(self) -> Baseline:
         _check_columns(self.columns)
-        lines = TypeAdapter(list[tuple[*(_CELLS[name] for name in self.columns)]])  # type: ignore[misc]
+        line: Any = GenericAlias(tuple, tuple(_CELLS[name] for name in self.columns))
+        lines: TypeAdapter[Any] = TypeAdapter(list[line])
         for name, rows in self.questions.items():
             if name not in self.architectures:
                 raise ValueError(f"questions of {name!r}, which is not among the architectures")

@@ -1,6 +1,6 @@
 """A run's manifest and rows as a baseline.
 
-    baseline_of(read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
+baseline_of(read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
 """
 
 from __future__ import annotations

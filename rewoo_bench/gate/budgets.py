@@ -193,6 +193,6 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     if is_oracle(group.model):
         return Check("accuracy", "warn", group, name, f"{text}; an oracle's means nothing", measured, limit, n=n)
     if n < ENOUGH_QUESTIONS:
-        text = f"{text}; {counted(n, 'question')} {'is' if n == 1 else 'are'} too few to fail on, {ENOUGH_QUESTIONS} are enough"
+        text = f"{text}; too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
         return Check("accuracy", "warn", group, name, text, measured, limit, n=n)
     return Check("accuracy", "fail", group, name, text, measured, limit, n=n)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
 from rewoo_bench.gate.baseline import Baseline, read_baseline
+from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
 from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Verdict
@@ -82,7 +82,9 @@ def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
     if len(again):
         first = again.iloc[0]
         where = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
-        raise DataError(f"run {str(run)!r} has {counted(len(again), 'row')} twice, such as {where}; its tables were changed")
+        raise DataError(
+            f"run {str(run)!r} has {counted(len(again), 'row')} twice, such as {where}; its tables were changed"
+        )
 
 
 def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:

@@ -95,7 +95,9 @@ def growth_of(before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     """The pairs of two tables of counts with the same keys; pairs that failed on a side are left out."""
     old, new = scored_pairs(before, now)
     names = [name for name in COUNTS if name in old and name in new]
-    changes = {name: CountChange(float(old[name].mean()), float(new[name].mean())) for name in names} if len(old) else {}
+    changes = (
+        {name: CountChange(float(old[name].mean()), float(new[name].mean())) for name in names} if len(old) else {}
+    )
     questions = int(old.index.get_level_values("example_id").nunique())
     return Growth(questions, len(old), len(before) - len(old), changes, _grown(old, new))
 
@@ -113,6 +115,8 @@ def _grown(old: pd.DataFrame, new: pd.DataFrame) -> tuple[GrowthDetail, ...]:
     for key, before, now in zip(old.index, old.to_dict("records"), new.to_dict("records"), strict=True):
         by_role = {role: (now.get(name) or 0) - (before.get(name) or 0) for role, name in ROLES.items()}
         most = max(by_role, key=by_role.__getitem__)
-        grown.append(GrowthDetail(str(key[0]), int(key[1]), int(before["total_tokens"]), int(now["total_tokens"]), most))
+        grown.append(
+            GrowthDetail(str(key[0]), int(key[1]), int(before["total_tokens"]), int(now["total_tokens"]), most)
+        )
     grown.sort(key=lambda question: (question.before - question.now, question.example_id, question.trial))
     return tuple(question for question in grown[:_SHOWN] if question.now > question.before)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 # Facts that change no answer, or that repeat another fact.
@@ -40,7 +40,7 @@ def _name(value: Any, position: int) -> str:
 def _shown(before: Any, now: Any) -> tuple[str, str]:
     """Both values in up to 60 characters, which hold the first difference."""
     old, new = repr(before), repr(now)
-    alike = len(commonprefix([old, new]))
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     start = alike - _BEFORE if alike > _MOST - _BEFORE else 0
     return _cut(old, start), _cut(new, start)
 

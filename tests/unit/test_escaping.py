@@ -48,7 +48,8 @@ def test_random_signs_are_no_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"), [("hey @all", "@a"), ("team @org/name", "@o"), (":smile:", ":s"), (":+1:", ":+"), ("see #12", "#1")]
+    ("text", "mark"),
+    [("hey @all", "@a"), ("team @org/name", "@o"), (":smile:", ":s"), (":+1:", ":+"), ("see #12", "#1")],
 )
 def test_what_github_looks_for_in_text_is_parted(text: str, mark: str) -> None:
     assert mark not in html.unescape(markdown(text))

@@ -155,6 +155,23 @@ def test_what_can_not_be_compared_fails_without_a_comparison(
     assert said in check.text
 
 
+def test_another_model_is_one_line_that_begins_with_its_name(tmp_path: Path) -> None:
+    settings = {"extra_steps": 2, "constrain": "schema", "quantisation": "q4", "context": 8192}
+    facts = manifest(models={"default": {**settings, "name": "local/other"}}, options={"seed": 1, "temperature": 0.7})
+    (check, *_) = judged(tmp_path, rows(), facts).failures
+    assert check.text == (
+        "not comparable (model): models.default.name was 'oracle' and is 'local/other' now; and 6 more differences"
+    )
+
+
+def test_many_differences_are_folded(tmp_path: Path) -> None:
+    settings = {"max_steps": 1, "slot": 2, "constrain": 3, "quantisation": 4}
+    facts = manifest(models={"default": {"name": "oracle", **settings}})
+    check = failure(judged(tmp_path, rows(), facts))
+    assert check.text.count(" was None and is ") == 3
+    assert check.text.endswith("; and 1 more difference")
+
+
 def test_facts_that_a_side_does_not_have_are_not_held_against_it(tmp_path: Path) -> None:
     assert judged(tmp_path, rows(), manifest(tokenizer=None, prices=None)).code == 0
 
@@ -269,7 +286,9 @@ def test_a_row_that_is_there_twice_is_an_error(tmp_path: Path) -> None:
 
 def test_nothing_answered_is_nothing_to_compare(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, rows(**FAILED), mode="live", allow_incomplete=True))
-    assert check.text == "20 of 20 rows failed in the infrastructure in one of the two runs, and the other 0 are compared"
+    assert (
+        check.text == "20 of 20 rows failed in the infrastructure in one of the two runs, and the other 0 are compared"
+    )
 
 
 def test_an_oracle_that_is_no_longer_right_fails(tmp_path: Path) -> None:

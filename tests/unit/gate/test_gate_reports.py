@@ -105,6 +105,21 @@ def test_junit_holds_any_text_and_an_incomplete_run() -> None:
     assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
 
 
+def test_one_is_singular() -> None:
+    group = Group("a", "s", "m")
+    check = Check("budget", "pass", group, "llm_calls max", "…", 1.0, 2.0)
+    assert text(Verdict((check,))).startswith("PASSED: 1 check, 0 warnings\n")
+    failed = Check("budget", "fail", group, "llm_calls max", "…", 2.0, 1.0)
+    assert text(Verdict((failed, check))).startswith("FAILED: 1 of 2 checks, 0 warnings\n")
+
+
+def test_far_over_the_limit_is_a_factor() -> None:
+    check = Check("budget", "fail", Group("a", "s", "m"), "latency_s p95", "…", 0.5131, 0.01)
+    assert text(Verdict((check,))).splitlines()[-1].split("  ")[-1].strip() == "51.3 times the limit"
+    small = Check("budget", "pass", Group("a", "s", "m"), "latency_s p95", "…", 0.0005, 0.001)
+    assert "0.0005 s  0.001 s" in text(Verdict((small,)))
+
+
 def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
     lines = [row(n, total_tokens=1000 + 10 * n, cost_usd=None if n == 0 else 0.1) for n in range(5)]
     points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
@@ -213,6 +228,7 @@ def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, content: str) -> 
     (tmp_path / "baseline.json").write_text(content)
     with pytest.raises(DataError, match="invalid baseline file: "):
         open_baseline(tmp_path / "baseline.json")
+
 
 def broken(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     """A baseline file of three questions after a change."""

@@ -22,6 +22,16 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     ]
 
 
+def test_uncommitted_changes_are_another_commit() -> None:
+    commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
+    runs = {
+        A: manifest(A, environment={"git_commit": commit}),
+        B: manifest(B, environment={"git_commit": f"{commit}+"}),
+    }
+    notes = compare(twice(), manifests=runs).notes
+    assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
+
+
 def test_a_judge_on_this_machine_is_no_queue() -> None:
     models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
     told = {A: manifest(A, models=models, concurrency=8)}
