@@ -124,7 +124,7 @@ def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.Monkey
     Path("budgets.toml").write_text(BUDGETS.replace("3000", "10"))
     reports = ("--markdown", "m.md", "--junit", "j.xml", "--json", "points.json")
     assert command("gate", "now", "--budgets", "budgets.toml", *reports) == 1
-    assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 checks")
+    assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 check")
     assert ElementTree.parse("j.xml").getroot().get("failures") == "1"
     assert {"name", "unit", "value", "range", "extra"} == set(json.loads(Path("points.json").read_text())[0])
     Path("summary.md").write_text("before\n")
@@ -171,7 +171,7 @@ def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: in
     done.assert_outcomes(passed=passed, failed=1 - passed)
     if not passed:
         done.stdout.fnmatch_lines(
-            ["*AssertionError: FAILED: 1 of 1 checks, 0 warnings", "*total_tokens mean:*is over*"]
+            ["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"]
         )
 
 
