@@ -170,9 +170,7 @@ def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: in
     done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=passed, failed=1 - passed)
     if not passed:
-        done.stdout.fnmatch_lines(
-            ["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"]
-        )
+        done.stdout.fnmatch_lines(["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"])
 
 
 def test_the_plugin_costs_a_pytest_that_does_not_use_it_nothing(pytester: pytest.Pytester) -> None:

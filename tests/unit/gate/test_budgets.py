@@ -151,6 +151,14 @@ def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, s
         read_budgets(written(tmp_path, limits))
 
 
+def test_all_missing_keys_are_named_with_the_misspelt_one(tmp_path: Path) -> None:
+    (tmp_path / "budgets.toml").write_text('[[budget]]\narchitectre = "rewoo"\ndataset = "sample"\n')
+    with pytest.raises(SpecError) as refused:
+        read_budgets(tmp_path / "budgets.toml")
+    missing = "the keys 'budget.0.architecture', 'budget.0.model' are missing"
+    assert f"{missing}; unknown key 'budget.0.architectre', did you mean 'architecture'? " in str(refused.value)
+
+
 def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "budgets.toml").write_text("budget = []")
     with pytest.raises(SpecError, match="at least 1 item"):
