@@ -1,4 +1,4 @@
-"""Makes names, ids and errors harmless where they are shown: they may come from somebody else's run folder.
+"""Makes names, ids and errors harmless where they are printed: they may come from somebody else's run folder.
 
 terminal("\\x1b[2J")                       # "\\u001b[2J"
 markdown("@all <b>|")                     # "&#64;&#8203;all &lt;b>\\\\|"
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-# What moves the cursor, changes colours, opens links or titles (C0, DEL, C1), turns the direction of text or
-# hides (bidi controls, zero-width signs), and what no output can encode (halves of surrogate pairs).
+# Characters that move the cursor, change colours, open links or titles (C0, DEL, C1), that turn the direction of text
+# or are invisible (bidi controls, zero-width signs), and that no output can encode (lone surrogates).
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_HIDDEN}]")
 _WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##(?=\[))", re.MULTILINE)
@@ -43,7 +43,7 @@ def terminal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same for a name or a cell, whose line breaks are spaces."""
+    """The same for a name or a cell: line breaks become spaces."""
     return _CONTROLS.sub(_shown, re.sub(r"\r\n|[\n\r\t]", " ", text))
 
 
@@ -61,7 +61,7 @@ def latex(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A text that no spreadsheet reads as a formula."""
     text = one_line(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -71,10 +71,10 @@ def controls_as_json(text: str) -> str:
     return _CONTROLS.sub(_shown, text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"  # as JSON has it
+def _shown(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"  # as JSON has it
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair, which no file can hold."""
+    """The text with U+FFFD for every lone surrogate, which no file can hold."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

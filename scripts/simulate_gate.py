@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -197,7 +198,13 @@ def _half_failed(_: str, run: Path, out: Path, seed: int, questions: int) -> Pat
     """The run with every second question failed by the infrastructure before its first call."""
     shutil.copytree(run, out)
     rows = pq.read_table(out / "questions.parquet")
-    failed = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
+    failed: dict[str, Any] = {
+        "prediction": None,
+        "exact_match": None,
+        "f1": None,
+        "stop_reason": "error",
+        "error": "down",
+    }
     failed |= dict.fromkeys(("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls"), 0)
     lines = [{**line, **(failed if place % 2 else {})} for place, line in enumerate(rows.to_pylist())]
     pq.write_table(pa.Table.from_pylist(lines, schema=rows.schema), out / "questions.parquet")

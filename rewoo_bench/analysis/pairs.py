@@ -1,4 +1,4 @@
-"""Two systems on the same questions: differences of accuracy, ratios of what it cost.
+"""Two systems on the same questions: differences of accuracy, ratios of tokens, cost and latency.
 
     paired("hotpotqa", ("rewoo", rows), ("react", rows), oracle=False)["total_tokens"].interval.estimate
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
-"""What a comparison is made for: one family of tests. The others are exploratory, and not adjusted."""
+"""The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
 
 
@@ -50,7 +50,7 @@ class Effect:
     """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory test."""
     discordant: McNemar | None = None
     detectable: float | None = None
-    """The smallest difference that so many questions show 4 times in 5."""
+    """The smallest difference that this number of questions shows 4 times in 5."""
     geometric: Interval | None = None
 
 
@@ -87,7 +87,7 @@ class Pair:
 
 
 def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame], *, oracle: bool) -> Pair:
-    """All figures of a pair of systems; an amount that isn't known of both is not among them."""
+    """All effects of a pair of systems; an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
     questions, total = int(rows_a["example_id"].nunique()), len(rows_a)
     compared = ~pairs_failed(rows_a, rows_b)
@@ -98,7 +98,7 @@ def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame
         _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
         _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
     )
-    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are nobody's
+    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are no model's
     amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in measured)
     known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
     return Pair(dataset, first, second, questions, total, total - len(rows_a), oracle, known)
@@ -106,8 +106,8 @@ def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame
 
 def column(rows: pd.DataFrame, name: str) -> Floats:
     """A column as numbers, NaN where there is none."""
-    found: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return found
+    values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
@@ -129,8 +129,8 @@ def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect 
 def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     if not len(a):
         return None
-    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
-    return Effect("f1", "difference", found, p, p)
+    p, interval = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
+    return Effect("f1", "difference", interval, p, p)
 
 
 def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:

@@ -1,7 +1,7 @@
-"""One table of a run: a row an architecture, an interval beside each estimate, failures in it.
+"""One table of a run: a row for each architecture, with intervals and failures.
 
 Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed (failed_rows.py)
-are counted, and are in no mean: what was left undone is cheap.
+are counted, and are in no mean: unfinished work is cheap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the rows of one architecture, data set and model add up to.
+    """The summary of the rows of one architecture, data set and model.
 
     Means are per question that didn't fail, NaN where all did.
     """
@@ -81,7 +81,7 @@ class Summary:
     usage_source: str
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; `note` says what the figures don't show."""
+        """JSON-ready; `note` has a caution about the figures."""
         known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
         return {**known, "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
 
@@ -154,10 +154,10 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
     if not len(known):
         return Estimate(None, None, None, 0)
     if binary:
-        found = proportion(known, clusters=questions, level=CONFIDENCE)
+        interval = proportion(known, clusters=questions, level=CONFIDENCE)
     else:
-        found = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
-    return Estimate(found.estimate, found.low, found.high, found.n)
+        interval = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
+    return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
 def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -172,8 +172,8 @@ def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval
     from rewoo_bench.stats.quantiles import quantile_interval
 
     known, questions = _known(rows, column)
-    found = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
-    return found if math.isfinite(found.high - found.low) else None
+    interval = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
+    return interval if math.isfinite(interval.high - interval.low) else None
 
 
 def _mean(known: NDArray[Any]) -> float:
@@ -227,7 +227,7 @@ def _seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """The summaries as aligned plain text: of each data set and model how right the answers are, and what they cost.
+    """The summaries as plain text: for each data set and model a table of accuracy and one of costs.
 
     A column for each reason for which a question ended without an answer; `error` is a failure of the infrastructure.
     """

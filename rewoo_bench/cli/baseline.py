@@ -1,4 +1,4 @@
-"""`rewoo-bench baseline update`: what a gate compares with, as a small file to commit."""
+"""`rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 @click.group(context_settings=_SETTINGS)
 def baseline() -> None:
-    """Write what a gate compares with."""
+    """Write a baseline for `gate`."""
 
 
 @baseline.command(context_settings=_SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="Where.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."
+)
 @click.option(
     "--exact/--live",
     "exact",
     default=None,
-    help="Its counts are the same every time, or not.  [default: exact for the oracle and replays]",
+    help="Whether its counts are the same every time.  [default: exact for the oracle and replays]",
 )
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""

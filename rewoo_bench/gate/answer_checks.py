@@ -42,7 +42,7 @@ _GOOD: dict[str, _Good] = {
 def exact_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Check]:
     """A deterministic model's answers: any fall of exact match, of answers or of sound plans fails.
 
-    An oracle's exact match is no measure of an architecture, since it is told the answers. A fall of it is: the
+    An oracle's exact match is no measure of an architecture, since it is given the answers. A fall of it is: the
     architecture or its tools lost them.
     """
     old, new = scored_pairs(old, new)

@@ -1,4 +1,4 @@
-"""budgets.toml, and the rows of a run held against it.
+"""budgets.toml, and the checks of a run's rows against it.
 
     [[budget]]
     architecture = "rewoo"
@@ -127,7 +127,7 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
 
 
 def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
-    """Every limit held against the rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
+    """A check of every limit on rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
     groups = {Group(*map(str, key)): group for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True)}
     for budget in budgets:
         if budget.group not in groups:
@@ -186,8 +186,8 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
         return Check("accuracy", "fail", group, name, text, limit=limit)
     measured = float(scored[metric].astype("float64").mean())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
-    held = f"{'below' if measured < limit else 'holds'} the minimum of {floor.min:g}{margin}"
-    text = f"{name}: {measured:.3f} {'is ' if measured < limit else ''}{held}"
+    relation = "is below" if measured < limit else "holds"
+    text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     if measured >= limit:
         return Check("accuracy", "pass", group, name, text, measured, limit, n=n)
     if is_oracle(group.model):

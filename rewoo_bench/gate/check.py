@@ -1,12 +1,12 @@
-"""The gate: a run held against budgets, a baseline, or both.
+"""The gate: a run compared with budgets, a baseline, or both.
 
     verdict = check_run("results/local/mine", budgets="budgets.toml", baseline="baseline.json")
     verdict.code            # 0 passed, 1 failed, 3 the run is incomplete
     print(text(verdict))
 
-`baseline` is the format of what is compared and `baseline_of_run` makes it. `mismatches` says whether two runs can be
-compared, `growth` what grew and why. `baseline_checks`, `count_checks` and `answer_checks` judge; so does `budgets` by
-fixed limits. `render` and `reports` show the verdict.
+`baseline` is the format of the counts to compare, and `baseline_of_run` makes it from a run. `mismatches` says whether
+two runs can be compared, `growth` why counts grew. `baseline_checks`, `count_checks` and `answer_checks` judge; so does
+`budgets` by fixed limits. `render` and `reports` show the verdict.
 """
 
 from __future__ import annotations

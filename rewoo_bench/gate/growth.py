@@ -1,4 +1,4 @@
-"""How an architecture's counts changed against the baseline, question by question, and what made them grow.
+"""How an architecture's counts changed against the baseline, question by question, and why they grew.
 
 growth.changes["total_tokens"]      # CountChange(before=1283.0, now=1306.0): means of a question
 growth.cause()                      # "the planner's tokens grew most, by 23.0 a question: a longer prompt …"
@@ -52,14 +52,14 @@ class Growth:
     grown: tuple[GrowthDetail, ...]
 
     def metrics(self) -> Iterator[tuple[str, CountChange]]:
-        """The counts that a gate looks at, as far as both sides have them."""
+        """The counts that a gate checks, where both sides have them."""
         yield from ((name, self.changes[name]) for name in METRICS if name in self.changes)
 
     def delta(self, name: str) -> float:
         return self.changes[name].delta if name in self.changes else 0.0
 
     def cause(self) -> str | None:
-        """What made the tokens grow, in words; None where they didn't."""
+        """Why the tokens grew, in words; None where they didn't."""
         if self.delta("total_tokens") <= 0:
             return None
         role = max(ROLES, key=lambda role: self.delta(ROLES[role]))
@@ -110,7 +110,7 @@ def scored_pairs(before: pd.DataFrame, now: pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _grown(old: pd.DataFrame, new: pd.DataFrame) -> tuple[GrowthDetail, ...]:
-    """The questions whose tokens grew most, by id where they grew alike."""
+    """The questions with the largest growth of tokens; equal ones by id."""
     grown = []
     for key, before, now in zip(old.index, old.to_dict("records"), new.to_dict("records"), strict=True):
         by_role = {role: (now.get(name) or 0) - (before.get(name) or 0) for role, name in ROLES.items()}

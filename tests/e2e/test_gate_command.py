@@ -133,6 +133,20 @@ def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.Monkey
     assert Path("summary.md").read_text().startswith("before\n### Token budgets: FAILED")
 
 
+def test_a_baseline_goes_to_standard_output_and_through_a_link(capfd: pytest.CaptureFixture[str]) -> None:
+    run("now", "--arch", "rewoo")
+    capfd.readouterr()
+    assert command("baseline", "update", "now", "--out", "/dev/stdout") == 0
+    out, err = capfd.readouterr()
+    assert (json.loads(out)["model"], err) == ("oracle", "/dev/stdout: written, 8 rows of rewoo\n")
+    Path("link.json").symlink_to("baseline.json")
+    assert command("baseline", "update", "now", "--out", "link.json") == 0
+    assert Path("link.json").is_symlink()
+    assert Path("baseline.json").read_text() == out
+    assert command("baseline", "update", "now", "--out", "/dev/full") == 2
+    assert "--out: can't write '/dev/full': No space left on device" in capfd.readouterr().err
+
+
 def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     run("now", "--arch", "rewoo")
     assert command("gate", "now") == 2
