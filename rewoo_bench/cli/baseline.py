@@ -31,15 +31,17 @@ def baseline() -> None:
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
     from rewoo_bench.gate.check import open_baseline
-    from rewoo_bench.gate.reports import write_report
+    from rewoo_bench.gate.reports import is_stream, write_report
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
     content = open_baseline(run, deterministic=exact)
-    text, before = content.text(), out.read_text(encoding="utf-8", errors="replace") if out.is_file() else None
+    text, before = content.text(), None
+    if out.is_file() and not is_stream(out):
+        before = out.read_text(encoding="utf-8", errors="replace")
     write_report(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
-    click.echo(terminal(message), err=not out.is_file())  # the file itself may be standard output
+    click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
     return 0

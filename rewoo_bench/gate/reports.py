@@ -112,7 +112,7 @@ def write_report(path: Path, content: str, flag: str) -> None:
     A regular file is replaced as a whole, also behind a symbolic link; to a pipe or a device it is appended.
     """
     try:
-        if path.is_relative_to("/dev") or (path.exists() and not path.is_file()):
+        if is_stream(path):
             _append(path, content)
             return
         target = Path(os.path.realpath(path))  # a link stays a link
@@ -122,6 +122,11 @@ def write_report(path: Path, content: str, flag: str) -> None:
             part.replace(target)
     except OSError as error:
         raise UsageError(f"{flag}: can't write {str(path)!r}: {error.strerror or error}") from None
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device; /dev/stdout is one even where it is redirected to a file."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 
 def append_report(path: Path, content: str, name: str) -> None:
