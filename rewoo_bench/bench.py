@@ -69,11 +69,11 @@ def assert_within_budget(
     `run` is a run, or its folder; a relative path of a file starts at the working folder. With
     `baseline` it is held against that too. Raises `UsageError` where a file is wrong.
     """
-    from rewoo_bench.gate.check import Terms, check_run
+    from rewoo_bench.gate.check import ComparisonTerms, check_run
     from rewoo_bench.gate.render import text
 
     __tracebackhide__ = True  # pytest shows the test's line and the gate's text
-    terms = Terms(max_increase=max_increase, accept_prompts=accept_prompts)
+    terms = ComparisonTerms(max_increase=max_increase, accept_prompts=accept_prompts)
     folder = run.folder if isinstance(run, BenchRun) else run
     verdict = check_run(folder, budgets=budgets, baseline=baseline, terms=terms)
     if verdict.code:

@@ -1,7 +1,7 @@
-"""Makes names, ids and errors harmless where they are shown: they may come from somebody else's run folder.
+"""Makes names, ids and errors harmless where they are printed: they may come from somebody else's run folder.
 
 terminal("\\x1b[2J")                       # "\\u001b[2J"
-markdown("@all <b>|")                     # "&#64;all &lt;b>\\\\|"
+markdown("@all <b>|")                     # "&#64;&#8203;all &lt;b>\\\\|"
 latex("50% of {it}")                      # r"50\\% of \\{it\\}"
 csv_cell("=HYPERLINK(1)")                 # "'=HYPERLINK(1)"
 """
@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import re
 
-# What moves the cursor, changes colours, opens links or titles (C0, DEL, C1), turns the direction of text or
-# hides (bidi controls, zero-width signs), and what no output can encode (halves of surrogate pairs).
+# Characters that move the cursor, change colours, open links or titles (C0, DEL, C1), that turn the direction of text
+# or are invisible (bidi controls, zero-width signs), and that no output can encode (lone surrogates).
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_HIDDEN}]")
 _WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##(?=\[))", re.MULTILINE)
 _FORMULA = tuple("=+-@\t\r")
+# GitHub looks for mentions, addresses, emoji and issues after decoding entities, so an invisible space parts them.
 _MARKDOWN = (
     (r"([\\|*`~])", r"\\\1"),
     (r"&(?=[#\w])", "&amp;"),
     (r"<(?=[A-Za-z/!?])", "&lt;"),
-    (r"@", "&#64;"),
+    (r"#(?=\d)", "#&#8203;"),
+    (r":(?=[\w+-]+:)", ":&#8203;"),
+    (r"@", "&#64;&#8203;"),
     (r"\](?=[(\[:])", r"\\]"),
     (r"!(?=\[)", r"\\!"),
     (r"://", "&#58;//"),
-    (r"\b([wW]{3})\.", r"\1&#46;"),
+    (r"([wW]{3})\.", r"\1&#46;"),
     (r"(?<!\w)_|_(?!\w)", r"\\_"),
 )
 _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
@@ -40,16 +43,16 @@ def terminal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same for a name or a cell, whose line breaks are spaces."""
+    """The same for a name or a cell: line breaks become spaces."""
     return _CONTROLS.sub(_shown, re.sub(r"\r\n|[\n\r\t]", " ", text))
 
 
 def markdown(text: str) -> str:
-    """A name or a cell as plain text for GitHub: no HTML, no link, no mention, no end of a cell."""
+    """A name or a cell as plain text for GitHub: no HTML, link, mention, formula or emoji, and no end of a cell."""
     text = one_line(text)
     for sign, harmless in _MARKDOWN:
         text = re.sub(sign, harmless, text)
-    return text
+    return text.replace("$", "<span>$</span>") if text.count("$") > 1 else text  # two of them are a formula
 
 
 def latex(text: str) -> str:
@@ -58,15 +61,20 @@ def latex(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A text that no spreadsheet reads as a formula."""
     text = one_line(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _shown(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"  # as JSON has it
+def controls_as_json(text: str) -> str:
+    """JSON with an escape sequence for each control character in its strings."""
+    return _CONTROLS.sub(_shown, text)
+
+
+def _shown(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"  # as JSON has it
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair, which no file can hold."""
+    """The text with U+FFFD for every lone surrogate, which no file can hold."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

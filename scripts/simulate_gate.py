@@ -1,7 +1,8 @@
 """How often the gate on a live model is wrong: pairs of runs of one and the same system, and of a dearer one.
 
     python scripts/simulate_gate.py RUN [RUN ...]
-    python scripts/simulate_gate.py             # the committed runs, into results/gate.md
+    python scripts/simulate_gate.py             # the committed runs and the oracle's, into results/gate.md
+    python scripts/simulate_gate.py --oracle    # the oracle's alone; the other sections stay as they are
 
 From the rows of real runs, for each architecture: n questions are drawn with replacement, the same
 for both runs of a pair, and each run draws for each question one of the totals that were measured
@@ -14,25 +15,38 @@ The second run of a pair is taken as it is (A/A), with every total 10% higher, o
 higher by its dearest tenth of questions alone. All go through the gate's own rule, at its own level, with all
 architectures of the runs in one gate. A pair is caught, passes with the words "can't tell", or passes in
 silence; a dearer system that passes in silence is the fault of a gate.
+
+The oracle's runs are deterministic, so they are compared exactly and as whole run folders: a run again, a ReWOO that
+cuts every plan after its first step, and a run with half of its questions failed. Each seed draws other questions.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rewoo_bench.gate.against import FALSE_ALARMS, LIVE_MARGIN, ratio_beyond
+from rewoo_bench.bench import bench
+from rewoo_bench.gate.check import ComparisonTerms, check_run
+from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.gate.verdict import FAILED, FALSE_ALARMS
+from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runs.folder import load
 
 Totals = NDArray[np.float64]
 INCREASE = 1.10
 MODELS = Path(__file__).parents[1] / "results" / "models"
+REPORT = MODELS.parent / "gate.md"
 # Two runs of the same questions each, and one with many questions that ended at the step limit.
 COMMITTED = (
     ("hotpotqa-smollm2-135m", "hotpotqa-smollm2-135m-300"),
@@ -108,7 +122,7 @@ def simulate(
     random = np.random.default_rng(seed)
     widened = {name: spread(totals) for name, totals in tables.items()}
     failed = {name: np.zeros(pairs, dtype=bool) for name in tables}
-    untold = {name: np.zeros(pairs, dtype=bool) for name in tables}
+    undecided = {name: np.zeros(pairs, dtype=bool) for name in tables}
     for pair in range(pairs):
         for name, totals in widened.items():
             before, now = draw(totals, n, random)
@@ -116,28 +130,85 @@ def simulate(
             ratio = ratio_beyond(before, now, ids, LIVE_MARGIN, len(tables))
             failed[name][pair] = ratio is not None and ratio.low > 1
             smallest = smallest_growth(before, now, ids, error=FALSE_ALARMS / len(tables))
-            untold[name][pair] = not failed[name][pair] and smallest > LIVE_MARGIN
+            undecided[name][pair] = not failed[name][pair] and smallest > LIVE_MARGIN
     return Outcomes(
         {name: float(each.mean()) for name, each in failed.items()},
-        {name: float(each.mean()) for name, each in untold.items()},
+        {name: float(each.mean()) for name, each in undecided.items()},
         float(np.max(list(failed.values()), axis=0).mean()),
     )
 
 
 def table(tables: Mapping[str, Totals], sizes: Sequence[int], pairs: int) -> Iterator[str]:
-    """Rows of Markdown: for each n, change and architecture how often it is caught, untold, and passes in silence."""
+    """Rows of Markdown: how often each change of each architecture is caught, undecided, and passes in silence."""
     yield "| n | second run | architecture | measured | caught | can't tell | passes in silence |"
     yield "|---:|---|---|---|---:|---:|---:|"
     for n in sizes:
         for change, made in CHANGES.items():
-            found = simulate(tables, n, pairs, made)
+            outcomes = simulate(tables, n, pairs, made)
             for name, totals in tables.items():
-                caught, untold = found.caught[name], found.cant_tell[name]
+                caught, undecided = outcomes.caught[name], outcomes.cant_tell[name]
                 size = f"{totals.shape[0]} x {totals.shape[1]}"
-                silent = max(0.0, 1 - caught - untold)
-                yield f"| {n} | {change} | {name} | {size} | {caught:.1%} | {untold:.1%} | {silent:.1%} |"
+                silent = max(0.0, 1 - caught - undecided)
+                yield f"| {n} | {change} | {name} | {size} | {caught:.1%} | {undecided:.1%} | {silent:.1%} |"
             if made is same:
-                yield f"| {n} | {change} | **any of them** | | {found.any_failed:.1%} | | |"
+                yield f"| {n} | {change} | **any of them** | | {outcomes.any_failed:.1%} | | |"
+
+
+ORACLE = "## Deterministic runs (oracle)"
+SEEDS, QUESTIONS = 20, 30
+
+
+def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) -> Iterator[str]:
+    """Rows of Markdown: how many of the seeds' pairs of oracle runs fail the gate, by change and architecture."""
+    yield "| second run | architecture | pairs | caught |"
+    yield "|---|---|---:|---:|"
+    for architecture in ("rewoo", "react"):
+        changes = {"the same again": _again, "half of the questions failed": _half_failed}
+        if architecture == "rewoo":
+            changes["one step of every plan only"] = _one_step
+        before = [_run(architecture, folder / f"{architecture}-{seed}", seed, questions) for seed in range(seeds)]
+        for name, change in changes.items():
+            caught = 0
+            for seed, run in enumerate(before):
+                now = change(architecture, run, folder / f"{name}-{architecture}-{seed}", seed, questions)
+                terms = ComparisonTerms(accept_prompts=True)
+                caught += check_run(now, baseline=run, terms=terms, allow_incomplete=True).code == FAILED
+            yield f"| {name} | {architecture} | {seeds} | {caught} |"
+
+
+def _run(architecture: str, out: Path, seed: int, questions: int) -> Path:
+    return bench(architecture, out=out, limit=questions, seed=seed).folder
+
+
+def _again(architecture: str, _: Path, out: Path, seed: int, questions: int) -> Path:
+    return _run(architecture, out, seed, questions)
+
+
+def _one_step(architecture: str, _: Path, out: Path, seed: int, questions: int) -> Path:
+    """The architecture with every plan cut after its first step."""
+    folder = out.with_name(f"{out.name} architecture")
+    shutil.copytree(bundled_folder("architectures") / architecture, folder / architecture)
+    path = folder / architecture / "architecture.toml"
+    text = path.read_text(encoding="utf-8").replace("max_steps = 8", 'max_steps = 1\ntoo_long = "truncate"')
+    path.write_text(text, encoding="utf-8")
+    return _run(str(path.parent), out, seed, questions)
+
+
+def _half_failed(_: str, run: Path, out: Path, seed: int, questions: int) -> Path:
+    """The run with every second question failed by the infrastructure before its first call."""
+    shutil.copytree(run, out)
+    rows = pq.read_table(out / "questions.parquet")
+    failed: dict[str, Any] = {
+        "prediction": None,
+        "exact_match": None,
+        "f1": None,
+        "stop_reason": "error",
+        "error": "down",
+    }
+    failed |= dict.fromkeys(("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls"), 0)
+    lines = [{**line, **(failed if place % 2 else {})} for place, line in enumerate(rows.to_pylist())]
+    pq.write_table(pa.Table.from_pylist(lines, schema=rows.schema), out / "questions.parquet")
+    return out
 
 
 HEAD = """# What the gate catches
@@ -145,22 +216,32 @@ HEAD = """# What the gate catches
 Written by `python scripts/simulate_gate.py`; its docstring says how. {pairs} pairs of runs a row, drawn from
 committed runs (`questions x measurements of each`). "Caught" of the same system is a false alarm.
 """
+ORACLE_HEAD = f"""{ORACLE}
+
+Each of {SEEDS} seeds draws {QUESTIONS} questions of `sample`. Both runs of a pair are of the same questions.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    parser.add_argument("--oracle", action="store_true", help="only the section of the oracle's runs")
     parser.add_argument("--pairs", type=int, default=300, help="pairs of runs of each row")
     parser.add_argument("-n", type=int, nargs="+", default=[30, 50, 100], help="questions of a run")
     options = parser.parse_args(arguments)
     if options.runs:
         print("\n".join(table(measured(options.runs), options.n, options.pairs)))
         return
-    sections = [HEAD.format(pairs=options.pairs)]
-    for names in COMMITTED:
-        lines = table(measured([MODELS / name for name in names]), options.n, options.pairs)
-        sections.append("\n".join([f"## {' and '.join(names)}", "", *lines, ""]))
-    (MODELS.parent / "gate.md").write_text("\n".join(sections), encoding="utf-8")
+    if options.oracle:
+        sections = [REPORT.read_text(encoding="utf-8").partition(ORACLE)[0].rstrip() + "\n"]
+    else:
+        sections = [HEAD.format(pairs=options.pairs)]
+        for names in COMMITTED:
+            lines = table(measured([MODELS / name for name in names]), options.n, options.pairs)
+            sections.append("\n".join([f"## {' and '.join(names)}", "", *lines, ""]))
+    with TemporaryDirectory() as folder:
+        sections.append("\n".join([ORACLE_HEAD, *oracle_runs(Path(folder)), ""]))
+    REPORT.write_text("\n".join(sections), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.stats import paired as stats
 from rewoo_bench.stats.paired import Interval
+from rewoo_bench.text.tables import text_table
 
 Floats = NDArray[np.float64]
 SHARED, OWN, TRIAL = 1.0, 0.5, 1.0  # standard deviations of what makes an answer right
@@ -114,7 +114,7 @@ def main() -> None:
             cells.append([f"{questions}", f"{trials}", *(f"{share:.1%}" for share in shares.values())])
     error = math.sqrt(0.95 * 0.05 / flags.comparisons)
     print(f"coverage of 95% intervals in {flags.comparisons:,} simulated comparisons (standard error {error:.1%})\n")
-    print("\n".join(aligned(cells)))
+    print("\n".join(text_table(cells)))
 
 
 if __name__ == "__main__":

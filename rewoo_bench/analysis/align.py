@@ -1,4 +1,4 @@
-"""Rows of several systems -> the same questions and trials of each, in the same order; or the reason why not.
+"""Rows of several systems -> the same questions and trials of each, in the same order; or why they can't be compared.
 
 rows, warnings = aligned({"rewoo": …, "react": …}, unlike=[], intersect=False)
 """
@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Keys = NDArray[np.int64]
-_TEXTS = ["question", "answers", "prediction", "error"]  # nothing here is counted from them, and they are heavy
+_UNUSED = ["question", "answers", "prediction", "error"]  # heavy, and no measure reads them
 
 
 def aligned(
     systems: Mapping[str, pd.DataFrame], unlike: Sequence[str], *, intersect: bool
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The rows by system, and what has to be said with them. `unlike` are reasons against it that are known.
+    """The rows by system, and warnings. `unlike` are reasons against comparing that the manifests give.
 
     Raises `UsageError` for a question that a system has twice, and, but for `intersect`, where the
     systems didn't answer the same questions.
@@ -34,14 +35,16 @@ def aligned(
     shared = next(iter(keys.values()))
     for own in keys.values():
         shared = np.intersect1d(shared, own)
-    reasons = [*unlike, *_others(keys)]
+    reasons = [*unlike, *_others(systems, keys)]
     if reasons and not intersect:
         hint = "--intersect compares on the questions that they share" if len(shared) else "they share no question"
         raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
     if not len(shared):
         raise UsageError(f"not comparable: {'; '.join(reasons)}; they share no question")
     rows = {label: _ordered(systems[label], own, shared) for label, own in keys.items()}
-    return rows, [f"NOT THE SAME RUN OF QUESTIONS: {'; '.join(reasons)}; {_only(shared, rows)}"] if reasons else []
+    if not reasons:
+        return rows, []
+    return rows, [f"not all answered the same questions: {'; '.join(reasons)}; {_only(shared, rows)}"]
 
 
 def _keys(systems: Mapping[str, pd.DataFrame]) -> dict[str, Keys]:
@@ -66,24 +69,27 @@ def _check_once(label: str, rows: pd.DataFrame, keys: Keys) -> None:
         raise UsageError(f"{label!r} has {where} more than once in the run {row['run_id']!r}; was it given twice?")
 
 
-def _others(keys: Mapping[str, Keys]) -> list[str]:
+def _others(systems: Mapping[str, pd.DataFrame], keys: Mapping[str, Keys]) -> list[str]:
     """How each system's questions differ from those of the first."""
     (first, reference), *rest = keys.items()
+    unit = "row" if any(rows["trial"].max() > 0 for rows in systems.values()) else "question"
     reasons = []
     for label, own in rest:
         missing, more = len(np.setdiff1d(reference, own)), len(np.setdiff1d(own, reference))
-        if missing or more:
-            reasons.append(f"{label!r} lacks {missing} of the {len(reference)} rows of {first!r} and has {more} others")
+        lacks = [f"lacks {missing:,} of the {counted(len(reference), unit)} of {first!r}"] if missing else []
+        has = [f"has {counted(more, unit)} that {first!r} lacks"] if more else []
+        if lacks or has:
+            reasons.append(f"{label!r} {' and '.join([*lacks, *has])}")
     return reasons
 
 
 def _ordered(rows: pd.DataFrame, keys: Keys, shared: Keys) -> pd.DataFrame:
-    light = rows.drop(columns=_TEXTS, errors="ignore")
+    light = rows.drop(columns=_UNUSED, errors="ignore")
     order: NDArray[Any] = np.argsort(keys, kind="stable")
     return light.iloc[order[np.isin(keys[order], shared, assume_unique=True)]]
 
 
 def _only(shared: Keys, rows: Mapping[str, pd.DataFrame]) -> str:
     questions = next(iter(rows.values()))["example_id"].nunique()
-    trials = f" ({len(shared)} rows with their trials)" if len(shared) != questions else ""
-    return f"all below is of the {questions} questions that all share{trials}"
+    trials = f" ({counted(len(shared), 'row')} with their trials)" if len(shared) != questions else ""
+    return f"all below is of the {counted(questions, 'question')} that all share{trials}"

@@ -4,7 +4,7 @@
     comparison.systems[0].summary.total_tokens      # means of the one part
     comparison.pairs[0]["total_tokens"].interval    # mean(b) / mean(a), 95%
     print(comparison)                               # both as tables
-    comparison.to_frame()                           # both as one table of pandas, a row a figure
+    comparison.to_frame()                           # both as one table of pandas, one row per estimate
 
 Differences are b - a and ratios b / a, where a is the baseline; pairs are of the same question and
 trial, and the trials of a question are one observation.
@@ -32,10 +32,10 @@ from rewoo_bench.runs.subsets import subsets
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = Key._fields
-QUESTION = ("example_id", "trial")
-# Means of the one part beside those of a summary; a file of an older version may lack one.
-MEANS = (
+SYSTEM_KEYS = Key._fields
+ROW_KEYS = ("example_id", "trial")
+# Means that a summary lacks; a file of an older version may lack one of these columns.
+MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
     "gold_pages_found",
 )
@@ -52,13 +52,13 @@ def compare(
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
-    Without a `baseline` that is the first system; two runs of the same architectures are compared before
-    and after. `by` names a column, such as `question_type`: each of its values is compared apart, and Holm's
-    adjustment is for the tests of all. `manifests` are run.json by run id, where there are any:
-    `rewoo_bench.manifests(*runs)`.
+    The default `baseline` is the first system; of two runs of the same architectures each architecture is
+    compared before and after. `by` names a column, such as `question_type`: the questions of each value are
+    compared separately, and Holm's adjustment is for the tests of all values. `manifests` are run.json by run
+    id, where there are any: `rewoo_bench.manifests(*runs)`.
 
-    Raises `UsageError` where the systems didn't answer the same questions; with `intersect` they are
-    compared on those they share, with a warning.
+    Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
+    they share, with a warning, as the architectures of one run always are.
     """
     _check_columns(rows)
     if by is None:
@@ -83,7 +83,7 @@ def _compare(
     all_pairs: bool,
     intersect: bool,
 ) -> Comparison:
-    by_key = rows.groupby(list(KEYS), sort=False, observed=True)
+    by_key = rows.groupby(list(SYSTEM_KEYS), sort=False, observed=True)
     groups = [(Key(*map(str, key)), group) for key, group in by_key]
     names = run_names(rows)
     labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
@@ -95,13 +95,14 @@ def _compare(
         keys = {label: labelled[label][0] for label in block}
         runs = {names[key.run_id] for key in keys.values()}
         reasons = unlike({run: manifest for run, manifest in named.items() if run in runs})
-        same, said = aligned({label: labelled[label][1] for label in block}, reasons, intersect=intersect)
-        found = [_system(label, keys[label], same[label]) for label in block]
-        oracles = {system.label for system in found if system.oracle}
+        shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
+        same, cautions = aligned({label: labelled[label][1] for label in block}, reasons, intersect=shares)
+        own = [_system(label, keys[label], same[label]) for label in block]
+        oracles = {system.label for system in own if system.oracle}
         for a, b in chosen(keys, baseline, all_pairs=all_pairs):
             pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
-        systems += found
-        warnings += said
+        systems += own
+        warnings += cautions
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
@@ -118,18 +119,18 @@ def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
     from rewoo_bench.stats.paired import holm
 
-    family = [figure.p for pair in pairs for figure in pair.figures if not pair.is_exploratory(figure)]
-    found = iter(holm(family) if family else [])
+    family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
+    adjusted_p = iter(holm(family) if family else [])
 
     def settle(pair: Pair) -> Pair:
-        settled = [replace(f, p_holm=math.nan if pair.is_exploratory(f) else next(found)) for f in pair.figures]
+        settled = [replace(f, p_holm=math.nan if pair.is_exploratory(f) else next(adjusted_p)) for f in pair.figures]
         return replace(pair, figures=tuple(settled))
 
     return tuple(map(settle, pairs))
 
 
 def _check_columns(rows: pd.DataFrame) -> None:
-    missing = [name for name in (*KEYS, *QUESTION, "exact_match", "total_tokens") if name not in rows.columns]
+    missing = [name for name in (*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens") if name not in rows.columns]
     if missing:
         raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
     if not len(rows):
@@ -154,7 +155,7 @@ def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -
 def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
     scored = rows[~failed(rows)]
-    means = {name: _mean(scored, name) for name in MEANS}
+    means = {name: _mean(scored, name) for name in MORE_MEANS}
     return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
 
 

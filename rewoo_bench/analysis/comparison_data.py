@@ -1,4 +1,4 @@
-"""A comparison as data: one table with a row a figure, or nested and JSON-ready.
+"""A comparison as data: one table with one row per estimate, or nested and JSON-ready.
 
 dataset   system  against  measure       kind   estimate  low   high  n   p      p_holm  …
 hotpotqa  rewoo            total_tokens  mean   1431.9                50
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.pairs import Figure, Pair
+from rewoo_bench.analysis.pairs import Effect, Pair
 from rewoo_bench.analysis.summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
+FRAME_COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
     *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
 )
@@ -37,6 +37,7 @@ class System:
     label: str
     run_id: str
     questions: int
+    """Failed ones included."""
     summary: Summary
     means: Mapping[str, float | None]
 
@@ -48,7 +49,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonData:
-    """The systems, and pairs of them. `warnings` have to be read with every figure."""
+    """The systems, and pairs of them. `warnings` apply to every estimate."""
 
     systems: tuple[System, ...]
     pairs: tuple[Pair, ...]
@@ -58,10 +59,10 @@ class ComparisonData:
     @property
     def tests(self) -> int:
         """Number of p values that Holm's adjustment is for: those of exact match, total tokens and cost."""
-        return sum(not pair.is_exploratory(figure) for pair in self.pairs for figure in pair.figures)
+        return sum(not pair.is_exploratory(effect) for pair in self.pairs for effect in pair.figures)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row a figure: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
+        """One row per estimate: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
 
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
         outside the family that Holm's adjustment is for.
@@ -69,8 +70,8 @@ class ComparisonData:
         import pandas as pd
 
         rows = [row for system in self.systems for row in _of_system(system)]
-        rows += [row for pair in self.pairs for figure in pair.figures for row in _of_figure(pair, figure)]
-        made = pd.DataFrame([_known(row) for row in rows], columns=list(COLUMNS))
+        rows += [row for pair in self.pairs for effect in pair.figures for row in _of_effect(pair, effect)]
+        made = pd.DataFrame([_known(row) for row in rows], columns=list(FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
     def as_dict(self) -> dict[str, Any]:
@@ -105,19 +106,19 @@ def _of_system(system: System) -> Iterator[dict[str, Any]]:
     means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}
     for measure, value in means.items():
         kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
-        yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": system.questions}
+        yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
 
 
-def _of_figure(pair: Pair, figure: Figure) -> Iterator[dict[str, Any]]:
-    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": figure.measure}
-    tested = {"p": figure.p, "p_holm": figure.p_holm, "detectable": figure.detectable}
-    if figure.discordant:
-        tested |= {"only_system": figure.discordant.only_b, "only_against": figure.discordant.only_a}
-    meaningless = pair.oracle and figure.kind == "difference"
-    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(figure)}
-    yield {**key, "kind": figure.kind, **_bounds(figure.interval), **tested, **marks}
-    if figure.geometric:
-        yield {**key, "kind": "geometric mean ratio", **_bounds(figure.geometric)}
+def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:
+    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": effect.measure}
+    tested = {"p": effect.p, "p_holm": effect.p_holm, "detectable": effect.detectable}
+    if effect.discordant:
+        tested |= {"only_system": effect.discordant.only_b, "only_against": effect.discordant.only_a}
+    meaningless = pair.oracle and effect.kind == "difference"
+    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(effect)}
+    yield {**key, "kind": effect.kind, **_bounds(effect.interval), **tested, **marks}
+    if effect.geometric:
+        yield {**key, "kind": "geometric mean ratio", **_bounds(effect.geometric)}
 
 
 def _bounds(interval: Any) -> dict[str, Any]:

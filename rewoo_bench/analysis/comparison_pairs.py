@@ -1,4 +1,4 @@
-"""How a comparison names its systems, and which of them it compares.
+"""The names of a comparison's systems, and the pairs that it compares.
 
 names = run_names(rows)                              # {"20261124-…-1f0a": "my-run"}: the run's folder
 labels(keys, names)                                  # ["rewoo, run before", "rewoo, run after"]
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Key(NamedTuple):
-    """What makes a system: rows that are alike in these columns are of the same one."""
+    """The identity of a system: rows with the same values in these columns are of the same one."""
 
     run_id: str
     architecture: str
@@ -77,11 +77,10 @@ def before_and_after(systems: Mapping[str, Key]) -> list[tuple[str, str]]:
 
 
 def _named(baseline: str, labels: Sequence[str]) -> str:
-    found = [label for label in labels if label == baseline] or [
-        label for label in labels if label.split(", ")[0] == baseline
-    ]
-    if not found:
+    exact = [label for label in labels if label == baseline]
+    matches = exact or [label for label in labels if label.split(", ")[0] == baseline]
+    if not matches:
         raise UsageError(unknown("baseline", baseline, labels))
-    if len(found) > 1:
-        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, found))}; give one of them")
-    return found[0]
+    if len(matches) > 1:
+        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, matches))}; give one of them")
+    return matches[0]

@@ -8,7 +8,7 @@ action A and observation O, or plan P and evidence E. Every term is measured on 
 prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned tokenizer throughout.
 
 This is an account and no test: for ReAct the terms are differences of the prompts that they add up to, so the
-formula is right whatever was measured. What can be wrong is a prediction, and that is scaling.py.
+formula always holds. scaling.py makes predictions, which can be wrong.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ _QUESTION = ["architecture", "example_id", "trial"]
 
 
 def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
-    """A row for each question whose calls one of the two formulas is about; `calls` is calls.parquet.
+    """A row for each question that one of the two formulas covers; `calls` is calls.parquet.
 
-    `k` counts model calls. `formula` is what the formula says, and `prompts` what those prompts held. The
-    difference is what the formula doesn't know of: the solver's own exemplars, a question that is put
-    more than twice, and a second plan (`rest`). An LLM tool's prompts come on top: `prompts` +
-    `tool_prompts` is all input of the question.
+    `k` counts model calls. `formula` is the formula's value, `prompts` the tokens of those prompts. The formula leaves
+    out the solver's own exemplars, a question that occurs more than twice, and a second plan (`rest`). An LLM tool's
+    prompts come on top: `prompts` + `tool_prompts` is all input of the question.
     """
     import pandas as pd
 
@@ -62,7 +61,7 @@ def _asked(calls: pd.DataFrame) -> pd.DataFrame:
 
 
 def _question(calls: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What one question took, where a formula covers its architecture."""
+    """The row of one question, where a formula covers its architecture."""
     roles = set(calls["role"])
     if roles == {"agent"} and calls["place"].str.startswith(("turn", "partial")).all():
         yield _react(calls)

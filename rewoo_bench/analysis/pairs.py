@@ -1,9 +1,9 @@
-"""Two systems on the same questions: differences of accuracy, ratios of what it cost.
+"""Two systems on the same questions: differences of accuracy, ratios of tokens, cost and latency.
 
     paired("hotpotqa", ("rewoo", rows), ("react", rows), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
-failed either of a pair (failed_rows.py), the pair is left out of every figure, and counted.
+failed either of a pair (failed_rows.py), the pair is left out of every estimate, and counted.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
-"""What a comparison is made for: one family of tests. The others are exploratory, and not adjusted."""
+"""The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Effect:
     """One measure of a pair: b - a or mean(b) / mean(a), and the p of no difference."""
 
     measure: str
@@ -47,10 +47,10 @@ class Figure:
     p: float
     """Exact McNemar for exact match, Wilcoxon's signed ranks for the others."""
     p_holm: float
-    """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory figure."""
+    """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory test."""
     discordant: McNemar | None = None
     detectable: float | None = None
-    """The smallest difference that so many questions show 4 times in 5."""
+    """The smallest difference that this number of questions shows 4 times in 5."""
     geometric: Interval | None = None
 
 
@@ -65,24 +65,29 @@ class Pair:
     rows: int
     """Pairs: questions times trials, the ones left out included."""
     left_out: int
-    """Pairs that are in no figure, because the infrastructure failed one of the two."""
+    """Pairs that are in no estimate, because the infrastructure failed one of the two."""
     oracle: bool
     """Whether the accuracy of either means nothing."""
-    figures: tuple[Figure, ...]
+    figures: tuple[Effect, ...]
 
-    def is_exploratory(self, figure: Figure) -> bool:
-        """Whether the figure is outside the family: not what is compared for, or an oracle's accuracy."""
-        return figure.measure not in FAMILY or (self.oracle and figure.kind == "difference")
+    @property
+    def compared(self) -> int:
+        """Questions behind the differences of accuracy."""
+        return self.figures[0].interval.n if self.figures else 0
 
-    def __getitem__(self, measure: str) -> Figure:
-        for figure in self.figures:
-            if figure.measure == measure:
-                return figure
+    def is_exploratory(self, effect: Effect) -> bool:
+        """Whether the effect is outside the family (`FAMILY`), or an oracle's accuracy."""
+        return effect.measure not in FAMILY or (self.oracle and effect.kind == "difference")
+
+    def __getitem__(self, measure: str) -> Effect:
+        for effect in self.figures:
+            if effect.measure == measure:
+                return effect
         raise KeyError(measure)
 
 
 def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame], *, oracle: bool) -> Pair:
-    """All figures of a pair of systems; an amount that isn't known of both is not among them."""
+    """All effects of a pair of systems; an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
     questions, total = int(rows_a["example_id"].nunique()), len(rows_a)
     compared = ~pairs_failed(rows_a, rows_b)
@@ -93,16 +98,16 @@ def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame
         _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
         _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
     )
-    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are nobody's
+    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are no model's
     amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in measured)
-    known = tuple(figure for figure in (*figures, *amounts) if figure is not None)
+    known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
     return Pair(dataset, first, second, questions, total, total - len(rows_a), oracle, known)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:
     """A column as numbers, NaN where there is none."""
-    found: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return found
+    values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
@@ -111,24 +116,24 @@ def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, 
     return a[there], b[there], None if clusters is None else clusters[there]
 
 
-def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     if not len(a):
         return None
     interval = difference_of_proportions(a, b, clusters=clusters)
     test = mcnemar_exact(a, b, clusters)
     share = (test.only_a + test.only_b) / len(a)
     detectable = minimum_detectable_difference(share, effective_pairs(a, b, clusters))
-    return Figure("exact_match", "difference", interval, test.p, test.p, test, detectable)
+    return Effect("exact_match", "difference", interval, test.p, test.p, test, detectable)
 
 
-def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     if not len(a):
         return None
-    p, found = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
-    return Figure("f1", "difference", found, p, p)
+    p, interval = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
+    return Effect("f1", "difference", interval, p, p)
 
 
-def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Figure | None:
+def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     """A ratio; None where nothing of it is known. Of cost all has to be: prices known of some would mislead."""
     complete = not np.isnan(a + b).any()
     a, b, clusters = _both(a, b, clusters)
@@ -136,4 +141,4 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> F
         return None
     p = wilcoxon(a, b, clusters)
     geometric = geometric_mean_ratio(a, b, clusters)
-    return Figure(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)
+    return Effect(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)

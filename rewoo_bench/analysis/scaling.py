@@ -1,16 +1,17 @@
 """How input tokens grow with the look-ups that a question needs: fitted on short questions, tested on long ones.
 
     ReAct   (h + 1) fixed + h (h + 1) / 2 step     a model call for each look-up and one that answers, each with
-                                                   all that was found before
+                                                   all earlier observations
     ReWOO   fixed + h step                         the planner and the solver once, evidence for each look-up
 
 These are the shapes of Xu et al. 2023 (arXiv 2305.18323, section 2.2) for a question of h look-ups. The two
 numbers of a law are fitted by least squares on the questions of 1 to 4 look-ups. The questions of 5 or more
-take no part in the fit: the law is held against them, so it can be wrong.
+take no part in the fit: they test the law.
 
-    predict(rows)    # Prediction(law=Law("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, error=0.010, …)
+    predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, …)
 
-`rows` are rows of questions.parquet of one architecture. A look-up (hop) is what a question needs, not what a run took.
+`rows` are rows of questions.parquet of one architecture. A look-up (hop) is one that the question needs, whatever the
+run did.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Name = Literal["ReAct", "ReWOO"]
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class FittedLine:
     """Input tokens of a question as a function of its look-ups."""
 
     name: Name
@@ -59,25 +60,25 @@ class Law:
 class Prediction:
     """A law, and how far it was off on questions that it wasn't fitted on."""
 
-    law: Law
+    law: FittedLine
     fitted: int
     """Rows that it was fitted on."""
     held_out: int
-    """Rows that it was held against."""
+    """Rows that it was tested on."""
     error: float
-    """Mean absolute error over the held-out rows, as a share of what was measured; NaN where there are none."""
+    """Mean absolute error over the held-out rows, as a share of the measured tokens; NaN where there are none."""
     largest: float
     """The largest of these errors."""
 
 
-def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> Law:
+def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
     """The law by least squares. Needs two different numbers of look-ups."""
     (fixed, step), *_ = np.linalg.lstsq(np.column_stack(_shape(name, look_ups)), np.asarray(tokens, float), rcond=None)
-    return Law(name, float(fixed), float(step))
+    return FittedLine(name, float(fixed), float(step))
 
 
 def predict(rows: pd.DataFrame) -> Prediction | None:
-    """The law of an architecture and its error; None where no law is about it, or too little is there to fit one.
+    """The law of an architecture and its error; None where no law covers it, or there are too few rows to fit one.
 
     Questions that the infrastructure failed or that a limit cut off are in neither part.
     """
@@ -91,8 +92,8 @@ def predict(rows: pd.DataFrame) -> Prediction | None:
     return Prediction(law, len(short), len(long), mean, most)
 
 
-def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Law]:
-    """What a ReWOO law is made of, each term fitted as the whole is, so that they add up to it.
+def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
+    """The terms of a ReWOO law, each fitted as the whole is, so that they add up to it.
 
     `calls` are rows of calls.parquet. Empty where the law is another one, or an older run lacks the prompts' parts.
     """
@@ -129,7 +130,7 @@ def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def law_of(rows: pd.DataFrame) -> Name | None:
-    """Which of the two laws is about an architecture, by the roles that took tokens."""
+    """The law that covers an architecture, by the roles that took tokens."""
     planned, solved, acted = (_above_zero(rows, f"{role}_tokens") for role in ("planner", "solver", "agent"))
     if planned.any() and solved.any() and not acted.any():
         return "ReWOO"
@@ -144,7 +145,7 @@ def cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _parted(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows to fit a law on, and rows to hold it against."""
+    """Rows to fit a law on, and rows to test it on."""
     counted = rows[~failed(rows) & ~cut_off(rows) & _above_zero(rows, "input_tokens")]
     needed = look_ups(counted)
     return counted[(needed <= FITTED_UP_TO).to_numpy(bool)], counted[(needed > FITTED_UP_TO).to_numpy(bool)]
@@ -156,6 +157,6 @@ def _above_zero(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
 
 
 def _shape(name: Name, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How often the fixed tokens are paid, and how often those of a look-up."""
+    """How many times the fixed tokens are paid, and those of a look-up."""
     needed = np.asarray(look_ups, dtype=np.float64)
     return (needed + 1, needed * (needed + 1) / 2) if name == "ReAct" else (np.ones_like(needed), needed)

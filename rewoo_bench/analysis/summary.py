@@ -1,7 +1,7 @@
-"""One table of a run: a row an architecture, an interval beside each estimate, failures in it.
+"""One table of a run: a row for each architecture, with intervals and failures.
 
 Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed (failed_rows.py)
-are counted, and are in no mean: what was left undone is cheap.
+are counted, and are in no mean: unfinished work is cheap.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.escaping import one_line
 from rewoo_bench.model_names import is_oracle
+from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
-KEYS = ("architecture", "dataset", "model")
+GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
     *("example_id", "stop_reason", "exact_match", "f1", "judged_correct"),
@@ -45,7 +45,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the rows of one architecture, data set and model add up to.
+    """The summary of the rows of one architecture, data set and model.
 
     Means are per question that didn't fail, NaN where all did.
     """
@@ -81,7 +81,7 @@ class Summary:
     usage_source: str
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; `note` says what the figures don't show."""
+        """JSON-ready; `note` has a caution about the figures."""
         known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
         return {**known, "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
 
@@ -92,8 +92,8 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
     from rewoo_bench.runs.table_columns import read_columns
 
-    columns = read_columns(rows, [*KEYS, *_NAMES, *_MEANS])
-    keys = np.stack([columns[name].values for name in KEYS])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS])
+    keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
     return [_summary({name: column.of(group_of == group) for name, column in columns.items()}) for group in in_order]
@@ -154,10 +154,10 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
     if not len(known):
         return Estimate(None, None, None, 0)
     if binary:
-        found = proportion(known, clusters=questions, level=CONFIDENCE)
+        interval = proportion(known, clusters=questions, level=CONFIDENCE)
     else:
-        found = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
-    return Estimate(found.estimate, found.low, found.high, found.n)
+        interval = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
+    return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
 def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -172,8 +172,8 @@ def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval
     from rewoo_bench.stats.quantiles import quantile_interval
 
     known, questions = _known(rows, column)
-    found = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
-    return found if math.isfinite(found.high - found.low) else None
+    interval = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
+    return interval if math.isfinite(interval.high - interval.low) else None
 
 
 def _mean(known: NDArray[Any]) -> float:
@@ -202,6 +202,7 @@ _ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("EM [95% CI]", lambda s: _interval(s.exact_match)),
     ("F1 [95% CI]", lambda s: _interval(s.f1)),
     ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
+    ("rows", lambda s: f"{s.total:,}"),
     ("answered", lambda s: f"{s.answered:,}"),
 )
 _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
@@ -226,7 +227,7 @@ def _seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """The summaries as aligned plain text: of each data set and model how right the answers are, and what they cost.
+    """The summaries as plain text: for each data set and model a table of accuracy and one of costs.
 
     A column for each reason for which a question ended without an answer; `error` is a failure of the infrastructure.
     """
@@ -235,15 +236,25 @@ def table(summaries: Sequence[Summary]) -> str:
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         if is_oracle(model):
             note += f"; {ORACLE_ACCURACY}"
-        heading = f"{dataset}, {model}: means per question; n = questions that count{note}"
-        blocks += ["\n".join([heading, "", *aligned(_accuracy(group))]), "\n".join(aligned(_cells(_COSTS, group)))]
+        trials = "; rows = questions times trials" if _has_trials(group) else ""
+        heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
+        blocks += [
+            "\n".join([heading, "", *text_table(_accuracy(group))]),
+            "\n".join(text_table(_cells(_COSTS, group))),
+        ]
     return "\n\n".join(blocks)
 
 
 def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
-    judged = any(summary.judged_correct.n for summary in group)
-    columns = [column for column in _ACCURACY if judged or not column[0].startswith("judged")]
+    absent = {"judged [95% CI]"} if not any(summary.judged_correct.n for summary in group) else set()
+    absent |= {"rows"} if not _has_trials(group) else set()
+    columns = [column for column in _ACCURACY if column[0] not in absent]
     return _cells([*columns, *map(_count_of, reasons(group))], group)
+
+
+def _has_trials(group: Sequence[Summary]) -> bool:
+    """Whether a question has several rows, so that counts of rows aren't counts of questions."""
+    return any(summary.total - summary.failed > summary.exact_match.n for summary in group)
 
 
 def reasons(summaries: Iterable[Summary]) -> list[str]:
@@ -259,22 +270,8 @@ def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Seque
     return [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines: the first column to the left, the others to the right."""
-    cells = [list(map(one_line, row)) for row in cells]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return [
-        "  ".join(_pad(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    ]
-
-
 def _grouped(summaries: Sequence[Summary]) -> Iterator[tuple[tuple[str, str], list[Summary]]]:
     groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
         groups.setdefault((summary.dataset, summary.model), []).append(summary)
     yield from groups.items()
-
-
-def _pad(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 0 else cell.rjust(width)

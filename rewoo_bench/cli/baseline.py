@@ -1,4 +1,4 @@
-"""`rewoo-bench baseline update`: what a gate compares with, as a small file to commit."""
+"""`rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from pathlib import Path
 import click
 
 from rewoo_bench.escaping import terminal
+from rewoo_bench.text.counts import counted
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 @click.group(context_settings=_SETTINGS)
 def baseline() -> None:
-    """Write what a gate compares with."""
+    """Write a baseline for `gate`."""
 
 
 @baseline.command(context_settings=_SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="Where.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."
+)
 @click.option(
     "--exact/--live",
     "exact",
     default=None,
-    help="Its counts are the same every time, or not.  [default: exact for the oracle and replays]",
+    help="Whether its counts are the same every time.  [default: exact for the oracle and replays]",
 )
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
     from rewoo_bench.gate.check import open_baseline
-    from rewoo_bench.gate.reports import write_report
+    from rewoo_bench.gate.reports import is_stream, write_report
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
-    found = open_baseline(run, deterministic=exact)
-    before = out.read_bytes() if out.is_file() else None
-    write_report(out, found.text(), "--out")
-    changed = "unchanged" if before == out.read_bytes() else "written" if before is None else "updated"
-    click.echo(
-        terminal(
-            f"{out}: {changed}, {sum(map(len, found.questions.values()))} questions of {', '.join(found.questions)}"
-        )
-    )
+    content = open_baseline(run, deterministic=exact)
+    text, before = content.text(), None
+    if out.is_file() and not is_stream(out):
+        before = out.read_text(encoding="utf-8", errors="replace")
+    write_report(out, text, "--out")
+    changed = "unchanged" if before == text else "written" if before is None else "updated"
+    lines = counted(sum(map(len, content.questions.values())), "row")
+    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
+    click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
     return 0

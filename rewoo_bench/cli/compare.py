@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--baseline", metavar="NAME",
-              help="What the others are compared with.  [default: the first; two runs of the same architectures are "
+              help="System to compare the others with.  [default: the first; two runs of the same architectures are "
                    "compared before and after]")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions on those that they share; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
-              help="Compare the questions of each type, level or number of hops apart.")
+              help="Compare the questions of each type, level or number of hops separately.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
-              default="terminal", help="How it is printed.")
+              default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
             form: Format) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.

@@ -1,4 +1,4 @@
-"""`rewoo-bench gate`: a run held against budgets, a baseline, or both."""
+"""`rewoo-bench gate`: a run compared with budgets, a baseline, or both."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Limits for each architecture, data set and model (budgets.toml).")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
-              help="What to compare with, question by question: a run folder, or a file of `baseline update`.")
+              help="Compare with this, question by question: a run folder, or a file of `baseline update`.")
 @click.option("--max-increase", callback=_share, metavar="SHARE",
-              help="What a mean may grow by against the baseline.  [default: 2% exact, 5% live]")
+              help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
               help="Compare counts as they are, or with an interval.  [default: exact where every model of both "
                    "runs is the oracle or a replay]")
@@ -46,11 +46,12 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
               help="Prompts, settings and tools may differ from the baseline's; the counts alone decide.")
 @click.option("--strict", is_flag=True,
               help="Fail where a live comparison has too few questions to catch a growth of --max-increase.")
-@click.option("--allow-incomplete", is_flag=True, help="Judge what there is of an incomplete run.")
+@click.option("--allow-incomplete", is_flag=True,
+              help="Judge the rows of an incomplete run; it still fails where more than a tenth of them failed.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Write Markdown here.  [default: appended to ${_SUMMARY} where that is set]")
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write JUnit XML here, a test case a check.")
+              help="Write JUnit XML here, a test case for each check.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write means per question here, as github-action-benchmark takes them (customSmallerIsBetter).")
 def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
@@ -62,10 +63,10 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
     rewoo-bench. Nothing but a failed check exits with 1.
     """
     # fmt: on
-    from rewoo_bench.gate.check import Terms, check_run
+    from rewoo_bench.gate.check import ComparisonTerms, check_run
     from rewoo_bench.gate.render import text
 
-    terms = Terms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
+    terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
     click.echo(terminal(text(verdict)))
     _write(verdict, run, markdown, junit_file, json_file)

@@ -115,37 +115,54 @@ def read_values(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(f"{path.parent} has no {path.name}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
+    except RecursionError:
+        raise SpecError(f"{path}: not valid TOML: nested too deeply") from None
+    except ValueError as error:  # not TOML, not UTF-8, or an integer of thousands of digits
         raise SpecError(f"{path}: not valid TOML: {error}") from None
 
 
 def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Settings:
-    """`values` as `kind`. Raises `SpecError`: one line that starts with `where`, for the first fault, or
-    for all missing keys.
+    """`values` as `kind`. Raises `SpecError` with one line that starts with `where`.
+
+    All missing and unknown keys are named, since one may be the other's misspelling; else the first wrong value.
     """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         faults = error.errors()
-        unknown_keys = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-        missing = [fault for fault in faults if fault["type"] == "missing"]
-        fault = (unknown_keys or missing or faults)[0]  # a misspelt key is also a missing one
-        key = _key(fault["loc"])
-        if fault["type"] == "missing":
-            keys = ", ".join(repr(_key(each["loc"])) for each in missing)
-            are_missing = f"the keys {keys} are missing" if len(missing) > 1 else f"the key {keys} is missing"
-            raise SpecError(f"{where}: {are_missing}") from None
-        if fault["type"] != "extra_forbidden":
-            message = fault["msg"].removeprefix("Value error, ")  # pydantic's prefix of a validator's message
-            raise SpecError(f"{where}: {key}: {message}, got {fault['input']!r}") from None
-        names = _field_names(kind, fault["loc"][:-1])
-        near = get_close_matches(str(fault["loc"][-1]), names, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
-        raise SpecError(f"{where}: unknown key {key!r}{hint} available: {', '.join(sorted(names))}") from None
+    missing = [_key(fault["loc"]) for fault in faults if fault["type"] == "missing"]
+    unknown_keys = [_unknown_key(kind, fault["loc"]) for fault in faults if fault["type"] == "extra_forbidden"]
+    if len(missing) > 1:
+        unknown_keys.insert(0, f"the keys {', '.join(map(repr, missing))} are missing")
+    elif missing:
+        unknown_keys.insert(0, f"the key {missing[0]!r} is missing")
+    if unknown_keys:
+        raise SpecError(f"{where}: {'; '.join(unknown_keys)}")
+    fault = faults[0]
+    message = fault["msg"].removeprefix("Value error, ")  # pydantic's, before the message of a validator
+    raise SpecError(f"{where}: {_key(fault['loc'])}: {message}, got {_shown(fault['input'])}")
 
 
 def _key(location: tuple[int | str, ...]) -> str:
     return ".".join(map(str, location))
+
+
+def _shown(value: object) -> str:
+    """A value as it was given, in up to 80 characters."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # tables within tables, or an integer of thousands of digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _unknown_key(kind: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    names = _field_names(kind, location[:-1])
+    near = get_close_matches(str(location[-1]), names, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    return f"unknown key {_key(location)!r}{hint} available: {', '.join(sorted(names))}"
 
 
 def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

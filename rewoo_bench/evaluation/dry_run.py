@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Unpack
 
-from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
@@ -24,6 +23,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scorer
 from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
 
@@ -145,7 +145,7 @@ def table(estimates: Sequence[Estimate]) -> str:
         counts = (e.questions, e.llm_calls, e.input_tokens, e.output_tokens)
         cost = "unknown" if e.cost_usd is None else f"${e.cost_usd:,.4f}"
         cells.append([e.architecture, *(f"{count:,}" for count in counts), cost])
-    return "\n".join(aligned(cells))
+    return "\n".join(text_table(cells))
 
 
 def _sum(estimates: Sequence[Estimate]) -> Estimate:

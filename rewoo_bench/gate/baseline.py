@@ -9,27 +9,26 @@
         "rewoo": [
           ["sample-001", 0, "3f1c09aa", 2, 2, 0, 1283, 58, …],
 
-A line a question, in the order of `columns`; no text of a question or an answer. The same run gives
-the same bytes. A run folder and a baseline file are read into the same `Baseline`.
+A line for each question and trial, in the order of `columns`, without the texts of questions and answers. The same
+run gives the same bytes. A run folder and a baseline file are read into the same `Baseline`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import pydantic
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr, TypeAdapter
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.escaping import controls_as_json
 from rewoo_bench.gate.verdict import Group
-from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
-from rewoo_bench.runs.manifest import DatasetFacts, Manifest
-from rewoo_bench.runs.manifest_diff import LOOSE
-from rewoo_bench.runs.options import options_that
+from rewoo_bench.runs.manifest import ArchitectureFacts, DatasetFacts
 from rewoo_bench.short_names import short_name
 
 if TYPE_CHECKING:
@@ -39,21 +38,38 @@ METRICS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_c
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
 EVIDENCE = "evidence_tokens"
 COUNTS = (*METRICS, *ROLES.values(), EVIDENCE)
-KEYS = ["example_id", "trial"]
-COLUMNS = (*KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
+ROW_KEYS = ("example_id", "trial")
+LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
 
-OPTIONS = options_that(lambda matters: matters.baseline)
-_PREFIXES = (REPLAY, LOCAL)
+_FIRST_COLUMNS = (*ROW_KEYS, "text")
+_NEEDED_COLUMNS = (*_FIRST_COLUMNS, "total_tokens", "exact_match")
+_DEEPEST = 50  # tables within tables; a baseline has some six
+_Count = Annotated[StrictInt, Field(ge=0, le=1 << 53)]
+_CELLS: Mapping[str, Any] = {
+    "example_id": StrictStr,
+    "trial": Annotated[StrictInt, Field(ge=0, lt=1 << 31)],
+    "text": StrictStr,
+    **dict.fromkeys(COUNTS, _Count | None),
+    "exact_match": StrictBool | None,
+    "f1": Annotated[float, Field(strict=True, ge=0, le=1)] | None,
+    "stop_reason": StrictStr | None,
+}
 
 
-class ArchitectureFacts(BaseModel):
-    """What a run says of an architecture. `means` are for the reader of a diff."""
+class ArchitectureBaseline(BaseModel):
+    """The facts of an architecture. `means` are for the reader of a diff."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     manifest: dict[str, Any]
     usage_sources: list[str]
-    means: dict[str, float]
+    means: dict[str, FiniteFloat]
+
+    @pydantic.field_validator("manifest")
+    @classmethod
+    def _is_of_an_architecture(cls, manifest: dict[str, Any]) -> dict[str, Any]:
+        _check_facts(ArchitectureFacts, {"name": "", **manifest})
+        return manifest
 
 
 class Baseline(BaseModel):
@@ -62,7 +78,7 @@ class Baseline(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal[1] = 1
-    deterministic: bool
+    deterministic: StrictBool
     """Whether the same questions give the same counts."""
     model: str
     dataset: dict[str, Any]
@@ -71,9 +87,30 @@ class Baseline(BaseModel):
     options: dict[str, Any]
     prices: dict[str, Any] | None
     tokenizer: str | None
-    architectures: dict[str, ArchitectureFacts]
+    architectures: dict[str, ArchitectureBaseline]
     columns: list[str]
-    questions: dict[str, list[list[Any]]]
+    questions: dict[str, list[list[Any]]] = Field(min_length=1)
+
+    @pydantic.field_validator("dataset")
+    @classmethod
+    def _is_of_a_data_set(cls, dataset: dict[str, Any]) -> dict[str, Any]:
+        _check_facts(DatasetFacts, dataset)
+        return dataset
+
+    @pydantic.model_validator(mode="after")
+    def _has_sound_lines(self) -> Baseline:
+        _check_columns(self.columns)
+        line: Any = GenericAlias(tuple, tuple(_CELLS[name] for name in self.columns))
+        lines: TypeAdapter[Any] = TypeAdapter(list[line])
+        for name, rows in self.questions.items():
+            if name not in self.architectures:
+                raise ValueError(f"questions of {name!r}, which is not among the architectures")
+            try:
+                lines.validate_python(rows)
+            except pydantic.ValidationError as error:
+                raise ValueError(f"questions of {name!r}: {_wrong_cell(error, self.columns)}") from None
+            _check_lines(name, rows, self.columns)
+        return self
 
     def group(self, architecture: str) -> Group:
         return Group(architecture, str(self.dataset.get("name")), self.model)
@@ -82,11 +119,11 @@ class Baseline(BaseModel):
         """Counts by question and trial; a column that a run doesn't have is not in it."""
         import pandas as pd
 
-        table = pd.DataFrame(self.questions.get(architecture, []), columns=self.columns).set_index(KEYS)
-        return table.drop(columns=[name for name in COUNTS if table[name].isna().all()])
+        table = pd.DataFrame(self.questions.get(architecture, []), columns=self.columns).set_index(list(ROW_KEYS))
+        return table.drop(columns=[name for name in COUNTS if name in table and table[name].isna().all()])
 
     def text(self) -> str:
-        """The file: facts indented, then a line a question."""
+        """The file: facts indented, then a line for each question and trial."""
         facts = json.dumps(self.model_dump(exclude={"questions"}), indent=2, sort_keys=True, ensure_ascii=False)
         blocks = [
             f"    {json.dumps(name, ensure_ascii=False)}: [\n"
@@ -94,18 +131,112 @@ class Baseline(BaseModel):
             + "\n    ]"
             for name, rows in sorted(self.questions.items())
         ]
-        return facts.removesuffix("\n}") + ',\n  "questions": {\n' + ",\n".join(blocks) + "\n  }\n}\n"
+        written = facts.removesuffix("\n}") + ',\n  "questions": {\n' + ",\n".join(blocks) + "\n  }\n}\n"
+        return controls_as_json(written)
 
 
 def read_baseline(path: Path) -> Baseline:
     """A baseline file. Raises `DataError`."""
     try:
-        return _with_short_names(Baseline.model_validate_json(path.read_text(encoding="utf-8")))
+        return _with_short_names(Baseline.model_validate(_parsed(path.read_text(encoding="utf-8"))))
     except FileNotFoundError:
         raise DataError(f"no such baseline: {str(path)!r}; expected a run folder or a baseline file") from None
-    except (UnicodeDecodeError, pydantic.ValidationError) as error:
-        fault = str(error.errors()[0]["msg"]) if isinstance(error, pydantic.ValidationError) else str(error)
-        raise DataError(f"{path}: no baseline that can be read: {fault}; write it with `baseline update`") from None
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
+    except pydantic.ValidationError as error:
+        fault = first_fault(error)
+    except ValueError as error:  # not UTF-8, or not JSON
+        fault = str(error)
+    raise DataError(f"{path}: invalid baseline file: {fault}; write it with `baseline update`")
+
+
+def first_fault(error: pydantic.ValidationError) -> str:
+    """`columns: Field required`: the first fault, with its place."""
+    fault = error.errors()[0]
+    place = ".".join(map(str, fault["loc"]))
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+def _parsed(text: str) -> Any:
+    """JSON without NaN and Infinity. Raises `ValueError`."""
+    try:
+        values = json.loads(text, parse_constant=_refused, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    layer = [values]
+    for _ in range(_DEEPEST):
+        layer = [each for value in layer for each in _children(value)]
+    if layer:
+        raise ValueError("nested too deeply")
+    return values
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is too large")
+    return value
+
+
+def _children(value: Any) -> Iterator[Any]:
+    """The tables and lists right within a value of JSON."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    yield from (part for part in parts if isinstance(part, (dict, list)))
+
+
+def _check_facts(kind: type[BaseModel], facts: Mapping[str, Any]) -> None:
+    """Raises `ValueError` for a fact of a manifest that has the wrong type."""
+    try:
+        kind.model_validate({key: value for key, value in facts.items() if value is not None})
+    except pydantic.ValidationError as error:
+        raise ValueError(first_fault(error)) from None
+
+
+def _check_columns(columns: Sequence[str]) -> None:
+    missing = [name for name in _NEEDED_COLUMNS if name not in columns]
+    unknown = [name for name in columns if name not in _CELLS]
+    if missing or unknown:
+        wrong = f"{missing[0]!r} is missing" if missing else f"unknown column {unknown[0]!r}"
+        raise ValueError(f"columns: {wrong}")
+    if len(set(columns)) < len(columns):
+        raise ValueError("columns: one is there twice")
+    if tuple(columns[: len(_FIRST_COLUMNS)]) != _FIRST_COLUMNS:
+        raise ValueError(f"columns: expected {', '.join(_FIRST_COLUMNS)} first")
+
+
+def _wrong_cell(error: pydantic.ValidationError, columns: Sequence[str]) -> str:
+    """`line 3, total_tokens: Input should be a valid integer, got 1.5`."""
+    fault = error.errors()[0]
+    line, *cell = fault["loc"]
+    if not cell or not isinstance(cell[0], int):
+        return f"line {int(line) + 1}: expected {len(columns)} values"
+    missing = fault["type"] == "missing"
+    return f"line {int(line) + 1}, {columns[cell[0]]}: " + (
+        "missing" if missing else f"{fault['msg']}, got {fault['input']!r:.50}"
+    )
+
+
+def _check_lines(architecture: str, lines: Sequence[Sequence[Any]], columns: Sequence[str]) -> None:
+    """Raises `ValueError` for a question that is there twice, and for a count that only some questions have."""
+    if not lines:
+        raise ValueError(f"questions of {architecture!r}: there are none")
+    seen: set[tuple[str, int]] = set()
+    for example_id, trial, *_ in lines:
+        if (example_id, trial) in seen:
+            raise ValueError(f"questions of {architecture!r}: {example_id!r}, trial {trial}, is there twice")
+        seen.add((example_id, trial))
+    place = {name: position for position, name in enumerate(columns)}
+    scored = [line for line in lines if line[place["exact_match"]] is not None]
+    for name in (name for name in METRICS if name in place):
+        unknown = sum(line[place[name]] is None for line in scored)
+        if unknown and (unknown < len(scored) or name == "total_tokens"):
+            first = next(line for line in scored if line[place[name]] is None)
+            raise ValueError(f"questions of {architecture!r}: {name} of {first[0]!r} is null")
 
 
 def _with_short_names(baseline: Baseline) -> Baseline:
@@ -121,80 +252,3 @@ def _with_short_names(baseline: Baseline) -> Baseline:
         source["generator"] = short_name(str(source["generator"]))
     dataset = {**baseline.dataset, "source": source}
     return baseline.model_copy(update={"architectures": architectures, "dataset": dataset})
-
-
-def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None) -> Baseline:
-    """A run's manifest and rows as a baseline. Raises `DataError` where the run has no rows."""
-    if not len(rows):
-        raise DataError(f"run {manifest.run_id!r} has no rows")
-    models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
-    facts = {facts.name: facts.model_dump(mode="json", exclude_unset=True) for facts in manifest.architectures}
-    # by name, and not by the order of the rows, so that the file is the same
-    groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
-    prices = manifest.prices
-    return Baseline(
-        deterministic=is_deterministic(models) if deterministic is None else deterministic,
-        model=_plain(str(rows["model"].iloc[0])),
-        dataset=_dataset(manifest.dataset),
-        corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
-        models={role: _model(model) for role, model in manifest.models.items()},
-        options={name: manifest.options.get(name) for name in OPTIONS},
-        prices=prices and {_plain(model): price for model, price in prices.items()},
-        tokenizer=manifest.tokenizer,
-        architectures={name: _architecture(facts.get(name, {}), group) for name, group in groups.items()},
-        columns=list(COLUMNS),
-        questions={name: _lines(group) for name, group in groups.items()},
-    )
-
-
-def _dataset(facts: DatasetFacts) -> dict[str, Any]:
-    """What tells a data set from another, without the folder it lies in."""
-    source = dict(facts.source)
-    if source.get("file"):
-        source["file"] = Path(source["file"]).name
-    same = {"name": facts.name, "format": facts.format, "split": facts.split, "ids_hash": facts.ids_hash}
-    return {**same, "source": source}
-
-
-def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {key: value for key, value in manifest.items() if key not in LOOSE}
-    return {**facts, "name": _plain(str(manifest.get("name")))}
-
-
-def _plain(name: str) -> str:
-    """A model's name without the folder of its file or recording."""
-    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
-    return f"{prefix}{Path(name).name}" if prefix else name
-
-
-def _architecture(manifest: Mapping[str, Any], rows: pd.DataFrame) -> ArchitectureFacts:
-    counts = [name for name in COUNTS if name in rows]
-    means = {name: round(float(rows[name].astype("float64").mean()), 4) for name in counts if rows[name].notna().any()}
-    return ArchitectureFacts(
-        manifest=dict(manifest), usage_sources=sorted(map(str, rows["usage_source"].dropna().unique())), means=means
-    )
-
-
-def _lines(rows: pd.DataFrame) -> list[list[Any]]:
-    """The rows of an architecture as lines, by id and trial."""
-    lines = [[_value(row, column) for column in COLUMNS] for row in rows.to_dict("records")]
-    return sorted(lines, key=lambda line: (line[0], line[1]))
-
-
-def _value(row: Mapping[Any, Any], column: str) -> Any:
-    if column == "text":
-        return _digest(str(row["question"]), row["answers"])
-    value = row.get(column)
-    if value is None or value != value or str(value) == "<NA>":
-        return None
-    if column in ("example_id", "stop_reason"):
-        return str(value)
-    if column == "exact_match":
-        return bool(value)
-    return round(float(value), 6) if column == "f1" else int(value)
-
-
-def _digest(question: str, answers: Sequence[str] | None) -> str:
-    """Tells whether an id still stands for the same question and answers."""
-    told = json.dumps([question, list(answers) if answers is not None else []], ensure_ascii=False)
-    return sha256(told.encode("utf-8", "replace")).hexdigest()[:8]

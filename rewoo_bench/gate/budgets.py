@@ -1,4 +1,4 @@
-"""budgets.toml, and the rows of a run held against it.
+"""budgets.toml, and the checks of a run's rows against it.
 
     [[budget]]
     architecture = "rewoo"
@@ -6,11 +6,12 @@
     model = "oracle"
     llm_calls = { max = 6, mean = 2.5 }
     total_tokens = { mean = 2000, p95 = 2600 }
-    exact_match = { min = 0.30, margin = 0.02 }
+    exact_match = { min = 0.30, margin = 0.02 }     # fails below 0.28; `margin` is optional
     latency_s = { p95 = 20 }
 
-Limits are per question; one that the infrastructure failed is in no figure. Latency only warns; so does
-accuracy under 200 questions, and an oracle's always. An unknown cost is a failure, not 0.
+Limits are per question. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
+gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. An unknown cost is a
+failure, not 0.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown
+from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown, too_many_failed
 from rewoo_bench.model_names import is_oracle
 from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = list(Group._fields)
+GROUP_KEYS = list(Group._fields)
 METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
-ROUNDING = 1e-9  # what is exactly at its limit is within it
+ROUNDING = 1e-9  # a value at its limit is within it
 ACCURACIES = ("exact_match", "f1")
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -40,22 +42,26 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Limit(BaseModel):
-    """What questions may use: each of them, on average, and 95% of them."""
+    """The most that a question may use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max: _Amount | None = None
+    """Of every question."""
     mean: _Amount | None = None
     p95: _Amount | None = None
+    """The 95th percentile."""
 
 
 class Floor(BaseModel):
-    """What accuracy may not fall below; a check fails below `min - margin`."""
+    """The least accuracy; a check fails below `min - margin`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: _Share
+    """Accuracy that the architecture is expected to have, from 0 to 1."""
     margin: _Share = 0.0
+    """How far a run may be below `min`, since accuracy differs from run to run."""
 
 
 class Budget(BaseModel):
@@ -84,14 +90,14 @@ class Budget(BaseModel):
     def limits(self) -> Iterator[tuple[str, Literal["max", "mean", "p95"], float]]:
         """`("total_tokens", "mean", 2000.0)`, …"""
         for metric in METRICS:
-            found = getattr(self, metric) or Limit()
+            limit = getattr(self, metric) or Limit()
             for kind in ("max", "mean", "p95"):
-                if getattr(found, kind) is not None:
-                    yield metric, kind, getattr(found, kind)
+                if getattr(limit, kind) is not None:
+                    yield metric, kind, getattr(limit, kind)
 
     @property
     def floors(self) -> Iterator[tuple[str, Floor]]:
-        yield from ((metric, found) for metric in ACCURACIES if (found := getattr(self, metric)))
+        yield from ((metric, floor) for metric in ACCURACIES if (floor := getattr(self, metric)))
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
@@ -110,6 +116,8 @@ class Budgets(BaseModel):
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The budgets of a file. Raises `SpecError`."""
+    if not path.exists():
+        raise SpecError(f"no such file: {str(path)!r}")
     budgets = read_spec(path, Budgets).budget
     groups = [budget.group for budget in budgets]
     for group in groups:
@@ -119,33 +127,35 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
 
 
 def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
-    """Every limit held against the rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
-    groups = {Group(*map(str, key)): group for key, group in rows.groupby(KEYS, sort=False, observed=True)}
+    """A check of every limit on rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
+    groups = {Group(*map(str, key)): group for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True)}
     for budget in budgets:
         if budget.group not in groups:
             there_are = "; ".join(map(str, groups)) or "none"
             raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
         every = groups[budget.group]
-        matched = every[~failed(every)]  # what was left undone cost little
-        yield from _left_out(budget.group, every, matched)
-        if not len(matched):
+        scored = every[~failed(every)]  # a failed question cost little
+        yield from _left_out(budget.group, every, scored)
+        if not len(scored):
             continue
         for metric, kind, limit in budget.limits:
-            yield _limit(budget.group, matched, metric, kind, limit)
+            yield _limit(budget.group, scored, metric, kind, limit)
         for metric, floor in budget.floors:
-            yield _floor(budget.group, matched, metric, floor)
+            yield _floor(budget.group, scored, metric, floor)
 
 
-def _left_out(group: Group, every: pd.DataFrame, matched: pd.DataFrame) -> Iterator[Check]:
-    """What a budget isn't held against: failed questions; and whether any question was answered at all."""
-    n = int(matched["example_id"].nunique())
+def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
+    """Failed questions, which no budget counts; and whether any question was answered at all."""
+    n, failures = int(scored["example_id"].nunique()), len(every) - len(scored)
     if not n:
         text = "nothing was measured: every question failed"
         yield Check("failed questions", "fail", group, "failed questions", text)
-    elif out := len(every) - len(matched):
-        text = f"{out} of {len(every)} failed in the infrastructure and are in no figure below, {len(matched)} are"
-        yield Check("failed questions", "fail" if out >= len(matched) else "warn", group, "failed questions", text, n=n)
-    if n and not (matched["stop_reason"] == "answered").any():
+    elif failures:
+        rows = f"{failures:,} of {counted(len(every), 'row')}"
+        text = f"{rows} failed in the infrastructure; the figures below are of the other {len(scored):,}"
+        status: Status = "fail" if too_many_failed(failures, len(every)) else "warn"
+        yield Check("failed questions", status, group, "failed questions", text, n=n)
+    if n and not (scored["stop_reason"] == "answered").any():
         text = "no question was answered, and what isn't answered is cheap"
         yield Check("accuracy", "fail", group, "answered", text, 0.0, n=n)
 
@@ -176,13 +186,13 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
         return Check("accuracy", "fail", group, name, text, limit=limit)
     measured = float(scored[metric].astype("float64").mean())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
-    held = f"{'below' if measured < limit else 'holds'} the minimum of {floor.min:g}{margin}"
-    text = f"{name}: {measured:.3f} {'is ' if measured < limit else ''}{held}"
+    relation = "is below" if measured < limit else "holds"
+    text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     if measured >= limit:
         return Check("accuracy", "pass", group, name, text, measured, limit, n=n)
     if is_oracle(group.model):
         return Check("accuracy", "warn", group, name, f"{text}; an oracle's means nothing", measured, limit, n=n)
     if n < ENOUGH_QUESTIONS:
-        text = f"{text}; {n} questions are too few to fail on, {ENOUGH_QUESTIONS} are enough"
+        text = f"{text}; too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
         return Check("accuracy", "warn", group, name, text, measured, limit, n=n)
     return Check("accuracy", "fail", group, name, text, measured, limit, n=n)

@@ -1,11 +1,12 @@
-"""The gate: a run held against budgets, a baseline, or both.
+"""The gate: a run compared with budgets, a baseline, or both.
 
     verdict = check_run("results/local/mine", budgets="budgets.toml", baseline="baseline.json")
     verdict.code            # 0 passed, 1 failed, 3 the run is incomplete
     print(text(verdict))
 
-`baseline` reads and writes what is compared, `comparable` says whether it can be, `growth` what grew
-and why, `against` judges; `rewoo_bench.gate.budgets` holds the limits, and `render` and `reports` show it all.
+`baseline` is the format of the counts to compare, and `baseline_of_run` makes it from a run. `mismatches` says whether
+two runs can be compared, `growth` why counts grew. `baseline_checks`, `count_checks` and `answer_checks` judge; so does
+`budgets` by fixed limits. `render` and `reports` show the verdict.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.against import Terms, check_against
-from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
+from rewoo_bench.gate.baseline import Baseline, read_baseline
+from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
+from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Terms", "check_run", "open_baseline"]
+__all__ = ["ComparisonTerms", "check_run", "open_baseline"]
 
 
 def check_run(
@@ -33,12 +36,12 @@ def check_run(
     *,
     budgets: str | Path | None = None,
     baseline: str | Path | None = None,
-    terms: Terms = Terms(),  # noqa: B008 - frozen
+    terms: ComparisonTerms = ComparisonTerms(),  # noqa: B008 - frozen
     allow_incomplete: bool = False,
 ) -> Verdict:
-    """The verdict on the run in a folder. Raises `UsageError` where there is nothing to hold it against."""
+    """The verdict on the run in a folder. Raises `UsageError` where there are neither budgets nor a baseline."""
     if budgets is None and baseline is None:
-        raise UsageError("nothing to hold the run against: give --budgets, --baseline or both")
+        raise UsageError("nothing to compare the run with: give --budgets, --baseline or both")
     manifest, rows = read_manifest(Path(run)), load(run)
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
@@ -53,7 +56,15 @@ def check_run(
 
 
 def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Baseline:
-    """The baseline in a file, or that of a run folder, which has to be complete. Raises `UsageError`."""
+    """The baseline in a file, or that of a complete run in a folder. Raises `UsageError` and `DataError`."""
+    baseline = _opened(path, deterministic)
+    for name in baseline.questions:
+        if not baseline.rows(name)["total_tokens"].any():
+            raise DataError(f"{str(path)!r} is no baseline: no tokens were counted for {name!r}")
+    return baseline
+
+
+def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
     if not Path(path).is_dir():
         return read_baseline(Path(path))
     manifest, rows = read_manifest(Path(path)), load(path)
@@ -70,20 +81,23 @@ def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
     again = rows[rows.duplicated(keys)]
     if len(again):
         first = again.iloc[0]
-        named = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
-        raise DataError(f"run {str(run)!r} has {len(again)} rows twice, such as {named}; its tables were changed")
+        where = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
+        raise DataError(
+            f"run {str(run)!r} has {counted(len(again), 'row')} twice, such as {where}; its tables were changed"
+        )
 
 
 def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
     """Why the means of a run that is done aren't those of all its questions; None where they are."""
     if failures := int(failed(rows).sum()):
-        said = "--resume tries them again, --allow-incomplete leaves them out"
-        return f"{failures} of {len(rows)} questions failed; {said}"
+        advice = "--resume tries them again, --allow-incomplete leaves them out"
+        unit = "row" if rows["trial"].max() > 0 else "question"
+        return f"{failures} of {counted(len(rows), unit)} failed; {advice}"
     examples, trials = manifest.dataset.examples, manifest.options.get("trials")
     if examples is None or trials is None:
         return None
     expected = int(examples * trials * len(manifest.architectures))
-    return f"it has {len(rows)} rows, and {expected} were to be there" if len(rows) < expected else None
+    return f"it has {len(rows)} of {counted(expected, 'row')}" if len(rows) < expected else None
 
 
 def why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:

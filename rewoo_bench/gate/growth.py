@@ -1,6 +1,6 @@
-"""How an architecture's counts changed against the baseline, question by question, and what made them grow.
+"""How an architecture's counts changed against the baseline, question by question, and why they grew.
 
-growth.changes["total_tokens"]      # Change(before=1283.0, now=1306.0): means of a question
+growth.changes["total_tokens"]      # CountChange(before=1283.0, now=1306.0): means of a question
 growth.cause()                      # "the planner's tokens grew most, by 23.0 a question: a longer prompt …"
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rewoo_bench.gate.baseline import COUNTS, EVIDENCE, METRICS, ROLES
-from rewoo_bench.gate.verdict import Grown
+from rewoo_bench.gate.verdict import GrowthDetail
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CountChange:
     """Means of a question, before and now."""
 
     before: float
@@ -40,22 +40,26 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`n` questions and `failed` pairs left out, the means of every count, and the questions that grew most."""
+    """The means of every count, and the questions that grew most."""
 
     n: int
+    """Questions compared."""
+    rows: int
+    """Questions times trials compared."""
     failed: int
-    changes: dict[str, Change]
-    grown: tuple[Grown, ...]
+    """Rows left out because the infrastructure failed one of the pair."""
+    changes: dict[str, CountChange]
+    grown: tuple[GrowthDetail, ...]
 
-    def metrics(self) -> Iterator[tuple[str, Change]]:
-        """The counts that a gate looks at, as far as both sides have them."""
+    def metrics(self) -> Iterator[tuple[str, CountChange]]:
+        """The counts that a gate checks, where both sides have them."""
         yield from ((name, self.changes[name]) for name in METRICS if name in self.changes)
 
     def delta(self, name: str) -> float:
         return self.changes[name].delta if name in self.changes else 0.0
 
     def cause(self) -> str | None:
-        """What made the tokens grow, in words; None where they didn't."""
+        """Why the tokens grew, in words; None where they didn't."""
         if self.delta("total_tokens") <= 0:
             return None
         role = max(ROLES, key=lambda role: self.delta(ROLES[role]))
@@ -91,9 +95,11 @@ def growth_of(before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     """The pairs of two tables of counts with the same keys; pairs that failed on a side are left out."""
     old, new = scored_pairs(before, now)
     names = [name for name in COUNTS if name in old and name in new]
-    changes = {name: Change(float(old[name].mean()), float(new[name].mean())) for name in names} if len(old) else {}
+    changes = (
+        {name: CountChange(float(old[name].mean()), float(new[name].mean())) for name in names} if len(old) else {}
+    )
     questions = int(old.index.get_level_values("example_id").nunique())
-    return Growth(questions, len(before) - len(old), changes, _grown(old, new))
+    return Growth(questions, len(old), len(before) - len(old), changes, _grown(old, new))
 
 
 def scored_pairs(before: pd.DataFrame, now: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -103,12 +109,14 @@ def scored_pairs(before: pd.DataFrame, now: pd.DataFrame) -> tuple[pd.DataFrame,
     return before[scored], now[scored]
 
 
-def _grown(old: pd.DataFrame, new: pd.DataFrame) -> tuple[Grown, ...]:
-    """The questions whose tokens grew most, by id where they grew alike."""
+def _grown(old: pd.DataFrame, new: pd.DataFrame) -> tuple[GrowthDetail, ...]:
+    """The questions with the largest growth of tokens; equal ones by id."""
     grown = []
     for key, before, now in zip(old.index, old.to_dict("records"), new.to_dict("records"), strict=True):
         by_role = {role: (now.get(name) or 0) - (before.get(name) or 0) for role, name in ROLES.items()}
         most = max(by_role, key=by_role.__getitem__)
-        grown.append(Grown(str(key[0]), int(key[1]), int(before["total_tokens"]), int(now["total_tokens"]), most))
+        grown.append(
+            GrowthDetail(str(key[0]), int(key[1]), int(before["total_tokens"]), int(now["total_tokens"]), most)
+        )
     grown.sort(key=lambda question: (question.before - question.now, question.example_id, question.trial))
     return tuple(question for question in grown[:_SHOWN] if question.now > question.before)

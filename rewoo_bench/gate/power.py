@@ -1,10 +1,10 @@
-"""How small a growth a comparison of two live runs could have caught.
+"""The smallest growth that a comparison of two live runs could have caught.
 
-    smallest_growth(before, now, ids, tests=2)      # 0.14: growth of 14% or more is caught 4 times in 5
+    smallest_growth(before, now, ids, error=0.005)      # 0.14: growth of 14% or more is caught 4 times in 5
 
-A live gate fails where the lower bound of the ratio of means is above 1. Whether it can be, hangs on how far
-the questions differ and how many there are; where few questions run into a step limit at many times the cost of
-the others, a growth of 10% drowns in them. A gate that passes then has not shown that nothing grew.
+A live gate fails where the lower bound of the ratio of means is above 1. That depends on the number of questions and
+on how much they differ. Where a few questions run into a step limit at many times the cost of the others, a growth of
+10% can't be seen, and a gate that passes hasn't shown that nothing grew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POWER = 0.8
 
 
 def smallest_growth(before: ArrayLike, now: ArrayLike, ids: NDArray[Any], *, error: float) -> float:
-    """The growth, as a share of the mean, that such a comparison catches 4 times in 5.
+    """The growth, as a share of the mean, that this comparison catches 4 times in 5.
 
     `error` is the gate's one-sided chance of a false alarm for this test. By the normal approximation: the
     standard error of the log ratio (delta method, paired by question, the trials of a question averaged) times

@@ -1,4 +1,4 @@
-"""A verdict to be read: in the terminal, and as Markdown for a pull request or a job's summary.
+"""A verdict as text: for the terminal, and as Markdown for a pull request or a job's summary.
 
 FAILED: 2 of 31 checks, 0 warnings
 
@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewoo_bench.analysis.summary import aligned
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
 from rewoo_bench.gate.verdict import Check, Group, Verdict, shown
 from rewoo_bench.model_names import is_oracle
+from rewoo_bench.text.counts import counted
+from rewoo_bench.text.tables import markdown_table, text_table
 
+_MANY_TIMES = 9
 _HEAD = ("", "measured", "limit", "head room")
 _HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
 
 
 def text(verdict: Verdict) -> str:
-    """The verdict first, then what failed and warned with the reasons, then every figure."""
+    """The verdict first, then failures and warnings with their reasons, then all figures."""
     parts = [one_line(headline(verdict))]
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
-        parts.append("\n".join([one_line(str(group)), *_told(checks)]))
+        parts.append("\n".join([one_line(str(group)), *_reasons(checks)]))
     for head, rows in _tables(verdict):
-        parts.append("\n".join(aligned([head, *rows])))
+        parts.append("\n".join(text_table([head, *rows])))
     return "\n\n".join(parts)
 
 
@@ -42,19 +44,19 @@ def markdown(verdict: Verdict) -> str:
             listed = "\n".join(f"- {plain(str(question))}" for question in grown)
             parts.append(_folded("questions that grew most", listed))
     for head, rows in _tables(verdict):
-        parts.append(_folded(f"{len(rows)} figures", _table(head, rows)))
+        parts.append(_folded(counted(len(rows), "figure"), "\n".join(markdown_table([head, *rows]))))
     return "\n\n".join(parts) + "\n"
 
 
 def headline(verdict: Verdict) -> str:
     """`FAILED: 2 of 31 checks, 1 warning`."""
     if verdict.incomplete is not None:
-        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges what there is"
-    failed, total, warned = len(verdict.failures), len(verdict.checks), len(verdict.warnings)
-    warnings = f", {warned} warning{'' if warned == 1 else 's'}"
-    if verdict.untold:
-        warnings += f", can't tell {len(verdict.untold)} time{'' if len(verdict.untold) == 1 else 's'}"
-    return f"FAILED: {failed} of {total} checks{warnings}" if failed else f"PASSED: {total} checks{warnings}"
+        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges the rows there are"
+    checks, warnings = counted(len(verdict.checks), "check"), counted(len(verdict.warnings), "warning")
+    if verdict.undecided:
+        warnings += f", can't tell {counted(len(verdict.undecided), 'time')}"
+    failed = len(verdict.failures)
+    return f"FAILED: {failed:,} of {checks}, {warnings}" if failed else f"PASSED: {checks}, {warnings}"
 
 
 def _grouped(checks: Sequence[Check]) -> Iterator[tuple[Group, list[Check]]]:
@@ -64,8 +66,8 @@ def _grouped(checks: Sequence[Check]) -> Iterator[tuple[Group, list[Check]]]:
     yield from groups.items()
 
 
-def _told(checks: Sequence[Check]) -> Iterator[str]:
-    """A line a check; under the first that has them, the questions that grew most."""
+def _reasons(checks: Sequence[Check]) -> Iterator[str]:
+    """A line for each check; under the first that has them, the questions that grew most."""
     grown = next((check for check in checks if check.grown), None)
     for check in checks:
         yield f"  {check.status}  {one_line(check.text)}"
@@ -74,7 +76,7 @@ def _told(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _tables(verdict: Verdict) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    """The figures against budgets; and against a baseline total tokens, and what else isn't as it was."""
+    """Figures with their budgets; and of a comparison with a baseline total tokens, and the figures that changed."""
     budgets = [check for check in verdict.checks if check.limit is not None and check.before is None]
     against = [check for check in verdict.checks if check.before is not None]
     if budgets:
@@ -97,7 +99,7 @@ def _change(check: Check) -> str:
     before, now = check.before or 0.0, check.measured or 0.0
     if check.kind == "accuracy":
         return f"{now - before:+.3f}"
-    return f"{now / before - 1:+.1%}" if before else "from none" if now else "+0.0%"
+    return f"{now / before - 1:+,.1%}" if before else "from none" if now else "+0.0%"
 
 
 def _label(check: Check) -> str:
@@ -112,19 +114,16 @@ def _value(check: Check) -> str:
 
 
 def _room(check: Check) -> str:
-    """How far a figure is from its limit; below 0 it is over."""
+    """How far a figure is below its limit, as a share of the limit; negative where it is over."""
     if check.measured is None or check.limit is None:
         return "-"
     if check.kind == "accuracy":
         return f"{check.measured - check.limit:+.3f}"
-    return f"{1 - check.measured / check.limit:.1%}" if check.limit else ("0.0%" if not check.measured else "none")
+    if not check.limit:
+        return "0.0%" if not check.measured else "none"
+    room = 1 - check.measured / check.limit
+    return f"{room:.1%}" if room > -_MANY_TIMES else f"{1 - room:,.3g} times the limit"
 
 
 def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    border = "|".join(["---", *["---:"] * (len(head) - 1)])
-    lines = [" | ".join(map(plain, cells)) for cells in (head, *rows)]
-    return "\n".join([f"| {lines[0]} |", f"|{border}|", *(f"| {line} |" for line in lines[1:])])

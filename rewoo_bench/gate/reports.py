@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.gate.budgets import KEYS
+from rewoo_bench.escaping import controls_as_json, terminal
+from rewoo_bench.gate.budgets import GROUP_KEYS
 from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.manifest import removed_unless_written
+from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,46 +65,78 @@ def _case(suite: ElementTree.Element, check: Check) -> None:
 
 
 def _sound(value: str) -> str:
-    """Without the characters that no XML can hold."""
-    return _NOT_IN_XML.sub("?", value)
+    """Without what XML can't hold, raw control characters, and lines that are commands to GitHub's runner."""
+    return terminal(_NOT_IN_XML.sub("?", value))
 
 
 def tracked(rows: pd.DataFrame) -> str:
-    """Means per question as github-action-benchmark takes them (`tool: customSmallerIsBetter`)."""
-    return json.dumps(list(_points(rows)), indent=2, ensure_ascii=False) + "\n"
+    """Means per question as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
+
+    Failed questions (failed_rows.py) are in no mean; `extra` has their number. A group without a mean has no point.
+    """
+    return _as_json(list(_points(rows))) + "\n"
+
+
+def _as_json(value: object) -> str:
+    """JSON without raw control characters. Raises `ValueError` for a number that isn't finite."""
+    return controls_as_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for key, group in rows.groupby(KEYS, sort=False, observed=True):
-        questions = group["example_id"].nunique()
+    for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True):
+        scored = group[~failed(group)]
         for metric, unit in UNITS.items():
-            if group[metric].isna().any():
+            values = scored[metric].astype("float64")
+            if not len(values) or not values.map(math.isfinite).all():
                 continue  # an unknown cost is no point, least of all 0
-            values = group[metric].astype("float64")
-            spread = 1.96 * float(values.std(ddof=0)) / math.sqrt(len(values))
             yield {
                 "name": f"{' / '.join(map(str, key))}: {metric}",
                 "unit": unit,
                 "value": round(float(values.mean()), 8),
-                "range": f"± {spread:.4g}",
-                "extra": f"n = {questions} questions, p95 = {values.quantile(0.95):.6g}, max = {values.max():.6g}",
+                "range": f"± {1.96 * float(values.std(ddof=0)) / math.sqrt(len(values)):.4g}",
+                "extra": f"{_sizes(group, scored)}, p95 = {values.quantile(0.95):.6g}, max = {values.max():.6g}",
             }
 
 
+def _sizes(group: pd.DataFrame, scored: pd.DataFrame) -> str:
+    """`n = 5 questions`, with the rows of more trials and the failed rows where there are any."""
+    questions = scored["example_id"].nunique()
+    trials = f" ({counted(len(scored), 'row')})" if len(scored) != questions else ""
+    left_out = len(group) - len(scored)
+    return f"n = {counted(questions, 'question')}{trials}" + (f", {left_out} failed left out" if left_out else "")
+
+
 def write_report(path: Path, content: str, flag: str) -> None:
-    """A report, replaced as a whole. Raises `UsageError` that names the flag."""
-    part = path.with_name(f"{path.name}.part")
+    """A report. Raises `UsageError` that names the flag.
+
+    A regular file is replaced as a whole, also behind a symbolic link; to a pipe or a device it is appended.
+    """
     try:
-        part.write_text(content, encoding="utf-8")
-        part.replace(path)
+        if is_stream(path):
+            _append(path, content)
+            return
+        target = Path(os.path.realpath(path))  # a link stays a link
+        part = target.with_name(f"{target.name}.part")
+        with removed_unless_written(part):
+            part.write_text(content, encoding="utf-8")
+            part.replace(target)
     except OSError as error:
         raise UsageError(f"{flag}: can't write {str(path)!r}: {error.strerror or error}") from None
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device; /dev/stdout is one even where it is redirected to a file."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+
+
 def append_report(path: Path, content: str, name: str) -> None:
-    """A report behind what the file has. Raises `UsageError` that names the setting."""
+    """A report at the end of a file. Raises `UsageError` that names the setting."""
     try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(content)
+        _append(path, content)
     except OSError as error:
         raise UsageError(f"{name}: can't write {str(path)!r}: {error.strerror or error}") from None
+
+
+def _append(path: Path, content: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(content)

@@ -1,4 +1,4 @@
-"""What a gate found: checks, each passed, warned or failed, and the exit code that follows.
+"""A gate's verdict: checks, each passed, warned or failed, and the exit code that follows.
 
 Check("growth", "fail", Group("rewoo", "sample", "oracle"), "total_tokens",
       "total_tokens grew by 23.0 a question, 800.0 -> 823.0 (+2.9%, 2% allowed)", …)
@@ -12,7 +12,11 @@ from typing import Literal, NamedTuple
 PASSED, FAILED, INCOMPLETE = 0, 1, 3
 
 ENOUGH_QUESTIONS = 200
-"""Below, accuracy only warns: one and the same system differs by several points from run to run."""
+"""Below, a fall of accuracy that may be chance warns: a system differs by several points from run to run."""
+FALSE_ALARMS = 0.005
+"""One-sided, of a live gate's test of total tokens on a system against itself, shared by its architectures
+(Bonferroni); and as much of its tests of answers."""
+_MOST_FAILED = 0.1
 
 Kind = Literal[
     "budget",
@@ -29,7 +33,7 @@ Status = Literal["pass", "warn", "fail"]
 
 
 class Group(NamedTuple):
-    """What a check is about."""
+    """The rows that a check is about."""
 
     architecture: str
     dataset: str
@@ -40,8 +44,8 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
-    """A question whose tokens grew, and the part of the architecture whose grew most."""
+class GrowthDetail:
+    """A question with more tokens than before, and the role that took most of the growth."""
 
     example_id: str
     trial: int
@@ -56,13 +60,13 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the gate. `text` is a sentence that can be read alone, beside its group."""
+    """One line of the gate. `text` can be read without the other checks of its group."""
 
     kind: Kind
     status: Status
     group: Group
     name: str
-    """What was checked, such as `total_tokens p95` or `ids`."""
+    """Such as `total_tokens p95` or `ids`."""
     text: str
     measured: float | None = None
     limit: float | None = None
@@ -70,7 +74,7 @@ class Check:
     """The baseline's mean, where there is a baseline."""
     n: int = 0
     """Questions."""
-    grown: tuple[Grown, ...] = ()
+    grown: tuple[GrowthDetail, ...] = ()
 
     @property
     def metric(self) -> str:
@@ -80,7 +84,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All checks of a gate. `incomplete` says why a run that isn't whole was not judged."""
+    """All checks of a gate. `incomplete` is the reason why an incomplete run was not judged."""
 
     checks: tuple[Check, ...]
     incomplete: str | None = None
@@ -94,8 +98,8 @@ class Verdict:
         return tuple(check for check in self.checks if check.status == "warn")
 
     @property
-    def untold(self) -> tuple[Check, ...]:
-        """Those that a live comparison of so few questions could not decide."""
+    def undecided(self) -> tuple[Check, ...]:
+        """Checks of a live comparison that has too few questions to decide."""
         return tuple(check for check in self.checks if check.kind == "can't tell")
 
     @property
@@ -106,18 +110,28 @@ class Verdict:
         return FAILED if self.failures else PASSED
 
 
-def shown(metric: str, value: float | None) -> str:
-    """A value as tables show it.
+def too_many_failed(failed: int, rows: int) -> bool:
+    """Whether the rows that didn't fail are no fair sample of all of them: where more than a tenth failed.
 
-    >>> shown("total_tokens", 1431.92), shown("llm_calls", 2), shown("cost_usd", None)
-    ('1,431.9', '2.00', 'unknown')
+    Failures aren't drawn at random: a long question runs into a time-out or a context limit sooner than a short one.
+    So the means of the others are too low, and the more so the more failed. A tenth leaves room for the odd failure.
+    """
+    return failed > _MOST_FAILED * rows
+
+
+def shown(metric: str, value: float | None) -> str:
+    """A value as tables show it, with enough digits to tell it from 0.
+
+    >>> shown("total_tokens", 1431.92), shown("llm_calls", 2), shown("latency_s", 0.001), shown("cost_usd", None)
+    ('1,431.9', '2.00', '0.001 s', 'unknown')
     """
     if value is None:
         return "unknown"
-    if metric.endswith("_tokens"):
-        return f"{value:,.1f}"
-    if metric == "cost_usd":
-        return f"${value:.6f}"
-    if metric == "latency_s":
-        return f"{value:.2f} s"
-    return f"{value:.3f}" if metric in ("exact_match", "f1") else f"{value:,.2f}"
+    decimals = 1 if metric.endswith("_tokens") else _DECIMALS.get(metric, 2)
+    text = f"{value:,.{decimals}f}"
+    if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
+        text = f"{value:.3g}"
+    return f"${text}" if metric == "cost_usd" else f"{text} s" if metric == "latency_s" else text
+
+
+_DECIMALS = {"cost_usd": 6, "exact_match": 3, "f1": 3}

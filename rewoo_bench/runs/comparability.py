@@ -27,7 +27,7 @@ _MUST_BE_SAME: Mapping[str, Callable[[Manifest], Any]] = {
 _NAMED: Mapping[str, Callable[[Manifest], Any]] = {
     "status": lambda run: run.status,
     "concurrency": lambda run: run.concurrency,
-    "environment.git_commit": lambda run: run.environment.get("git_commit"),
+    "environment.git_commit": lambda run: _commit(run.environment.get("git_commit")),
     "environment.packages.rewoo-bench": lambda run: (run.environment.get("packages") or {}).get("rewoo-bench"),
 }
 _SHOWN = {"judge_model": "the judge"}
@@ -109,6 +109,13 @@ def _sentence(what: str, values: Mapping[str, Any]) -> str | None:
     if all(value == next(iter(values.values())) for value in values.values()):
         return None
     return f"{what}: " + ", ".join(f"{_short(value)} ({run})" for run, value in values.items())
+
+
+def _commit(commit: str | None) -> str | None:
+    """The start of a commit's hash; a `+` after it in the manifest says that there were uncommitted changes."""
+    if commit is None:
+        return None
+    return f"{commit[:12]}…" + (" with uncommitted changes" if commit.endswith("+") else "")
 
 
 def _short(value: Any) -> str:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 # Facts that change no answer, or that repeat another fact.
@@ -14,6 +15,8 @@ LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
     | {"api_base", "path", "texts_sha256"}
 )
+
+_MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference
 
 
 def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
@@ -26,13 +29,22 @@ def differences(before: Any, now: Any, where: str, without: Collection[str] = ()
         for i, (a, b) in enumerate(zip(before, now, strict=True)):
             yield from differences(a, b, f"{where}.{_name(b, i)}", without)
     elif before != now:
-        yield f"{where} was {_short(before)} and is {_short(now)} now"
+        old, new = _shown(before, now)
+        yield f"{where} was {old} and is {new} now"
 
 
 def _name(value: Any, position: int) -> str:
     return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+def _shown(before: Any, now: Any) -> tuple[str, str]:
+    """Both values in up to 60 characters, which hold the first difference."""
+    old, new = repr(before), repr(now)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    start = alike - _BEFORE if alike > _MOST - _BEFORE else 0
+    return _cut(old, start), _cut(new, start)
+
+
+def _cut(text: str, start: int) -> str:
+    text = f"…{text[start:]}" if start else text
+    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}…"

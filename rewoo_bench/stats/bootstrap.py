@@ -4,7 +4,7 @@
 
 Token counts are skewed, so each resample's distance from the estimate is measured in its own standard
 error (studentised; Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 12). No bootstrap
-knows of a tail that the sample lacks: for two systems see mean_bounds.py.
+allows for a tail that the sample lacks: for two systems see mean_bounds.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 SMALL = 10  # questions; of fewer there are too few different resamples
 LARGE = 2_000  # questions; with more, Student's interval is as good and a thousand times faster
 _NUMBERS_AT_ONCE = 1 << 20
-_NO_SPREAD = 0.1  # of the sample's standard error: a resample with less lacks what the spread comes from
+_NO_SPREAD = 0.1  # of the sample's standard error: a resample with less lacks the values that make the spread
 
 
 def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
@@ -43,8 +43,8 @@ def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000
 
 
 def student(n: int, level: float) -> float:
-    """Student's quantile for the mean of n values: as many standard errors is a bound from the mean."""
-    from scipy.special import stdtrit  # scipy.stats asks it too, and takes ten times as long to import
+    """Student's quantile for the mean of n values: the distance of a bound from the mean, in standard errors."""
+    from scipy.special import stdtrit  # scipy.stats uses it too, and takes ten times as long to import
 
     return float(stdtrit(n - 1, (1 + level) / 2))
 

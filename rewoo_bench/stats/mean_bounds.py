@@ -1,15 +1,15 @@
-"""Student's bounds of a mean, with one value more than was seen.
+"""Student's bounds of a mean, with one value more than the sample has.
 
     mean_bounds(values, below=0.0, above=1.0, level=0.95)  ->  (low, high)
 
 A tail that few questions reach (ReAct at its step limit: four times the tokens) is missing from many small
-samples, and what a sample doesn't show, neither Student's interval nor a bootstrap of it can know. So the
-upper bound is that of the values with one more far above, and the lower one that with one more far below.
-Of an event that n questions didn't show this leaves a share of about 3 / n, as the rule of three does
+samples, and neither Student's interval nor a bootstrap can allow for it. So the upper bound is that of the
+values with one more far above, and the lower one that with one more far below. For an event that none of n
+questions shows, this allows a share of about 3 / n, as the rule of three does
 (Hanley and Lippman-Hand 1983, JAMA 249). No interval has zero width, and for many questions it is Student's.
 
 How far such a value may be from the others: to the end of the scale where there is one, else REACH times
-the range of what was seen. REACH and the others were chosen for coverage on the project's own runs
+the range of the sample. REACH and the others were chosen for coverage on the project's own runs
 (scripts/measure_coverage.py): the least that holds the truth 90 times in 100 at n = 50 and more.
 """
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from rewoo_bench.stats.bootstrap import Floats, student
 
-REACH = 0.75  # of the range of what was seen: so far beyond its ends one value more may lie
-LEAST = 0.25  # of the mean; so far at least, or equal values would leave no doubt
+REACH = 0.75  # of the sample's range: how far beyond its ends one value more may be
+LEAST = 0.25  # of the mean; the least distance, or equal values would leave no doubt
 LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
 
 
@@ -34,7 +34,7 @@ def mean_bounds(values: Floats, below: float, above: float, level: float) -> tup
 def reaching(values: Floats, least: float, reach: float = REACH) -> tuple[float, float]:
     """What one value more could be, of values that have no end: below them all, and above, by `least` at least.
 
-    `reach` is in ranges of the values. Where all are zero and `least` is too, nothing tells how far that is: anything.
+    `reach` is in ranges of the values. Where all are zero and `least` is too, the distance is unknown: anything.
     """
     low, high = float(values.min()), float(values.max())
     distance = max(reach * (high - low), least) or math.inf

@@ -4,8 +4,8 @@
     Interval(estimate=0.5, low=..., high=..., n=3, level=0.95)
 
 Arrays in, numbers out; nothing is read and nothing is drawn. `clusters` has the question of each
-row where a question was put more than once: its trials are averaged first, and the question is the
-observation. An interval of no question, or of one, holds every value that there can be: it says nothing.
+row where a question has several trials: they are averaged first, and the question is the observation. An
+interval of no question, or of one, holds every possible value.
 Every function raises `DataError` for a value that is missing or isn't finite.
 """
 
@@ -33,7 +33,7 @@ from rewoo_bench.stats.columns import (
 from rewoo_bench.stats.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
 from rewoo_bench.stats.sign_flips import signs_flipped
 
-ENOUGH_FOR_TAILS = 50  # questions; of fewer a ratio may hold too little (results/coverage.md)
+ENOUGH_FOR_TAILS = 50  # questions; intervals of fewer may be too narrow (results/coverage.md)
 _EXACT, _EXACT_WITH_TIES = 50, 13  # differences up to which Wilcoxon's test is exact
 
 
@@ -69,7 +69,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
 def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
     """The share of ones among zeros and ones, with Wilson's interval.
 
-    With trials the rows count as many as they are worth by their design effect (Rao and Scott 1992,
+    With trials the rows count by their design effect (Rao and Scott 1992,
     Biometrics 48), with Student's quantile; as many as there are questions where all trials agree.
     """
     column, _, labels = paired_columns(values, values, clusters)
@@ -112,7 +112,7 @@ def ratio_of_means(
 
 
 def too_few_for_tails(interval: Interval) -> bool:
-    """Whether a ratio may hold the truth less than 90 times in 100: so where a tail is that of one question in 100."""
+    """Whether the interval may hold the truth less than 90 times in 100, if one question in 100 makes a tail."""
     return interval.n < ENOUGH_FOR_TAILS
 
 
@@ -125,7 +125,7 @@ def mean_of(
 ) -> Interval:
     """The mean with the interval of mean_bounds.py; `ends` are those of a scale, as 0 and 1 of F1.
 
-    Without them the mean of what is never negative isn't either: amounts.
+    Without them values that are never negative are amounts, and so is their mean.
     """
     column, _ = by_question(values, values, clusters)
     lowest, highest = ends or (-math.inf if (column < 0).any() else 0.0, math.inf)
@@ -179,8 +179,8 @@ def difference_of_proportions(
 ) -> Interval:
     """Share of b minus share of a, of paired yes-or-no values, with Tango's score interval.
 
-    Tango 1998, Statistics in Medicine 17. With trials the pairs count as many as they are worth by
-    their design effect (Rao and Scott 1992, Biometrics 48), with Student's quantile.
+    Tango 1998, Statistics in Medicine 17. With trials the pairs count by their design effect
+    (Rao and Scott 1992, Biometrics 48), with Student's quantile.
     """
     from rewoo_bench.stats.tango import score_interval
 
@@ -220,9 +220,9 @@ def minimum_detectable_difference(discordant_share: float, n: float, power: floa
     if n <= error**2:
         return math.inf
     inside = n + miss**2 - error**2
-    found = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
-    if found <= discordant_share and found > 0:
-        return found
+    difference = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
+    if 0 < difference <= discordant_share:
+        return difference
     root = (math.sqrt(n * inside) - error * miss) / (n + miss**2)  # all discordant pairs on one side
     return 1 - root**2
 

@@ -1,10 +1,10 @@
-"""How tokens grow with steps: a polynomial fitted by least squares, with an interval of what is read off it.
+"""How tokens grow with steps: a polynomial fitted by least squares, with intervals of its terms.
 
     curvature([1, 2, 3, 4], [10, 13, 18, 25])     # 7 + 2 k + k²
     Interval(estimate=0.4, low=…, high=…, n=4, level=0.95)
 
-The paper's formula for ReAct has a linear term beside the quadratic one, so the slope on log-log axes
-would lie between 1 and 2 wherever one measures; the quadratic term is what tells the two formulas apart.
+The paper's formula for ReAct has a linear and a quadratic term, so its slope on log-log axes is between 1 and 2
+everywhere. The quadratic term distinguishes the two formulas.
 
 Intervals: questions are drawn again, with replacement, and the fit is made anew (the pairs bootstrap;
 Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 9); percentiles, widened
@@ -55,9 +55,9 @@ def _fitted(
     moments = np.column_stack([powers, *(u**power * y / scale for power in range(degree + 1))])
     estimate = read(_solved(moments.mean(axis=0)[None, :], degree) * scale)
     drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
-    found = read(_solved(drawn, degree) * scale)
+    resampled = read(_solved(drawn, degree) * scale)
     tail = _tail(n - degree, level)
-    low, high = np.quantile(found, [tail, 1 - tail]) if len(found) else (-math.inf, math.inf)
+    low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
     return Interval(float(estimate[0]), float(low), float(high), n, level)
 
 

@@ -1,4 +1,4 @@
-"""A quantile with a distribution-free interval: two of the values themselves, whose ranks are binomial.
+"""A quantile with a distribution-free interval: two of the values themselves, by binomial ranks.
 
     quantile_interval(seconds, 0.95)  ->  Interval(estimate=9.1, low=7.4, high=12.8, n=100, level=0.95)
 
@@ -24,8 +24,8 @@ def quantile_interval(
 ) -> Interval:
     """The quantile of all rows, and its interval; `n` counts the questions.
 
-    With trials the rows count as many as they are worth: by the design effect of the share of a question's
-    rows that lie at or below the quantile (Woodruff 1952, Journal of the American Statistical Association 47).
+    With trials the rows count by their design effect: that of the share of a question's rows at or below the
+    quantile (Woodruff 1952, Journal of the American Statistical Association 47).
     Raises `DataError` for a value that isn't finite, and for a share that isn't between 0 and 1.
     """
     if not 0 < share < 1:
@@ -47,7 +47,7 @@ def quantile_interval(
 
 def _ranks(n: int, share: float, level: float) -> tuple[int, int]:
     """Ranks of the two values, from 1; 0 and n + 1 where there is none."""
-    from scipy.special import bdtr  # P of so many or fewer; scipy.stats takes ten times as long to import
+    from scipy.special import bdtr  # cumulative binomial; scipy.stats takes ten times as long to import
 
     at_most = bdtr(np.arange(n, dtype=float), n, share)  # of 0 .. n - 1 below
     tail = (1 - level) / 2

@@ -60,7 +60,7 @@ def test_a_run_passes_against_itself_and_its_baseline_file(capsys: pytest.Captur
     written = Path("baseline.json").read_bytes()
     capsys.readouterr()
     assert command("baseline", "update", "again", "--out", "baseline.json") == 0
-    assert capsys.readouterr().out == "baseline.json: unchanged, 16 questions of react-native, rewoo\n"
+    assert capsys.readouterr().out == "baseline.json: unchanged, 16 rows of react-native, rewoo\n"
     assert Path("baseline.json").read_bytes() == written
     Path("budgets.toml").write_text(BUDGETS)
     assert command("gate", "again", "--budgets", "budgets.toml", "--baseline", "baseline.json") == 0
@@ -124,13 +124,27 @@ def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.Monkey
     Path("budgets.toml").write_text(BUDGETS.replace("3000", "10"))
     reports = ("--markdown", "m.md", "--junit", "j.xml", "--json", "points.json")
     assert command("gate", "now", "--budgets", "budgets.toml", *reports) == 1
-    assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 checks")
+    assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 check")
     assert ElementTree.parse("j.xml").getroot().get("failures") == "1"
     assert {"name", "unit", "value", "range", "extra"} == set(json.loads(Path("points.json").read_text())[0])
     Path("summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     command("gate", "now", "--budgets", "budgets.toml")
     assert Path("summary.md").read_text().startswith("before\n### Token budgets: FAILED")
+
+
+def test_a_baseline_goes_to_standard_output_and_through_a_link(capfd: pytest.CaptureFixture[str]) -> None:
+    run("now", "--arch", "rewoo")
+    capfd.readouterr()
+    assert command("baseline", "update", "now", "--out", "/dev/stdout") == 0
+    out, err = capfd.readouterr()
+    assert (json.loads(out)["model"], err) == ("oracle", "/dev/stdout: written, 8 rows of rewoo\n")
+    Path("link.json").symlink_to("baseline.json")
+    assert command("baseline", "update", "now", "--out", "link.json") == 0
+    assert Path("link.json").is_symlink()
+    assert Path("baseline.json").read_text() == out
+    assert command("baseline", "update", "now", "--out", "/dev/full") == 2
+    assert "--out: can't write '/dev/full': No space left on device" in capfd.readouterr().err
 
 
 def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +167,7 @@ def test_the_script_is_the_command() -> None:
     script = Path(__file__).parents[2] / "scripts" / "check_budget.py"
     done = subprocess.run([sys.executable, script, "nowhere"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "nothing to hold the run against" in done.stderr
+    assert "nothing to compare the run with" in done.stderr
 
 
 def documented_test() -> str:
@@ -170,9 +184,7 @@ def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: in
     done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=passed, failed=1 - passed)
     if not passed:
-        done.stdout.fnmatch_lines(
-            ["*AssertionError: FAILED: 1 of 1 checks, 0 warnings", "*total_tokens mean:*is over*"]
-        )
+        done.stdout.fnmatch_lines(["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"])
 
 
 def test_the_plugin_costs_a_pytest_that_does_not_use_it_nothing(pytester: pytest.Pytester) -> None:

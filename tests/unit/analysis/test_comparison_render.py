@@ -57,3 +57,42 @@ def test_json_parses_back_and_has_no_nan() -> None:
     lonely = compare(frame(system(matches="1"), system("react", "1")))
     assert lonely.pairs[0]["total_tokens"].interval.high == math.inf
     assert json.loads(render(lonely, "json"))["pairs"][0]["figures"][2]["interval"]["high"] is None
+
+
+def cells(text: str, title: str) -> dict[str, list[str]]:
+    """Cells of a Markdown table by the first of its row."""
+    table = text.partition(f"{title}")[2].split("\n\n")[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_n_is_that_of_the_interval_in_its_row() -> None:
+    trials = [*system(matches="1-0-10"), *system(matches="1-0010", trial=1)]
+    other = [*system("react", "110000"), *system("react", "110000", trial=1)]
+    comparison = compare(frame(trials, other))
+    shown = render(comparison, "markdown")
+    assert [cells(shown, "means per question")[name][0] for name in ("rewoo", "react")] == ["5", "6"]
+    assert cells(shown, "differences of accuracy")["react - rewoo"][:2] == ["5", "3 of 12"]
+    assert comparison.pairs[0]["exact_match"].interval.n == 5
+    assert "rows: questions times trials" in shown
+    means = comparison.to_frame().query("kind == 'mean' and measure == 'total_tokens'")
+    assert means["n"].tolist() == [5, 6]
+
+
+def test_of_one_pair_the_column_names_who_was_right_alone() -> None:
+    shown = render(compare(frame(system(matches="110100"), system("react", "101100", 2000))), "markdown")
+    table = cells(shown, "differences of accuracy")
+    assert table["difference"][3] == "only react / only rewoo"
+    assert table["react - rewoo"][3] == "1 / 1"
+    both = render(compare(frame(system(matches="110000"), system("react", "101100"), system("direct"))), "markdown")
+    table = cells(both, "differences of accuracy")
+    assert (table["difference"][3], table["react - rewoo"][3]) == ("only first / only second", "2 / 1")
+    assert "the first is a and the second is b" in both
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
+def test_a_judges_column_is_there_where_it_judged(form: Format) -> None:
+    judged = render(compare(frame(system(judged_correct=True), system("react"))), form)
+    assert "judged" in judged
+    assert "1.000 [0.610, 1.000]" in judged
+    assert "judged" not in render(compare(frame(system(), system("react"))), form)

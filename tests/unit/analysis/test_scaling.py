@@ -10,7 +10,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.analysis.cost_formulas import PARTS, scaled_parts
-from rewoo_bench.analysis.scaling import Law, fit, law_of, look_ups, predict, terms
+from rewoo_bench.analysis.scaling import FittedLine, fit, law_of, look_ups, predict, terms
 from rewoo_bench.bench import bench
 
 KEY = ["architecture", "example_id", "trial"]
@@ -62,9 +62,9 @@ def test_each_law_is_far_off_on_the_other_architecture(rows: pd.DataFrame) -> No
 
 def test_a_law_is_found_again_in_numbers_made_by_it() -> None:
     hops = np.arange(1, 5)
-    assert Law("ReAct", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [210, 330, 460]
-    assert Law("ReWOO", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [110, 120, 130]
-    for law in (Law("ReAct", 100.0, 10.0), Law("ReWOO", 100.0, 10.0)):
+    assert FittedLine("ReAct", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [210, 330, 460]
+    assert FittedLine("ReWOO", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [110, 120, 130]
+    for law in (FittedLine("ReAct", 100.0, 10.0), FittedLine("ReWOO", 100.0, 10.0)):
         found = fit(law.name, hops, law.input_tokens(hops))
         assert (found.fixed, found.step) == pytest.approx((100, 10))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from parts import Told
 
+from rewoo_bench.config.specs import ArchitectureSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result
@@ -282,3 +283,38 @@ class WithoutArguments:
 def test_a_class_that_is_no_runner_is_one_line(name: str, says: str) -> None:
     with pytest.raises(SpecError, match=re.escape(says)):
         load_architecture(f"{__name__}:{name}", style="multihop")
+
+
+def test_a_misspelt_key_is_named_with_the_keys_that_are_missing(folder: Path) -> None:
+    change(folder, "runner = ", "runer = ")
+    assert "the key 'runner' is missing; unknown key 'runer', did you mean 'runner'? available: " in fault(folder)
+
+
+HUGE = "9" * 6000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "not valid TOML: nested too deeply"),
+        ("a" + ".a" * 5000 + " = 1", ""),
+        (f"max_exemplars = {HUGE}", "not valid TOML: "),
+        (f"max_exemplars = 0x{HUGE}", ""),
+        (f"name = {'{a = ' * 300}1{'}' * 300}", ""),
+        (f'name = ["{"x" * 5000}"]\ndescription = "a"\nrunner = "rewoo"', "got ['xxx"),
+        ("\ufeff", "not valid TOML: "),
+    ],
+)
+def test_a_file_that_no_parser_likes_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "architecture.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError) as refused:
+        read_spec(path, ArchitectureSpec)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="can't be read: Is a directory"):
+        read_spec(tmp_path, ArchitectureSpec)

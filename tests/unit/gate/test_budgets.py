@@ -17,6 +17,7 @@ HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"
 
 
 def written(folder: Path, limits: str) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "budgets.toml"
     path.write_text(HEAD + limits)
     return path
@@ -89,7 +90,7 @@ def test_failed_questions_are_in_no_mean(tmp_path: Path) -> None:
     failures, check = checked(tmp_path, "total_tokens = { mean = 100 }", *lines)
     assert (check.status, check.measured, check.n) == ("fail", 400.0, 1)
     assert (failures.status, failures.n) == ("fail", 1)  # more failed than are measured
-    assert failures.text == "9 of 10 failed in the infrastructure and are in no figure below, 1 are"
+    assert failures.text == "9 of 10 rows failed in the infrastructure; the figures below are of the other 1"
 
 
 def test_a_few_failed_questions_are_said_with_every_budget(tmp_path: Path) -> None:
@@ -98,11 +99,25 @@ def test_a_few_failed_questions_are_said_with_every_budget(tmp_path: Path) -> No
     assert (failures.status, check.status, check.n) == ("warn", "pass", 9)
 
 
+@pytest.mark.parametrize(("count", "status"), [(10, "warn"), (11, "fail"), (49, "fail")])
+def test_more_than_a_tenth_failed_is_no_fair_sample(tmp_path: Path, count: int, status: str) -> None:
+    lines = [*rows(100 - count), *(row(number, **FAILED) for number in range(100 - count, 100))]
+    failures, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
+    assert (failures.kind, failures.status, check.status) == ("failed questions", status, "pass")
+
+
 def test_a_run_in_which_nothing_is_answered_is_within_no_budget(tmp_path: Path) -> None:
     lines = rows(3, stop_reason="invalid_plan", exact_match=False, total_tokens=10)
     nothing, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
     assert (nothing.status, nothing.text) == ("fail", "no question was answered, and what isn't answered is cheap")
     assert check.status == "pass"
+
+
+def test_a_small_limit_is_shown_with_its_digits(tmp_path: Path) -> None:
+    (check,) = checked(tmp_path, "latency_s = { p95 = 0.001 }", *rows(1))
+    assert check.text == "latency_s p95: 1.00 s is over the limit of 0.001 s"
+    (check,) = checked(tmp_path / "other", "cost_usd = { mean = 1e-8 }", *rows(1))
+    assert check.text == "cost_usd mean: $0.001000 is over the limit of $1e-08"
 
 
 def test_what_is_exactly_at_its_limit_is_within_it(tmp_path: Path) -> None:
@@ -136,11 +151,19 @@ def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, s
         read_budgets(written(tmp_path, limits))
 
 
+def test_all_missing_keys_are_named_with_the_misspelt_one(tmp_path: Path) -> None:
+    (tmp_path / "budgets.toml").write_text('[[budget]]\narchitectre = "rewoo"\ndataset = "sample"\n')
+    with pytest.raises(SpecError) as refused:
+        read_budgets(tmp_path / "budgets.toml")
+    missing = "the keys 'budget.0.architecture', 'budget.0.model' are missing"
+    assert f"{missing}; unknown key 'budget.0.architectre', did you mean 'architecture'? " in str(refused.value)
+
+
 def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "budgets.toml").write_text("budget = []")
     with pytest.raises(SpecError, match="at least 1 item"):
         read_budgets(tmp_path / "budgets.toml")
-    with pytest.raises(SpecError, match=r"has no other\.toml"):
+    with pytest.raises(SpecError, match=r"no such file: '.*other\.toml'"):
         read_budgets(tmp_path / "other.toml")
 
 

@@ -10,7 +10,7 @@ import pytest
 from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.check import Terms, check_run, open_baseline
+from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Verdict
 
 
@@ -25,7 +25,7 @@ def judged(
     """The verdict on `now`, held against 20 questions as they are written by default."""
     baseline = write_run(folder / "before", before or rows())
     run = write_run(folder / "now", now, facts)
-    return check_run(run, baseline=baseline, terms=Terms(**terms), allow_incomplete=allow_incomplete)
+    return check_run(run, baseline=baseline, terms=ComparisonTerms(**terms), allow_incomplete=allow_incomplete)
 
 
 def failure(verdict: Verdict) -> Check:
@@ -155,6 +155,23 @@ def test_what_can_not_be_compared_fails_without_a_comparison(
     assert said in check.text
 
 
+def test_another_model_is_one_line_that_begins_with_its_name(tmp_path: Path) -> None:
+    settings = {"extra_steps": 2, "constrain": "schema", "quantisation": "q4", "context": 8192}
+    facts = manifest(models={"default": {**settings, "name": "local/other"}}, options={"seed": 1, "temperature": 0.7})
+    (check, *_) = judged(tmp_path, rows(), facts).failures
+    assert check.text == (
+        "not comparable (model): models.default.name was 'oracle' and is 'local/other' now; and 6 more differences"
+    )
+
+
+def test_many_differences_are_folded(tmp_path: Path) -> None:
+    settings = {"max_steps": 1, "slot": 2, "constrain": 3, "quantisation": 4}
+    facts = manifest(models={"default": {"name": "oracle", **settings}})
+    check = failure(judged(tmp_path, rows(), facts))
+    assert check.text.count(" was None and is ") == 3
+    assert check.text.endswith("; and 1 more difference")
+
+
 def test_facts_that_a_side_does_not_have_are_not_held_against_it(tmp_path: Path) -> None:
     assert judged(tmp_path, rows(), manifest(tokenizer=None, prices=None)).code == 0
 
@@ -221,21 +238,57 @@ def test_half_the_questions_failed_is_a_failure_of_a_live_run_too(tmp_path: Path
     assert failure(judged(tmp_path, broken, mode="live", allow_incomplete=True)).kind == "failed questions"
 
 
+@pytest.mark.parametrize(("count", "code"), [(2, 0), (3, 1)])
+def test_more_than_a_tenth_failed_fails_a_live_run(tmp_path: Path, count: int, code: int) -> None:
+    lines = [*rows(20 - count), *(row(number, **FAILED) for number in range(20 - count, 20))]
+    assert judged(tmp_path, lines, mode="live", allow_incomplete=True).code == code
+
+
+def test_failed_rows_are_counted_with_the_rows_of_their_trials(tmp_path: Path) -> None:
+    trials = [row(number, trial=trial) for number in range(20) for trial in range(2)]
+    now = [{**each, **(FAILED if n < 3 else {})} for n, each in enumerate(trials)]
+    (check,) = judged(tmp_path, now, before=trials, mode="live", allow_incomplete=True).warnings[:1]
+    assert check.text.startswith("3 of 40 rows failed in the infrastructure in one of the two runs, and the other 37 ")
+    assert check.n == 19
+
+
+@pytest.mark.parametrize("mode", ["exact", "live"])
+def test_where_no_question_was_answered_on_either_side_the_gate_fails(tmp_path: Path, mode: str) -> None:
+    cut = rows(stop_reason="step_limit", exact_match=False)
+    check = failure(judged(tmp_path, cut, before=cut, mode=mode))
+    assert (check.kind, check.name, check.text) == ("accuracy", "answered", "no question was answered")
+
+
+def test_a_baseline_without_tokens_is_no_baseline(tmp_path: Path) -> None:
+    nothing = rows(total_tokens=0, input_tokens=0, output_tokens=0, llm_calls=0)
+    for mode in ("exact", "live"):
+        with pytest.raises(DataError, match=r"before.* no baseline: no tokens were counted for 'rewoo'"):
+            judged(tmp_path / mode, rows(), before=nothing, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["exact", "live"])
+def test_a_run_without_tokens_is_not_cheap(tmp_path: Path, mode: str) -> None:
+    check = failure(judged(tmp_path, rows(total_tokens=0, input_tokens=0, output_tokens=0), mode=mode))
+    assert check.text == "no tokens were counted, so there is nothing to compare"
+
+
 def test_rows_that_are_missing_make_a_run_incomplete(tmp_path: Path) -> None:
     whole = manifest()
     facts = {**whole, "dataset": {**whole["dataset"], "examples": 20}, "options": {**whole["options"], "trials": 1}}
     verdict = judged(tmp_path, rows(19), facts)
-    assert (verdict.code, verdict.incomplete) == (3, "it has 19 rows, and 20 were to be there")
+    assert (verdict.code, verdict.incomplete) == (3, "it has 19 of 20 rows")
 
 
 def test_a_row_that_is_there_twice_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has 1 rows twice, such as rewoo, question 'q003', trial 0"):
+    with pytest.raises(DataError, match=r"has 1 row twice, such as rewoo, question 'q003', trial 0"):
         judged(tmp_path, [*rows(20), row(3)])
 
 
 def test_nothing_answered_is_nothing_to_compare(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, rows(**FAILED), mode="live", allow_incomplete=True))
-    assert check.text == "20 failed in the infrastructure on a side and are left out, 0 are compared"
+    assert (
+        check.text == "20 of 20 rows failed in the infrastructure in one of the two runs, and the other 0 are compared"
+    )
 
 
 def test_an_oracle_that_is_no_longer_right_fails(tmp_path: Path) -> None:
@@ -259,7 +312,7 @@ def test_a_baseline_without_stop_reasons_holds_only_what_it_has(tmp_path: Path) 
         update={"columns": columns, "questions": {"rewoo": [line[:-1] for line in whole.questions["rewoo"]]}}
     )
     (tmp_path / "baseline.json").write_text(older.text())
-    run = write_run(tmp_path / "now", rows(stop_reason="step_limit", exact_match=False))
+    run = write_run(tmp_path / "now", [row(), *rows(stop_reason="step_limit", exact_match=False)[1:]])
     verdict = check_run(run, baseline=tmp_path / "baseline.json")
     assert [check.name for check in verdict.failures] == ["exact_match"]
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from gate_runs import changed, row, write_run
 
-from rewoo_bench.gate.against import LIVE_MARGIN, ratio_beyond
-from rewoo_bench.gate.check import Terms, check_run
-from rewoo_bench.gate.verdict import Verdict
+from rewoo_bench.gate.answer_checks import live_fall
+from rewoo_bench.gate.check import ComparisonTerms, check_run
+from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
+from rewoo_bench.gate.verdict import Check, Verdict
 
 LIVE = {"model": "openai/gpt", "planner_model": "openai/gpt", "solver_model": "openai/gpt"}
 FACTS = changed("models", default={"name": "openai/gpt"})
@@ -26,7 +27,7 @@ def lines(count: int, factor: float = 1.0, seed: int = 0, noise: float = 0.1, **
 
 def judged(folder: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], **terms: Any) -> Verdict:
     baseline = write_run(folder / "before", before, FACTS)
-    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=Terms(**terms))
+    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=ComparisonTerms(**terms))
 
 
 def test_a_run_of_the_same_system_passes(tmp_path: Path) -> None:
@@ -66,20 +67,44 @@ def test_counts_of_a_live_model_can_be_compared_exactly(tmp_path: Path) -> None:
     assert judged(tmp_path / "b", before, now, mode="exact").code == 1
 
 
-@pytest.mark.parametrize(("count", "status"), [(400, "fail"), (150, "warn")])
-def test_accuracy_fails_on_enough_questions(tmp_path: Path, count: int, status: str) -> None:
+def answers(verdict: Verdict, name: str = "exact_match") -> Check:
+    (check,) = [check for check in verdict.checks if check.name == name]
+    return check
+
+
+@pytest.mark.parametrize(("count", "status"), [(400, "fail"), (150, "fail"), (20, "warn")])
+def test_a_fall_in_accuracy_that_is_no_chance_fails(tmp_path: Path, count: int, status: str) -> None:
     before = lines(count)
     now = [{**line, "exact_match": n % 4 > 0} for n, line in enumerate(before)]
-    verdict = judged(tmp_path, before, now)
-    (check,) = [check for check in verdict.checks if check.kind == "accuracy"]
-    assert (check.status, check.before, check.measured) == (status, 1.0, pytest.approx(0.75, abs=0.01))
+    check = answers(judged(tmp_path, before, now))
+    assert (check.status, check.before) == (status, 1.0)
+    assert check.measured == pytest.approx(0.75, abs=0.01)
+
+
+def test_a_run_that_is_cut_off_fails_on_few_questions(tmp_path: Path) -> None:
+    cut = {"stop_reason": "token_limit", "exact_match": False}
+    now = [{**line, **(cut if n else {})} for n, line in enumerate(lines(100, seed=1))]
+    verdict = judged(tmp_path, lines(100), now)
+    assert [check.name for check in verdict.failures] == ["exact_match", "answered"]
+    assert answers(verdict, "answered").text == (
+        "answered 1.000 -> 0.010: 99 of 100 rows only before and 0 only now, p < 0.0001 (exact McNemar)"
+    )
+
+
+def test_answers_of_the_same_system_hardly_ever_fail() -> None:
+    """A fall fails at a two-sided p of 0.5%, so by chance in fewer than 0.25% of comparisons: one of 300."""
+    draw, failed = np.random.default_rng(3), 0
+    for _ in range(300):
+        right = draw.uniform(size=100)
+        before, now = ((draw.uniform(size=100) < right).astype(float) for _ in range(2))
+        failed += live_fall(before, now, np.arange(100), tests=1)[0] == "fail"
+    assert failed <= 3
 
 
 def test_a_fall_in_accuracy_that_may_be_chance_passes(tmp_path: Path) -> None:
     before = [{**line, "exact_match": n % 2 == 0} for n, line in enumerate(lines(200))]
     now = [{**line, "exact_match": (n * 7 + 3) % 40 < 18} for n, line in enumerate(before)]
-    verdict = judged(tmp_path, before, now)
-    (check,) = [check for check in verdict.checks if check.kind == "accuracy"]
+    check = answers(judged(tmp_path, before, now))
     assert check.measured is not None
     assert check.before is not None
     assert check.measured < check.before - 0.02

@@ -15,7 +15,7 @@ from test_gate_live import FACTS, lines
 from rewoo_bench.bench import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
-from rewoo_bench.gate.check import Terms, check_run, open_baseline
+from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.power import smallest_growth
 from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.paths import bundled_folder
@@ -31,7 +31,7 @@ def script() -> dict[str, Any]:
 
 def judged(folder: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], **terms: Any) -> Verdict:
     baseline = write_run(folder / "before", before, FACTS)
-    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=Terms(**terms))
+    return check_run(write_run(folder / "now", now, FACTS), baseline=baseline, terms=ComparisonTerms(**terms))
 
 
 def test_the_smallest_growth_is_caught_four_times_in_five() -> None:
@@ -50,7 +50,7 @@ def test_the_smallest_growth_is_caught_four_times_in_five() -> None:
 
 def test_a_comparison_of_few_questions_says_that_it_cant_tell(tmp_path: Path) -> None:
     verdict = judged(tmp_path, lines(30), lines(30, seed=1))
-    (check,) = verdict.untold
+    (check,) = verdict.undecided
     assert (verdict.code, check.status) == (0, "warn")
     assert check.text.startswith("can't tell whether total_tokens grew by 5%: on 30 questions growth of ")
     (strict,) = judged(tmp_path / "strict", lines(30), lines(30, seed=1), strict=True).failures
@@ -59,7 +59,7 @@ def test_a_comparison_of_few_questions_says_that_it_cant_tell(tmp_path: Path) ->
 
 def test_a_comparison_that_could_have_caught_it_says_how_little(tmp_path: Path) -> None:
     verdict = judged(tmp_path, lines(200, noise=0.02), lines(200, seed=1, noise=0.02))
-    assert not verdict.untold
+    assert not verdict.undecided
     (power,) = [check for check in verdict.checks if check.name == "total_tokens power"]
     assert (power.status, power.text) == (
         "pass", "total_tokens: growth of 0.8% or more would have been caught, 4 times in 5"
@@ -100,7 +100,7 @@ def first_step_only(folder: Path) -> str:
 def test_an_architecture_that_runs_only_its_first_step_is_caught(tmp_path: Path) -> None:
     whole = bench("rewoo", out=tmp_path / "whole", limit=30)
     cut = bench(first_step_only(tmp_path / "cut-folder"), out=tmp_path / "cut", limit=30)
-    verdict = check_run(cut.folder, baseline=whole.folder, terms=Terms(accept_prompts=True))
+    verdict = check_run(cut.folder, baseline=whole.folder, terms=ComparisonTerms(accept_prompts=True))
     assert "exact_match" in {check.name for check in verdict.failures}
     again = bench("rewoo", out=tmp_path / "again", limit=30)
     assert check_run(again.folder, baseline=whole.folder).code == 0
@@ -117,9 +117,9 @@ def test_half_of_the_questions_failed_is_caught(tmp_path: Path, allowed: bool) -
 
 def test_a_run_folder_with_rows_twice_is_no_baseline(tmp_path: Path) -> None:
     twice = write_run(tmp_path / "twice", [*rows(5), {**row(0), "run_id": "another"}])
-    with pytest.raises(DataError, match="has 1 rows twice, such as rewoo, question 'q000'"):
+    with pytest.raises(DataError, match="has 1 row twice, such as rewoo, question 'q000'"):
         open_baseline(twice)
-    with pytest.raises(DataError, match="rows twice"):
+    with pytest.raises(DataError, match="1 row twice"):
         check_run(twice, baseline=write_run(tmp_path / "whole", rows(5)))
 
 

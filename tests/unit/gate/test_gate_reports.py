@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from gate_runs import manifest, row, rows, write_run
+from gate_runs import FAILED, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
@@ -73,7 +78,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
     shown = markdown(Verdict((Check("budget", "fail", group, "llm_calls max", "too | many", 2.0, 1.0),)))
     assert "<img" not in shown
     assert "@" not in shown
-    assert "| a\\|b, &lt;img src=x>, &#64;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
+    assert "| a\\|b, &lt;img src=x>, &#64;&#8203;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
 
 
 def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
@@ -100,6 +105,21 @@ def test_junit_holds_any_text_and_an_incomplete_run() -> None:
     assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
 
 
+def test_one_is_singular() -> None:
+    group = Group("a", "s", "m")
+    check = Check("budget", "pass", group, "llm_calls max", "…", 1.0, 2.0)
+    assert text(Verdict((check,))).startswith("PASSED: 1 check, 0 warnings\n")
+    failed = Check("budget", "fail", group, "llm_calls max", "…", 2.0, 1.0)
+    assert text(Verdict((failed, check))).startswith("FAILED: 1 of 2 checks, 0 warnings\n")
+
+
+def test_far_over_the_limit_is_a_factor() -> None:
+    check = Check("budget", "fail", Group("a", "s", "m"), "latency_s p95", "…", 0.5131, 0.01)
+    assert text(Verdict((check,))).splitlines()[-1].split("  ")[-1].strip() == "51.3 times the limit"
+    small = Check("budget", "pass", Group("a", "s", "m"), "latency_s p95", "…", 0.0005, 0.001)
+    assert "0.0005 s  0.001 s" in text(Verdict((small,)))
+
+
 def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
     lines = [row(n, total_tokens=1000 + 10 * n, cost_usd=None if n == 0 else 0.1) for n in range(5)]
     points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
@@ -111,6 +131,51 @@ def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
         "extra": "n = 5 questions, p95 = 1038, max = 1040",
     }
     assert {point["unit"] for point in points} == {"tokens/question", "calls/question"}  # an unknown cost is no point
+
+
+def test_points_leave_out_failed_questions_and_say_how_many(tmp_path: Path) -> None:
+    lines = [*rows(2), *rows(2, trial=1), row(2, **FAILED, total_tokens=9), row(3, **FAILED, total_tokens=9)]
+    points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
+    assert (points[0]["value"], points[0]["range"]) == (1000.0, "± 0")
+    assert points[0]["extra"] == "n = 2 questions (4 rows), 2 failed left out, p95 = 1000, max = 1000"
+
+
+def test_points_are_finite_numbers(tmp_path: Path) -> None:
+    lines = [*rows(2, cost_usd=float("inf")), *rows(2, architecture="react", **FAILED)]
+    points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
+    assert {point["name"].partition(":")[0] for point in points} == {"rewoo / sample / oracle"}
+    assert not [point for point in points if "cost_usd" in point["name"]]
+
+
+def test_reports_hold_no_raw_control_character_and_no_command() -> None:
+    group = Group("a\u202eb", "s", "m")
+    check = Check("budget", "fail", group, "llm_calls max", "over\n::set-output name=a::b \x9b \u2066", 2.0, 1.0)
+    written = junit(Verdict((check,)))
+    assert re.search("[\x9b\u202e\u2066]", written) is None
+    assert re.search(r"^\s*::", written, re.MULTILINE) is None
+    assert ElementTree.fromstring(written)[0][0].get("classname") == "a\\u202eb.s.m"
+
+
+def test_a_report_keeps_links_and_devices(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    write_report(tmp_path / "link.json", "one", "--json")
+    write_report(tmp_path / "link.json", "two", "--json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "target.json").read_text() == "two"
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_report(tmp_path / "null", "lost", "--json")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(UsageError, match="--json: can't write '/dev/full': No space left on device"):
+        write_report(Path("/dev/full"), "lost", "--json")
+
+
+def test_a_report_is_written_into_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_report(tmp_path / "pipe", "through", "--json")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
@@ -159,7 +224,86 @@ def test_a_baseline_says_whether_its_counts_are_always_the_same(
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"format": 2}', "\x00"])
-def test_a_file_that_is_no_baseline_is_told_so(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "baseline.json").write_text(content)
-    with pytest.raises(DataError, match="no baseline that can be read"):
+    with pytest.raises(DataError, match="invalid baseline file: "):
         open_baseline(tmp_path / "baseline.json")
+
+
+def broken(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A baseline file of three questions after a change."""
+    values = json.loads(open_baseline(write_run(folder / "run", rows(3))).text())
+    change(values)
+    (folder / "baseline.json").write_text(json.dumps(values))
+    return folder / "baseline.json"
+
+
+def cell(column: str, value: Any, line: int = 1) -> Callable[[dict[str, Any]], object]:
+    """Puts a value into the line of a question."""
+
+    def change(values: dict[str, Any]) -> None:
+        values["questions"]["rewoo"][line][values["columns"].index(column)] = value
+
+    return change
+
+
+def line(change: Callable[[list[Any]], object]) -> Callable[[dict[str, Any]], object]:
+    return lambda values: change(values["questions"]["rewoo"][1])
+
+
+WRONG: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    *((cell("total_tokens", value), "line 2, total_tokens: ") for value in ("x", [1], 1.5, -5, 10**30, True)),
+    (cell("total_tokens", None), "total_tokens of 'q001' is null"),
+    (cell("llm_calls", None), "llm_calls of 'q001' is null"),
+    (cell("total_tokens", math.nan), "NaN is no number"),
+    (cell("f1", math.inf), "Infinity is no number"),
+    (cell("f1", -math.inf), "-Infinity is no number"),
+    (cell("f1", 2.0), "line 2, f1: "),
+    (cell("exact_match", "x"), "line 2, exact_match: Input should be a valid boolean, got 'x'"),
+    (cell("exact_match", 1), "line 2, exact_match: "),
+    (cell("example_id", ["q"]), "line 2, example_id: "),
+    (cell("trial", [0]), "line 2, trial: "),
+    (cell("stop_reason", 3), "line 2, stop_reason: "),
+    (cell("example_id", "q000"), "'q000', trial 0, is there twice"),
+    (line(lambda cells: cells.clear()), "line 2, example_id: missing"),
+    (line(lambda cells: cells.pop()), "line 2, stop_reason: missing"),
+    (line(lambda cells: cells.append(1)), "line 2: expected 17 values"),
+    (lambda values: values["questions"]["rewoo"].clear(), "there are none"),
+    (lambda values: values["questions"].clear(), "questions: "),
+    (lambda values: values["questions"].update(react=values["questions"]["rewoo"]), "not among the architectures"),
+    (lambda values: values["columns"].clear(), "columns: 'example_id' is missing"),
+    (lambda values: values.update(columns=[*values["columns"], "f1"]), "columns: one is there twice"),
+    (lambda values: values["columns"].remove("total_tokens"), "columns: 'total_tokens' is missing"),
+    (lambda values: values["columns"].append("colour"), "columns: unknown column 'colour'"),
+    (lambda values: values.update(columns=values["columns"][::-1]), "columns: expected example_id, trial, text first"),
+    (lambda values: values["architectures"]["rewoo"]["manifest"].update(texts_sha256=3), "texts_sha256: "),
+    (lambda values: values["architectures"]["rewoo"]["means"].update(f1="x"), "means.f1: "),
+    (lambda values: values["dataset"].update(source=[1]), "source: "),
+    (lambda values: values.update(deterministic="yes"), "deterministic: "),
+    (lambda values: values.update(colour=1), "colour: Extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_a_wrong_value_in_a_baseline_file_is_named(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    path = broken(tmp_path, change)
+    with pytest.raises(DataError) as refused:
+        check_run(tmp_path / "run", baseline=path)
+    text = str(refused.value)
+    assert f"{path}: invalid baseline file: " in text
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("nested", ["[" * 300 + "]" * 300, "[" * 100_000, "[" + "9" * 6000 + "]", '{"means": 1e999}'])
+def test_a_baseline_file_that_no_parser_likes_is_refused(tmp_path: Path, nested: str) -> None:
+    (tmp_path / "baseline.json").write_text(nested)
+    with pytest.raises(DataError, match="invalid baseline file: "):
+        open_baseline(tmp_path / "baseline.json")
+
+
+def test_a_run_with_an_impossible_count_is_no_baseline(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"run 'r' can't be compared: .* line 1, total_tokens: "):
+        open_baseline(write_run(tmp_path / "run", rows(1, total_tokens=-1)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import toolbox
+from timing import processor_time
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.notation.plan import Plan, PlanStep
@@ -185,17 +185,14 @@ def test_all_faults_of_form_are_said_at_once() -> None:
     "text", ["Plan: " + " " * 50_000 + "x", "Plan" + " " * 50_000, "#E1 = S[" * 5_000, "#E1" + " " * 50_000]
 )
 def test_a_runaway_text_is_read_in_no_time(text: str) -> None:
-    start = time.perf_counter()
-    assert read_text(f"{text}]\n#E2 = Search[a]").steps[-1].args == "a"
-    assert time.perf_counter() - start < 1
+    with processor_time(10):
+        assert read_text(f"{text}]\n#E2 = Search[a]").steps[-1].args == "a"
 
 
 @pytest.mark.parametrize("text", ['[{"' * 20_000, "[1 " * 50_000, '{"a": ' * 20_000, "[" + '"a",' * 50_000])
 def test_runaway_json_is_refused_in_no_time(text: str) -> None:
-    start = time.perf_counter()
-    with pytest.raises(PlanError):
+    with processor_time(10), pytest.raises(PlanError):
         read_json(text)
-    assert time.perf_counter() - start < 1
 
 
 # A thought is free text, but what looks like a step in it is one.

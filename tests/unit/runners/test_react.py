@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import anyio
 import pytest
 from parts import Told, said, toolbox
+from timing import processor_time
 
 from rewoo_bench.errors import ActionError, ToolError
 from rewoo_bench.notation.replies import Action, parse_action, read_answer
@@ -211,12 +211,11 @@ def test_another_turn_is_told_what_is_wrong(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("filler", ["\n", " ", "\n ", "Thought: ", "Action ", "*", "Answer "])
 def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
-    start = time.perf_counter()
     text = filler * 20_000
-    assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).arguments == "a"
-    assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
-    read_answer(text)
-    assert time.perf_counter() - start < 1
+    with processor_time(10):
+        assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).arguments == "a"
+        assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
+        read_answer(text)
 
 
 @pytest.mark.parametrize("text", ["Search[a]", "I look.\n**Search**[a]", "So:\n `search[a]`"])

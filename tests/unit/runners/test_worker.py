@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -208,9 +209,9 @@ CHAINS = [[0.45, 0.05, 0.05], [0.03, 0.45, 0.07], [0.2, 0.2, 0.13]]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("schedule", "expected"), [("ready", 0.55), ("levels", 1.03)])
+@pytest.mark.parametrize(("schedule", "least", "most"), [("ready", 0.55, 1.03), ("levels", 1.03, math.inf)])
 async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
-    schedule: Schedule, expected: float
+    schedule: Schedule, least: float, most: float
 ) -> None:
     steps, waits = [], {}
     for chain in CHAINS:
@@ -226,13 +227,13 @@ async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
 
     start = time.perf_counter()
     await work(Plan(steps=tuple(steps)), toolbox(Told(answer)), schedule)
-    assert expected <= time.perf_counter() - start < expected + 0.3
+    assert least <= time.perf_counter() - start < most
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("max_concurrency", "expected"), [(None, 1.0), (4, 3.0)])
+@pytest.mark.parametrize(("max_concurrency", "least", "most"), [(None, 1.0, 3.0), (4, 3.0, math.inf)])
 async def test_twelve_calls_at_once_are_only_held_up_by_their_tools_limit(
-    max_concurrency: int | None, expected: float
+    max_concurrency: int | None, least: float, most: float
 ) -> None:
     async def answer(query: str) -> str:
         await anyio.sleep(1.0)
@@ -242,7 +243,7 @@ async def test_twelve_calls_at_once_are_only_held_up_by_their_tools_limit(
     guarded = limited(Told(answer), max_concurrency)
     start = time.perf_counter()
     await work(plan, {"Search": guarded})
-    assert expected <= time.perf_counter() - start < expected + 0.5
+    assert least <= time.perf_counter() - start < most
 
 
 @pytest.mark.anyio

@@ -22,6 +22,16 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     ]
 
 
+def test_uncommitted_changes_are_another_commit() -> None:
+    commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
+    runs = {
+        A: manifest(A, environment={"git_commit": commit}),
+        B: manifest(B, environment={"git_commit": f"{commit}+"}),
+    }
+    notes = compare(twice(), manifests=runs).notes
+    assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
+
+
 def test_a_judge_on_this_machine_is_no_queue() -> None:
     models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
     told = {A: manifest(A, models=models, concurrency=8)}
@@ -30,9 +40,11 @@ def test_a_judge_on_this_machine_is_no_queue() -> None:
 
 def test_other_questions_are_refused_or_compared_where_shared() -> None:
     rows = frame(
-        system(matches="110100"), system("react", "0101", ids=range(2, 6)), system("direct", "11", ids=range(2))
+        system(matches="110100"),
+        system("react", "0101", ids=range(2, 6), run_id=B),
+        system("direct", "11", ids=range(2), run_id=B),
     )
-    with pytest.raises(UsageError, match=r"'react' lacks 2 of the 6 rows of 'rewoo' and has 0 others; .*they share no"):
+    with pytest.raises(UsageError, match=r"'react' lacks 2 of the 6 questions of 'rewoo'; .*they share no"):
         compare(rows)
     with pytest.raises(UsageError, match="they share no question"):
         compare(rows, intersect=True)
@@ -43,9 +55,9 @@ def test_other_questions_are_refused_or_compared_where_shared() -> None:
     assert [each.questions for each in shared.systems] == [4, 4]
     assert shared.pairs[0]["exact_match"].interval.estimate == pytest.approx(0.25)
     (warning,) = shared.warnings
-    assert "NOT THE SAME RUN OF QUESTIONS" in warning
+    assert "not all answered the same questions: 'react' lacks 2 of the 6 questions" in warning
     assert "all below is of the 4 questions that all share" in warning
-    assert str(shared).startswith("WARNING: NOT THE SAME")
+    assert str(shared).startswith("WARNING: not all answered the same questions")
 
 
 def test_intersecting_the_same_questions_changes_nothing_and_says_nothing() -> None:
@@ -101,6 +113,24 @@ def test_runs_on_the_same_terms_need_no_note() -> None:
     assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
 
 
+def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> None:
+    stopped = frame(system(matches="11010"), system("react", "01011", ids=range(1, 6)))
+    comparison = compare(stopped)
+    assert [pair.questions for pair in comparison.pairs] == [4]
+    assert comparison.warnings == (
+        "not all answered the same questions: 'react' lacks 1 of the 5 questions of 'rewoo' and has 1 question that "
+        "'rewoo' lacks; all below is of the 4 questions that all share",
+    )
+    with pytest.raises(UsageError, match="they share no question"):
+        compare(frame(system(matches="11"), system("react", "11", ids=range(2, 4))))
+
+
+def test_with_trials_it_is_rows_that_a_system_lacks() -> None:
+    rows = frame(system(), system(trial=1), system("react"))
+    (warning,) = compare(rows).warnings
+    assert "'react' lacks 6 of the 12 rows of 'rewoo'; all below is of the 6 questions that all share" in warning
+
+
 def test_what_are_no_rows_is_refused() -> None:
     with pytest.raises(DataError, match="the column 'trial' is missing"):
         compare(frame(system()).drop(columns="trial"))
@@ -113,10 +143,10 @@ def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs])
     assert done.value.code == 2
-    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run b' lacks 4 of the 6 rows")
+    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run b' lacks 4 of the 6 questions")
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs, "--intersect", "--format", "csv"])
     out, err = capfd.readouterr()
     assert done.value.code == 0
-    assert err.startswith("WARNING: NOT THE SAME RUN OF QUESTIONS")
+    assert err.startswith("WARNING: not all answered the same questions")
     assert out.startswith("dataset,system,against")

@@ -45,3 +45,17 @@ def test_the_gate_tells_a_dearer_system_from_the_same_one(script: dict[str, Any]
     # 5% is five standard errors of the ratio, and 10% is ten.
     assert (same.caught["rewoo"], same.any_failed) == (0, 0)
     assert dearer.caught["rewoo"] >= 0.9
+
+
+def test_seeded_regressions_of_the_oracle_are_caught_and_the_same_again_is_not(
+    tmp_path: Path, script: dict[str, Any]
+) -> None:
+    rows = [line.split(" | ") for line in list(script["oracle_runs"](tmp_path, seeds=2, questions=10))[2:]]
+    caught = {(row[0].removeprefix("| "), row[1]): row[3].removesuffix(" |") for row in rows}
+    assert caught == {
+        ("the same again", "rewoo"): "0",
+        ("half of the questions failed", "rewoo"): "2",
+        ("one step of every plan only", "rewoo"): "2",
+        ("the same again", "react"): "0",
+        ("half of the questions failed", "react"): "2",
+    }

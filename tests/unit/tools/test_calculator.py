@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing import processor_time
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.tools import Calculator, CalculatorArguments
@@ -96,11 +96,9 @@ def test_it_refuses_and_says_why(expression: str, message: str) -> None:
 
 
 def test_it_refuses_huge_powers_at_once() -> None:
-    start = time.perf_counter()
     for expression in ("9**9**9", "9^9^9^9^9", "(10^300)^(10^300)", "2 ** (2 ** 900)", "round(7, -10^9)"):
-        with pytest.raises(ToolError):
+        with processor_time(10), pytest.raises(ToolError):
             calculate(expression)
-    assert time.perf_counter() - start < 1.0
 
 
 def test_it_is_a_tool() -> None:

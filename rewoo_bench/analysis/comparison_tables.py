@@ -1,0 +1,194 @@
+"""The tables of a comparison, as cells: what each system did, and how pairs of them differ.
+
+for table in tables(comparison):
+    table.title, table.cells        # the first row of the cells is the header
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rewoo_bench.analysis.comparison_data import ComparisonData, System
+from rewoo_bench.analysis.pairs import Effect, Pair
+from rewoo_bench.analysis.summary import Estimate, reasons
+from rewoo_bench.stats.paired import Interval
+
+T = TypeVar("T")
+Column = tuple[str, Callable[[T], str]]
+DISCORDANT = "only first / only second"
+MARK = "*"
+"""Behind an accuracy that means nothing."""
+_NAMES = {
+    "total_tokens": "total tokens",
+    "input_tokens": "input tokens",
+    "cost_usd": "cost",
+    "latency_s": "latency",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title and cells; the first row is the header."""
+
+    title: str
+    cells: list[list[str]]
+
+
+def tables(comparison: ComparisonData) -> Iterator[Table]:
+    """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
+    for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
+        systems = [system for system in comparison.systems if system.summary.dataset == dataset]
+        yield Table(f"{dataset}: means per question [95% interval]", _rows(_means(systems), systems))
+        yield Table(f"{dataset}: how the questions ended", _rows(_endings(systems), systems))
+        yield Table(f"{dataset}: tokens per question", _rows(_TOKENS, systems))
+    for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
+        pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
+        yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
+        amounts = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
+        if amounts:
+            yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
+
+
+def _means(systems: Sequence[System]) -> list[Column[System]]:
+    """Columns: scores, calls, cost and latency; the judge's where it judged."""
+    judged = any(system.summary.judged_correct.n for system in systems)
+    return [column for column in _SYSTEM if judged or column[0] != "judged"]
+
+
+def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
+    """Columns: differences of accuracy. Those that only one got right are named where there is one pair."""
+    (only, *others), name = pairs, DISCORDANT
+    if not others:
+        name = f"only {only.b} / only {only.a}"
+    discordant: Column[Pair] = (name, _of("exact_match", _discordant))
+    place = [column[0] for column in _ACCURACY].index("EM") + 1
+    return [*_ACCURACY[:place], discordant, *_ACCURACY[place:]]
+
+
+def _endings(systems: Sequence[System]) -> list[Column[System]]:
+    """Columns: rows, those answered, and those of each reason for which one ended without an answer."""
+
+    def count(reason: str) -> Callable[[System], str]:
+        return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
+
+    known = any(system.means["gold_pages_found"] is not None for system in systems)
+    pages = [("gold pages found", lambda s: _decimals(s.means["gold_pages_found"]))] if known else []
+    return [*_ENDINGS, *pages, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
+
+
+def _rows(columns: Sequence[Column[T]], items: Sequence[T]) -> list[list[str]]:
+    return [[name for name, _ in columns], *([show(item) for _, show in columns] for item in items)]
+
+
+def _share(value: Estimate, oracle: bool) -> str:
+    if value.mean is None:
+        return "-"
+    bounds = "" if value.low is None or value.high is None else f" [{value.low:.3f}, {value.high:.3f}]"
+    return f"{value.mean:.3f}{bounds}{MARK if oracle else ''}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:,.0f}"
+
+
+def _decimals(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def _cost(system: System) -> str:
+    cost = system.summary.cost_usd
+    return "unknown" if cost is None else f"{1000 * cost:.3f}"
+
+
+def _interval(value: Interval, form: str) -> str:
+    shown = "-" if math.isnan(value.estimate) else format(value.estimate, form)
+    return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]"
+
+
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _of(measure: str, show: Callable[[Effect], str]) -> Callable[[Pair], str]:
+    """A cell of one measure of a pair, where it was compared."""
+
+    def cell(pair: Pair) -> str:
+        effect = next((effect for effect in pair.figures if effect.measure == measure), None)
+        return show(effect) if effect else "-"
+
+    return cell
+
+
+def _difference(measure: str) -> Callable[[Pair], str]:
+    shown = _of(measure, lambda effect: _interval(effect.interval, "+.3f"))
+    return lambda pair: shown(pair) + (MARK if pair.oracle else "")
+
+
+def _discordant(effect: Effect) -> str:
+    return f"{effect.discordant.only_b} / {effect.discordant.only_a}" if effect.discordant else "-"
+
+
+def _detectable(effect: Effect) -> str:
+    value = effect.detectable
+    return "-" if value is None or math.isinf(value) else f"{value:.3f}"
+
+
+_SYSTEM: tuple[Column[System], ...] = (
+    ("system", lambda s: s.label),
+    ("n", lambda s: f"{s.summary.exact_match.n:,}"),
+    ("EM", lambda s: _share(s.summary.exact_match, s.oracle)),
+    ("F1", lambda s: _share(s.summary.f1, s.oracle)),
+    ("judged", lambda s: _share(s.summary.judged_correct, s.oracle)),
+    ("LLM calls", lambda s: _decimals(s.summary.llm_calls)),
+    ("steps", lambda s: _decimals(s.means["steps"])),
+    ("$ / 1000", _cost),
+    ("p50 s", lambda s: _decimals(s.summary.latency_p50_s)),
+    ("p95 s", lambda s: _decimals(s.summary.latency_p95_s)),
+)
+
+_ENDINGS: tuple[Column[System], ...] = (
+    ("system", lambda s: s.label),
+    ("rows", lambda s: f"{s.summary.total:,}"),
+    ("answered", lambda s: f"{s.summary.answered:,}"),
+    ("failed", lambda s: f"{s.summary.failed:,}"),
+)
+
+_TOKENS: tuple[Column[System], ...] = (
+    ("system", lambda s: s.label),
+    ("input", lambda s: _count(s.summary.input_tokens)),
+    ("cached", lambda s: _count(s.summary.cached_input_tokens)),
+    ("output", lambda s: _count(s.summary.output_tokens)),
+    ("total", lambda s: _count(s.summary.total_tokens)),
+    ("planner", lambda s: _count(s.means["planner_tokens"])),
+    ("solver", lambda s: _count(s.means["solver_tokens"])),
+    ("LLM tool", lambda s: _count(s.means["tool_llm_tokens"])),
+    ("agent", lambda s: _count(s.means["agent_tokens"])),
+    ("billed", lambda s: _count(s.means["billed_tokens"])),
+)
+
+_ACCURACY: tuple[Column[Pair], ...] = (
+    ("difference", lambda p: f"{p.b} - {p.a}"),
+    ("n", lambda p: f"{p.compared:,}"),
+    ("rows left out", lambda p: f"{p.left_out:,} of {p.rows:,}"),
+    ("EM", _difference("exact_match")),
+    ("p", _of("exact_match", lambda f: _p(f.p))),
+    ("Holm", _of("exact_match", lambda f: _p(f.p_holm))),
+    ("detectable", _of("exact_match", _detectable)),
+    ("F1", _difference("f1")),
+    ("p", _of("f1", lambda f: _p(f.p))),
+)
+
+_AMOUNT: tuple[Column[tuple[Pair, Effect]], ...] = (
+    ("ratio", lambda each: f"{each[0].b} / {each[0].a}"),
+    ("of", lambda each: _NAMES[each[1].measure]),
+    ("n", lambda each: f"{each[1].interval.n:,}"),
+    ("of means", lambda each: _interval(each[1].interval, ".3f")),
+    ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
+    ("p", lambda each: _p(each[1].p)),
+    ("Holm", lambda each: _p(each[1].p_holm)),
+)

@@ -1,0 +1,107 @@
+"""A run's manifest and rows as a baseline.
+
+baseline_of(read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pydantic
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.gate.baseline import COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
+from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
+from rewoo_bench.runs.manifest import DatasetFacts, Manifest
+from rewoo_bench.runs.manifest_diff import LOOSE
+from rewoo_bench.runs.options import options_that
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OPTIONS = options_that(lambda matters: matters.baseline)
+_PREFIXES = (REPLAY, LOCAL)
+
+
+def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None) -> Baseline:
+    """A run's manifest and rows as a baseline. Raises `DataError` where the run has no rows or a wrong count."""
+    if not len(rows):
+        raise DataError(f"run {manifest.run_id!r} has no rows")
+    models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
+    facts = {facts.name: facts.model_dump(mode="json", exclude_unset=True) for facts in manifest.architectures}
+    # by name, and not by the order of the rows, so that the file is the same
+    groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
+    prices = manifest.prices
+    try:
+        return Baseline(
+            deterministic=is_deterministic(models) if deterministic is None else deterministic,
+            model=_plain(str(rows["model"].iloc[0])),
+            dataset=_dataset(manifest.dataset),
+            corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
+            models={role: _model(model) for role, model in manifest.models.items()},
+            options={name: manifest.options.get(name) for name in OPTIONS},
+            prices=prices and {_plain(model): price for model, price in prices.items()},
+            tokenizer=manifest.tokenizer,
+            architectures={name: _facts(facts.get(name, {}), group) for name, group in groups.items()},
+            columns=list(LINE_COLUMNS),
+            questions={name: _lines(group) for name, group in groups.items()},
+        )
+    except pydantic.ValidationError as error:
+        raise DataError(f"run {manifest.run_id!r} can't be compared: {first_fault(error)}") from None
+
+
+def _dataset(facts: DatasetFacts) -> dict[str, Any]:
+    """The identity of a data set, without its folder."""
+    source = dict(facts.source)
+    if source.get("file"):
+        source["file"] = Path(source["file"]).name
+    same = {"name": facts.name, "format": facts.format, "split": facts.split, "ids_hash": facts.ids_hash}
+    return {**same, "source": source}
+
+
+def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {key: value for key, value in manifest.items() if key not in LOOSE}
+    return {**facts, "name": _plain(str(manifest.get("name")))}
+
+
+def _plain(name: str) -> str:
+    """A model's name without the folder of its file or recording."""
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
+    return f"{prefix}{Path(name).name}" if prefix else name
+
+
+def _facts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> ArchitectureBaseline:
+    counts = [name for name in COUNTS if name in rows]
+    means = {name: round(float(rows[name].astype("float64").mean()), 4) for name in counts if rows[name].notna().any()}
+    return ArchitectureBaseline(
+        manifest=dict(manifest), usage_sources=sorted(map(str, rows["usage_source"].dropna().unique())), means=means
+    )
+
+
+def _lines(rows: pd.DataFrame) -> list[list[Any]]:
+    """The rows of an architecture as lines, by id and trial."""
+    lines = [[_value(row, column) for column in LINE_COLUMNS] for row in rows.to_dict("records")]
+    return sorted(lines, key=lambda line: (line[0], line[1]))
+
+
+def _value(row: Mapping[Any, Any], column: str) -> Any:
+    if column == "text":
+        return _digest(str(row["question"]), row["answers"])
+    value = row.get(column)
+    if value is None or value != value or str(value) == "<NA>":
+        return None
+    if column in ("example_id", "stop_reason"):
+        return str(value)
+    if column == "exact_match":
+        return bool(value)
+    return round(float(value), 6) if column == "f1" else int(value)
+
+
+def _digest(question: str, answers: Sequence[str] | None) -> str:
+    """Tells whether an id still belongs to the same question and answers."""
+    text = json.dumps([question, list(answers) if answers is not None else []], ensure_ascii=False)
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

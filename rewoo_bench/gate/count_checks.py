@@ -1,0 +1,131 @@
+"""Counts of an architecture against those of a baseline: tokens, calls and replans per question.
+
+Of a deterministic model a mean fails that grew by more than the margin. Of a live model only total tokens can fail:
+where the ratio of the means is above 1 with confidence and above the margin. Its other counts warn.
+scripts/simulate_gate.py measures how often that is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.gate.growth import Growth, scored_pairs
+from rewoo_bench.gate.power import smallest_growth
+from rewoo_bench.gate.verdict import FALSE_ALARMS, Check, Group, Status, shown
+from rewoo_bench.text.counts import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from rewoo_bench.stats.paired import Interval
+
+EXACT_MARGIN, LIVE_MARGIN = 0.02, 0.05
+ROUNDING = 1e-9
+_TESTED = "total_tokens"
+
+
+def exact_counts(group: Group, growth: Growth, margin: float, cause: str | None) -> Iterator[Check]:
+    """Each mean as it is. A mean that grew beyond the margin fails; the first has the cause."""
+    yield from _nothing_counted(group, growth)
+    for metric, change in growth.metrics():
+        text = described(growth, metric)
+        if change.share <= margin + ROUNDING:
+            hint = "; less than in the baseline, which can be updated" if change.share < 0 else ""
+            yield _growth(group, growth, metric, margin, "pass", text + hint)
+            continue
+        text += f", {percent(margin)} is allowed" + (f"; {cause}" if cause else "")
+        cause = None
+        yield _growth(group, growth, metric, margin, "fail", text)
+
+
+def live_counts(
+    group: Group,
+    growth: Growth,
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    margin: float,
+    tests: int,
+    cause: str | None,
+    *,
+    strict: bool,
+) -> Iterator[Check]:
+    """Each ratio of means; fails where total tokens grew with confidence and beyond the margin."""
+    yield from _nothing_counted(group, growth)
+    old, new = scored_pairs(old, new)
+    ids = question_ids(old)
+    failed = False
+    for metric, _ in growth.metrics():
+        text, tested = described(growth, metric), metric == _TESTED
+        status: Status = "pass"
+        ratio = ratio_beyond(old[metric].to_numpy(float), new[metric].to_numpy(float), ids, margin, tests)
+        if ratio is not None:
+            text += f", ratio {ratio.estimate:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] at {ratio.level:.2%}"
+        if ratio is not None and ratio.low <= 1:
+            text += ", which may be chance"
+        elif ratio is not None:
+            status = "fail" if tested else "warn"
+            text += f": above 1, and beyond the margin of {percent(margin)}"
+            text += f"; {cause}" if cause and tested else ""
+        failed = failed or status == "fail"
+        yield _growth(group, growth, metric, margin, status, text)
+    if not failed:
+        smallest = smallest_growth(old[_TESTED], new[_TESTED], ids, error=FALSE_ALARMS / tests)
+        yield _power(group, growth.n, smallest, margin, strict=strict)
+
+
+def _power(group: Group, n: int, smallest: float, margin: float, *, strict: bool) -> Check:
+    """Whether the comparison could have caught a growth of the margin."""
+    name = f"{_TESTED} power"
+    text = f"growth of {percent(round(smallest, 3))} or more would have been caught, 4 times in 5"
+    if smallest <= margin:
+        return Check("growth", "pass", group, name, f"{_TESTED}: {text}", n=n)
+    text = "no growth would have been caught for sure" if math.isinf(smallest) else text
+    text = f"can't tell whether {_TESTED} grew by {percent(margin)}: on {counted(n, 'question')} {text}"
+    return Check("can't tell", "fail" if strict else "warn", group, name, text, n=n)
+
+
+def _nothing_counted(group: Group, growth: Growth) -> Iterator[Check]:
+    """A run without a token isn't cheap: its provider reported none."""
+    change = growth.changes.get(_TESTED)
+    if change is not None and not change.now:
+        text = "no tokens were counted, so there is nothing to compare"
+        yield Check("growth", "fail", group, f"{_TESTED} counted", text, 0.0, n=growth.n)
+
+
+def ratio_beyond(
+    before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], margin: float, tests: int
+) -> Interval | None:
+    """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
+    from rewoo_bench.stats.paired import ratio_of_means
+
+    if now.sum() <= before.sum() * (1 + margin) * (1 + ROUNDING):
+        return None
+    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests, unseen_tail=False)
+
+
+def question_ids(rows: pd.DataFrame) -> NDArray[Any]:
+    """The question of each row of a table by question and trial."""
+    return rows.index.get_level_values("example_id").to_numpy(dtype=str)
+
+
+def described(growth: Growth, metric: str) -> str:
+    """`total_tokens +23.0 a question, 1,283.0 -> 1,306.0 (+1.8%)`."""
+    change = growth.changes[metric]
+    share = "from none" if change.share == float("inf") else f"{change.share:+,.1%}"
+    by = f"{'-' if change.delta < 0 else '+'}{shown(metric, abs(change.delta))}"
+    return f"{metric} {by} a question, {shown(metric, change.before)} -> {shown(metric, change.now)} ({share})"
+
+
+def percent(share: float) -> str:
+    """`2%`."""
+    return f"{100 * share:.4g}%"
+
+
+def _growth(group: Group, growth: Growth, metric: str, margin: float, status: Status, text: str) -> Check:
+    change = growth.changes[metric]
+    grown = growth.grown if status != "pass" else ()
+    limit = change.before * (1 + margin)
+    return Check("growth", status, group, metric, text, change.now, limit, change.before, growth.n, grown)
