@@ -61,13 +61,15 @@ class Endpoint:
 
     No limit on connections (the callers' limiter has it), none on the whole of a call's time (the
     caller has that): `connect_timeout` (seconds) is for reaching the server. A name and a password in
-    the address are sent in the place of the key. Proxies and certificates come from the
-    environment; a server on this machine is never asked through a proxy.
+    the address are sent in the place of the key; its query is sent with every request. Proxies and
+    certificates come from the environment; a server on this machine is never asked through a proxy.
     """
 
     def __init__(self, api_base: str | None, *, key: str, connect_timeout: float) -> None:
         address = urlsplit((api_base or OPENAI).rstrip("/"))
-        self._base = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+        plain = address._replace(netloc=address.netloc.rpartition("@")[2], query="", fragment="")
+        self._base = plain.geturl().rstrip("/")
+        self._query = f"?{address.query}" if address.query else ""
         self._authorization = _basic(address) if address.username else f"Bearer {key}"
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
@@ -92,7 +94,7 @@ class Endpoint:
         if self._session is None:
             self._session = self._open()
         try:
-            async with self._session.post(f"{self._base}{path}", data=body) as response:
+            async with self._session.post(f"{self._base}{path}{self._query}", data=body) as response:
                 text = (await _read(response)).decode("utf-8", "replace")
                 if response.status >= 400:
                     raise HTTPFailure(response.status, text, response.headers)
