@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,7 +24,7 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.client import LiteLLMModel
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
@@ -37,6 +38,7 @@ from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, 
 from rewoo_bench.models.oracle.model import open_oracle
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.paths import cache_dir
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
@@ -46,6 +48,7 @@ HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
 _SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
 _THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
+_log = logging.getLogger(__name__)
 _CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
 
 
@@ -99,6 +102,7 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     without its key.
     """
     if name.startswith(REPLAY):
+        await to_thread.run_sync(_check_manifest, Path(name.removeprefix(REPLAY)))
         yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
         return
     if is_oracle(name):
@@ -191,6 +195,16 @@ def _client(
         extra_body=settings.extra_body,
         find_route=find_route,
     )
+
+
+def _check_manifest(recorded: Path) -> None:
+    """Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged."""
+    if not (recorded / MANIFEST).exists():
+        return
+    try:
+        read_manifest(recorded)
+    except DataError as error:
+        _log.warning("%s; the replay uses the recorded calls alone", error)
 
 
 def _command(text: str) -> tuple[str, ...]:

@@ -88,6 +88,20 @@ def test_a_replay_answers_for_planner_and_solver(
     assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("content", [b"[]", b"\xff\xfe", b'{"run_id": ', None])
+def test_a_replay_of_a_run_without_its_manifest_warns_where_that_is_damaged(
+    server: ModelServer, capfd: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    assert new(server, "--out", "recorded") == 0
+    manifest = Path("recorded/run.json")
+    manifest.unlink() if content is None else manifest.write_bytes(content)
+    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "here") == 0
+    err = capfd.readouterr().err
+    warnings = [line for line in err.splitlines() if "run.json: " in line]
+    assert [line.endswith("; the replay uses the recorded calls alone") for line in warnings] == [True] * bool(content)
+    assert load("here")["error"].isna().all()
+
+
 def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
     (error,) = load("here")["error"]

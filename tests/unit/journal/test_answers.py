@@ -65,10 +65,23 @@ def test_what_is_no_answer_is_a_warning_and_asked_again(
     with closing(AnswerCache(folder)) as cache:
         assert cache.get(b"key") is None
         assert [record.getMessage() for record in caplog.records] == [
-            f"--cache: an answer in {str(folder / 'answers.sqlite')!r} is damaged; it is asked again"
+            f"--cache: {str(folder / 'answers.sqlite')!r} has damaged answers; those calls are made again"
         ]
         cache.put(b"key", ANSWER)
     assert kept(folder) == ANSWER
+
+
+def test_damaged_rows_are_missing_and_the_others_answer(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(AnswerCache(folder)) as cache:
+        for key in (b"first", b"second"):
+            cache.put(key, ANSWER)
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database, database:
+        database.execute("UPDATE answers SET answer = CAST(? AS TEXT) WHERE key != ?", (b'{"text": "N\xff', b"key"))
+    with closing(AnswerCache(folder)) as cache:
+        assert [cache.get(key) for key in (b"first", b"key", b"second", b"key")] == [None, ANSWER, None, ANSWER]
+        cache.put(b"first", ANSWER)
+    assert kept(folder, b"first") == ANSWER
+    assert len(caplog.records) == 1
 
 
 def test_no_flipped_bit_gives_another_answer(folder: Path) -> None:
