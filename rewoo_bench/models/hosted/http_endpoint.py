@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import b64encode
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic_core import to_json
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
+from rewoo_bench.http_session import basic_authorization, open_session
 
+if TYPE_CHECKING:
     import aiohttp
 
 LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
@@ -111,13 +110,12 @@ class Endpoint:
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp
 
-        remote = urlsplit(self._base).hostname not in _LOOPBACK
-        ssl = _certificates() if self._base.startswith("https:") else True
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=ssl),
+        return open_session(
+            self._base,
+            connections=0,
+            trust_env=urlsplit(self._base).hostname not in _LOOPBACK,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
             headers=self._headers(),
-            trust_env=remote,
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )
@@ -154,16 +152,8 @@ def _no_number(_: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
-def _certificates() -> SSLContext:
-    """certifi's certificates, or those that SSL_CERT_FILE and SSL_CERT_DIR name."""
-    import httpx
-
-    return httpx.create_ssl_context()
-
-
 def _basic(address: SplitResult) -> str:
-    pair = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
-    return f"Basic {b64encode(pair.encode()).decode()}"
+    return basic_authorization(unquote(address.username or ""), unquote(address.password or ""))
 
 
 def _error_object(text: str) -> dict[str, Any] | None:
