@@ -4,8 +4,8 @@
         completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
 
 `local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
-`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold, and every
-other name is litellm's.
+`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold,
+`<package>:<class>` and the names of entry points are users' own models (own.py), and every other name is litellm's.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from rewoo_bench.models.local.per_architecture import ServedModel
 from rewoo_bench.models.local.requantise import requantised
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle.model import open_oracle
+from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.paths import cache_dir
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -46,6 +47,7 @@ __all__ = ["ModelSettings", "OpenModel", "open_model"]
 DEFAULT_SETTINGS = ModelSettings()
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
+OWN_CONCURRENCY = 8
 _SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
 _THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
 _log = logging.getLogger(__name__)
@@ -108,6 +110,10 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     if is_oracle(name):
         oracle = open_oracle(name)
         yield OpenModel(oracle, name, REPLAY_CONCURRENCY, oracle.manifest)
+        return
+    if is_own_model(name):
+        async with open_own_model(name) as model:
+            yield OpenModel(model, name, OWN_CONCURRENCY, own_manifest(name, model))
         return
     opening = _open_local(name, settings) if name.startswith(LOCAL) else _open_hosted(name, settings)
     async with opening as opened:

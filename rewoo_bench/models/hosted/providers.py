@@ -105,6 +105,11 @@ def find_route(
     return _openai_route(*named, api_base, api_key, style)
 
 
+def is_provider_name(name: str) -> bool:
+    """Whether a provider's name is in front of the model's, or the name is one of OpenAI's."""
+    return "/" in name or _in_openai_form(name) is not None
+
+
 def _openai_route(
     provider: str, bare: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
 ) -> Route:
