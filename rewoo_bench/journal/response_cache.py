@@ -1,6 +1,6 @@
 """Answers of models, kept across runs: what was asked of a model before isn't paid for again.
 
-    cache = AnswerCache(folder, identity="openai/gpt-4o-mini …")
+    cache = ResponseCache(folder, identity="openai/gpt-4o-mini …")
     cache.get(key)      # the recorded answer, or None
 
 Two trials of a question are two questions here: with a temperature above 0 they differ. Several
@@ -30,7 +30,7 @@ _CHECKSUM = "crc32"  # a field of the answer; those of older versions have none
 _log = logging.getLogger(__name__)
 
 
-class AnswerCache:
+class ResponseCache:
     """A folder's answers. Raises `DataError` where there can't be such a folder."""
 
     def __init__(self, folder: Path) -> None:

@@ -21,7 +21,7 @@ import anyio
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
 from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import Caps, Room
+from rewoo_bench.metering.spending_caps import Caps, Reservation
 from rewoo_bench.models.call_cost import attach, call_cost_of, sensible, sensible_call_cost
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
@@ -41,7 +41,7 @@ class RequestRefused(ModelError):
 
 
 @dataclass(slots=True)
-class Service:
+class EndpointState:
     """What is known of the provider of one model. `accepted` says that it has dealt with a request of this run,
     `heard` that it answered anything in this session."""
 
@@ -71,11 +71,11 @@ class LiveCalls:
     caps: Caps | None = None
     accepted_before: bool = False
     spent: Spent | None = None
-    _services: dict[str, Service] = field(default_factory=dict)
+    _services: dict[str, EndpointState] = field(default_factory=dict)
 
-    def service(self, model: str) -> Service:
+    def service(self, model: str) -> EndpointState:
         if model not in self._services:
-            self._services[model] = Service(accepted=self.accepted_before)
+            self._services[model] = EndpointState(accepted=self.accepted_before)
         return self._services[model]
 
 
@@ -87,7 +87,7 @@ class LiveCall:
         self._model = model
         self._messages = messages
         self._asked = asked
-        self._room: Room | None = None
+        self._room: Reservation | None = None
         self._receipt: CallCost | None = None
 
     async def __aenter__(self) -> LiveCall:

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.metering.calls import Call, Limits
-from rewoo_bench.metering.recorded_calls import Recalled
+from rewoo_bench.metering.recorded_calls import RecalledText
 from rewoo_bench.models.call_cost import call_cost_of
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
@@ -103,7 +103,7 @@ class Meter:
         outcome: dict[str, Any] = {}
         try:
             text = await tool(arguments)
-            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, Recalled) else CallCost()
+            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, RecalledText) else CallCost()
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}

@@ -19,7 +19,7 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import AnswerCache, cache_key
+from rewoo_bench.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import LiveCalls
@@ -40,7 +40,7 @@ class Recorder:
     journal: Journal
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
-    cache: AnswerCache | None = None
+    cache: ResponseCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @property

@@ -26,13 +26,13 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.models.hosted.request import Style
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.file_hashes import stamped_sha256
 from rewoo_bench.models.local.gguf import read_header
-from rewoo_bench.models.local.per_architecture import ServedModel
+from rewoo_bench.models.local.per_architecture import PerArchitectureModel
 from rewoo_bench.models.local.requantise import requantised
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle.model import open_oracle
@@ -77,7 +77,7 @@ class OpenModel:
         return json.dumps(facts, sort_keys=True, default=str)
 
 
-class Unrecorded:
+class ReplayModel:
     """Stands behind a replay, whose recorder answers every call; it is never asked, or it raises `ModelError`."""
 
     async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
@@ -105,7 +105,7 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     """
     if name.startswith(REPLAY):
         await to_thread.run_sync(_check_manifest, Path(name.removeprefix(REPLAY)))
-        yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
+        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name})
         return
     if is_oracle(name):
         oracle = open_oracle(name)
@@ -150,7 +150,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
                 del served["threads"]  # the arguments say it
         manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
-        yield OpenModel(ServedModel(servers, clients), name, settings.n_parallel, manifest)
+        yield OpenModel(PerArchitectureModel(servers, clients), name, settings.n_parallel, manifest)
 
 
 @asynccontextmanager
@@ -167,7 +167,7 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
 
 
 @asynccontextmanager
-async def _closing(model: LiteLLMModel) -> AsyncIterator[LiteLLMModel]:
+async def _closing(model: HostedModel) -> AsyncIterator[HostedModel]:
     """The model, whose connections are closed in the end, after a cancellation too."""
     try:
         yield model
@@ -184,8 +184,8 @@ def _client(
     api_base: str | None,
     api_key: str | None,
     find_route: Callable[[Style], Route] | None = None,
-) -> LiteLLMModel:
-    return LiteLLMModel(
+) -> HostedModel:
+    return HostedModel(
         name,
         api_base=api_base,
         api_key=api_key,

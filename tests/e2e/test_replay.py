@@ -10,7 +10,7 @@ import pytest
 from command_runs import new, quiet
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -47,9 +47,9 @@ def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
 
 
 def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture[str]) -> None:
-    left = ["Thought: I look.\nAction: Search[Kyiv]", Fault(status=400, message="blocked by a filter")]
+    left = ["Thought: I look.\nAction: Search[Kyiv]", ServerFault(status=400, message="blocked by a filter")]
 
-    def reply(_: dict[str, Any]) -> str | Fault:
+    def reply(_: dict[str, Any]) -> str | ServerFault:
         return left.pop(0) if left else "Thought: I know.\nAction: Finish[Neva]"
 
     with ModelServer(reply) as server:
@@ -68,7 +68,7 @@ def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture
 
 
 def test_a_call_that_succeeded_when_it_was_tried_again_succeeds_in_the_replay() -> None:
-    left = [Fault(status=400, message="blocked by a filter")]
+    left = [ServerFault(status=400, message="blocked by a filter")]
     with ModelServer(lambda _: left.pop() if left else "Answer: Neva") as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
         assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "recorded") == 3

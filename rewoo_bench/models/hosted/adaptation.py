@@ -3,7 +3,7 @@
     adaptation = Adaptation()
     body = adaptation.apply({"model": "o4", "messages": […], "stop": ["\\nObservation"], "max_tokens": 512})
     # the endpoint answers 400: "Unsupported parameter: 'stop' is not supported with this model."
-    change = refusals.find_change(400, text, body)          # Change("drop", "stop")
+    change = refusals.find_change(400, text, body)          # RequestChange("drop", "stop")
     adaptation = adaptation.with_change(change)
     adaptation.apply(…)                                     # the same request without "stop"
 
@@ -25,7 +25,7 @@ _TOOL_PARAMETERS = ("tools", "tool_choice", "parallel_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RequestChange:
     """One difference between a refused request and the next one.
 
     drop: the parameter `name` is left out. max_completion_tokens: the output limit goes by that name.
@@ -68,7 +68,7 @@ class Adaptation:
     def without(cls, names: Sequence[str]) -> Adaptation:
         """Requests without these parameters; "system" is the role of the system message."""
         plain = cls(dropped=tuple(dict.fromkeys(name for name in names if name != "system")))
-        return plain.with_change(Change("fold_system")) if "system" in names else plain
+        return plain.with_change(RequestChange("fold_system")) if "system" in names else plain
 
     @classmethod
     def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
@@ -83,7 +83,7 @@ class Adaptation:
             most_tokens=facts.get("max_tokens_at_most") or None,
         )
 
-    def with_change(self, change: Change) -> Adaptation:
+    def with_change(self, change: RequestChange) -> Adaptation:
         """The adaptation with one more change."""
         match change.kind:
             case "drop" if change.name in self.dropped:

@@ -1,6 +1,6 @@
 """What the attempts of one model call have taken so far, added up to a receipt.
 
-ledger = Ledger()
+ledger = AttemptCosts()
 ledger.book(error.receipt)          # an attempt that failed
 ledger.book(completion.receipt)     # the one that was answered
 ledger.receipt()                    # CallCost(attempts=2, billed=…, …)
@@ -16,7 +16,7 @@ _NOTHING = Usage()
 
 
 @dataclass(slots=True)
-class Ledger:
+class AttemptCosts:
     """Attempts, waiting, billed tokens and dollars. One unknown price makes the sum unknown."""
 
     attempts: int = 0

@@ -1,6 +1,6 @@
 """A hosted or local model, by its litellm name.
 
-    model = LiteLLMModel("openai/gpt-4o-mini")
+    model = HostedModel("openai/gpt-4o-mini")
     completion = await model.complete([Message("user", "2 + 2?")], role="solver")
     completion.text     # "4"
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
@@ -25,23 +25,23 @@ import anyio
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
-from rewoo_bench.models.hosted.adaptation import Adaptation, Change
-from rewoo_bench.models.hosted.attempts import Ledger
-from rewoo_bench.models.hosted.completions import Reading, estimated_prompt, read_answer, unreadable
+from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
+from rewoo_bench.models.hosted.attempts import AttemptCosts
+from rewoo_bench.models.hosted.completions import CompletionResult, estimated_prompt, read_answer, unreadable
 from rewoo_bench.models.hosted.refusals import find_change
-from rewoo_bench.models.hosted.request import Call, Constrain, Settings, Style, to_body
+from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.redaction import of_environment, sent_in, without, without_in
 from rewoo_bench.types import Completion, Message, Tool
 
-__all__ = ["LiteLLMModel", "Style"]
+__all__ = ["HostedModel", "Style"]
 
 TRUNCATED = "reasoning_truncated"
 _MOST_CHANGES = 16  # of one request, before it is given up
 _log = logging.getLogger(__name__)
 
 
-class LiteLLMModel:
+class HostedModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
     `style` "completion" sends the messages' contents, without roles, as one transcript that the model
@@ -88,7 +88,9 @@ class LiteLLMModel:
         self.adaptation = Adaptation.without(drop_params)
         self.thinking_tokens = 0
         """What calls may write beside their visible text: as much as thoughts were seen to need."""
-        self._settings = Settings(temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {}))
+        self._settings = RequestSettings(
+            temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {})
+        )
         self._api_key = api_key
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
@@ -115,8 +117,8 @@ class LiteLLMModel:
         estimated tokens, on the exception that cancels it.
         """
         visible = self.max_output_tokens if max_tokens is None else max_tokens
-        call = Call(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
-        ledger = Ledger()
+        call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
+        ledger = AttemptCosts()
         completion = await self._complete(call, ledger)
         if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
             completion = await self._complete(replace(call, budget=larger), ledger)
@@ -144,10 +146,10 @@ class LiteLLMModel:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
 
-    async def _complete(self, call: Call, ledger: Ledger) -> Completion:
+    async def _complete(self, call: ModelRequest, ledger: AttemptCosts) -> Completion:
         """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
-        changes: list[Change] = []
-        without_stop = Change("drop", "stop")
+        changes: list[RequestChange] = []
+        without_stop = RequestChange("drop", "stop")
         while True:
             reading = await self._send(call, ledger, changes)
             if reading is None:
@@ -162,7 +164,9 @@ class LiteLLMModel:
                 return reading.completion
             changes.append(without_stop)  # the stop string may have been found among thoughts: we cut ourselves
 
-    async def _send(self, call: Call, ledger: Ledger, changes: list[Change]) -> Reading | None:
+    async def _send(
+        self, call: ModelRequest, ledger: AttemptCosts, changes: list[RequestChange]
+    ) -> CompletionResult | None:
         """One request; None where the endpoint refused it, and `changes` has one more that may help."""
         adaptation = self.adaptation
         for change in changes:
@@ -199,13 +203,13 @@ class LiteLLMModel:
             cancelled.call_cost = ledger.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
             raise
 
-    def _failed(self, error: ModelError, ledger: Ledger) -> ModelError:
+    def _failed(self, error: ModelError, ledger: AttemptCosts) -> ModelError:
         """The error, with the receipt of all requests of its call."""
         ledger.book(error.call_cost)
         error.call_cost = ledger.call_cost()
         return error
 
-    def _remember(self, changes: Sequence[Change]) -> None:
+    def _remember(self, changes: Sequence[RequestChange]) -> None:
         """Makes changes that led to an answer those of all later requests, and says each once."""
         for change in changes:
             if change.kind == "limit" and not change.name:
@@ -215,7 +219,7 @@ class LiteLLMModel:
                 _log.warning("%s doesn't take requests as they were; from now on %s", self.name, change)
             self.adaptation = adaptation
 
-    def _larger_budget(self, call: Call) -> int:
+    def _larger_budget(self, call: ModelRequest) -> int:
         """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
         wanted = 2 * max(call.budget, self.max_output_tokens)
         limits = (providers.max_output_tokens(self._route(self.style)), self.adaptation.most_tokens)

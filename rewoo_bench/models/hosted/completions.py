@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from rewoo_bench.models.hosted import openai_format, providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
-from rewoo_bench.models.hosted.request import Call
-from rewoo_bench.models.hosted.responses import Reply, cut_at_stop, read_reply
+from rewoo_bench.models.hosted.request import ModelRequest
+from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response
 from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
 from rewoo_bench.text.tokens import count_tokens
@@ -20,7 +20,7 @@ from rewoo_bench.types import CallCost, Completion, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CompletionResult:
     """A completion, and what its reply tells about the endpoint.
 
     `late_close`: the reply began inside a thought. `stopped_in_thought`: a stop string ended it inside one.
@@ -41,8 +41,8 @@ class Unreadable(BadAnswer):
 
 
 def read_answer(
-    answer: Answer, call: Call, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
-) -> Reading:
+    answer: Answer, call: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
+) -> CompletionResult:
     """The completion in an answer to the request `body`. Raises `Unreadable`.
 
     `begins_in_thought` says that this endpoint's replies begin inside a thought: one that was cut before it
@@ -57,7 +57,7 @@ def read_answer(
         message = f"an error in place of an answer: {said}" if said else "an answer without choices"
         raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer))
     try:
-        reply = read_reply(choices[0])
+        reply = read_response(choices[0])
     except (AttributeError, LookupError, TypeError, ValueError):
         message = "a response that doesn't match the OpenAI schema"
         raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer)) from None
@@ -80,10 +80,10 @@ def read_answer(
         reply.repairs,
     )
     stopped = reply.cut_thought and not text and reply.finish_reason != "length" and "stop" in body
-    return Reading(completion, reply.late_close, stopped, reply.cut_thought and not text)
+    return CompletionResult(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
-def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> CallCost | None:
+def unreadable(error: BadAnswer, call: ModelRequest, route: providers.Route) -> CallCost | None:
     """What an answer cost that can't be read: by the usage that can be found in it, else estimated."""
     if isinstance(error, Unreadable):
         return error.call_cost
@@ -94,7 +94,7 @@ def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> CallCost
     return estimated_prompt(call, route)
 
 
-def estimated_prompt(call: Call, route: providers.Route) -> CallCost:
+def estimated_prompt(call: ModelRequest, route: providers.Route) -> CallCost:
     """What a request cost at least whose answer never came: its prompt, counted with our own tokenizer.
 
     A server that we started ourselves bills nobody.
@@ -105,7 +105,7 @@ def estimated_prompt(call: Call, route: providers.Route) -> CallCost:
     return _receipt(usage, "estimated", route, Answer({}))
 
 
-def _finish_reason(reply: Reply, text: str, rest: str, usage: Usage) -> str:
+def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:
     if rest:
         return "stop"
     nothing = not text and not reply.tool_calls
@@ -122,7 +122,7 @@ def _receipt(
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)
 
 
-def _estimate(call: Call, body: Mapping[str, Any], reply: Reply) -> Usage:
+def _estimate(call: ModelRequest, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
     written = f"{reply.thoughts}\n{reply.text}" if reply.thoughts else reply.text
     if "prompt" in body:
         return openai_format.estimate_transcript(call.messages, written)

@@ -41,7 +41,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PriceEntry:
     """What the file says of a model. `fields` is its JSON object."""
 
     name: str
@@ -118,9 +118,9 @@ class Entry:
         return {**self.fields, **{price: rate for count, price, rate in above if input_tokens > count}}
 
 
-def find_entry(*names: str) -> Entry | None:
+def find_entry(*names: str) -> PriceEntry | None:
     """The first of these names that has a price in the file, else the first that is there at all."""
-    found = [Entry(name, _table()[name]) for name in names if name in _table()]
+    found = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
     return next((entry for entry in found if entry.is_priced), found[0] if found else None)
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
-from rewoo_bench.models.hosted.price_table import Entry, find_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
 from rewoo_bench.types import Usage
 
 # Providers whose endpoints we ask directly: to them litellm would send what we do.
@@ -49,7 +49,7 @@ class Route:
     api_key: str | None
     api_base: str | None
     takes_schema: bool
-    entry: Entry | None
+    entry: PriceEntry | None
     is_ours: bool = False
 
 
@@ -239,7 +239,7 @@ def _in_openai_form(name: str) -> tuple[str, str] | None:
     return (entry.provider, name) if entry else None
 
 
-def _openai_entry(bare: str) -> Entry | None:
+def _openai_entry(bare: str) -> PriceEntry | None:
     """OpenAI's model of that name; a fine-tuned one ("ft:gpt-4o-…:me::1") has its base's entry ("ft:gpt-4o-…").
 
     Gateways to many providers call it "openai/gpt-4o".

@@ -1,7 +1,7 @@
 """Reads what an endpoint refuses out of its error, so that the request can be sent again without it.
 
     find_change(400, '{"error": {"message": "Unsupported parameter: \\'stop\\' …", "param": "stop"}}', body)
-    # Change("drop", "stop")
+    # RequestChange("drop", "stop")
 
 Read are OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
 sentences in which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter say no. A parameter counts as
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from rewoo_bench.models.hosted.adaptation import Change
+from rewoo_bench.models.hosted.adaptation import RequestChange
 
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
 _LONGEST = 8_000  # characters of an error that are read
@@ -84,7 +84,7 @@ _PROMPT_SIZE = re.compile(
 _LEAST_OUTPUT = 16
 
 
-def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Change | None:
+def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> RequestChange | None:
     """What to change in the request `body` that was answered with an error's `text`; None where nothing helps."""
     if status not in _STATUSES:
         return None
@@ -95,7 +95,7 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Chang
     if _FILTERED.search(f"{spoken} {_code(error)}") and _dropping(parameter, body) is None:
         return None
     if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(spoken)):
-        return Change("chat")
+        return RequestChange("chat")
     if status == 500:  # servers whose chat template raises
         return _turn_change(spoken, "", body) or (_spoken_change(spoken, body) if "jinja" in spoken else None)
     return (
@@ -108,50 +108,50 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Chang
     )
 
 
-def _limit_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _limit_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
     """A smaller output limit, where the one that was sent is too large."""
     sent = next((body[name] for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), None)
     if sent is None:
         return None
     if (context := _CONTEXT.search(spoken)) and (prompt := _PROMPT_SIZE.search(spoken)):
         left = int(context[1]) - int(prompt[1])
-        return Change("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
+        return RequestChange("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
     if not any(name in spoken for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
         return None
     if not _TOO_LARGE.search(spoken):
         return None
     found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(spoken)]
     smaller = [limit for limit in found if _LEAST_OUTPUT <= limit < sent]
-    return Change("limit", "model", max(smaller)) if smaller else None
+    return RequestChange("limit", "model", max(smaller)) if smaller else None
 
 
-def _mark_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _mark_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
     """Plain contents, where contents with cache marks, which are lists of parts, aren't accepted."""
     marked = any(isinstance(message.get("content"), list) for message in body.get("messages") or ())
-    return Change("drop", "cache_control") if marked and _NO_PARTS.search(spoken) else None
+    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(spoken) else None
 
 
-def _turn_change(spoken: str, parameter: str, body: Mapping[str, Any]) -> Change | None:
+def _turn_change(spoken: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
     """Another way to send the turns: their roles, their order, or what stands in them."""
     messages = body.get("messages") or ()
     roles = {message["role"] for message in messages}
     if _THOUGHTS_WANTED.search(spoken) and "assistant" in roles:
-        return Change("thoughts")
+        return RequestChange("thoughts")
     if _ALTERNATE.search(spoken):
         merged = all(a["role"] != b["role"] for a, b in pairwise(messages))
         if not merged:
-            return Change("merge_turns")
-        return Change("fold_system") if roles & {"system", "developer"} else None
+            return RequestChange("merge_turns")
+        return RequestChange("fold_system") if roles & {"system", "developer"} else None
     about_roles = parameter.startswith("messages") and "role" in parameter
     if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(spoken))):
         return None
     if "system" in roles:
         openai = about_roles or "developer" in spoken.casefold().replace("developer instruction", "")
-        return Change("developer") if openai else Change("fold_system")
-    return Change("fold_system") if "developer" in roles else None
+        return RequestChange("developer") if openai else RequestChange("fold_system")
+    return RequestChange("fold_system") if "developer" in roles else None
 
 
-def _named_change(parameter: str, spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _named_change(parameter: str, spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that the error object names, where it says that it isn't supported."""
     if not parameter or not _NO.search(spoken):
         return None
@@ -159,7 +159,7 @@ def _named_change(parameter: str, spoken: str, body: Mapping[str, Any]) -> Chang
     return _dropping(head[0], body) if head else None
 
 
-def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter in pydantic's `loc`."""
     if not _NO.search(spoken):
         return None
@@ -173,7 +173,7 @@ def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> Change |
     return None
 
 
-def _spoken_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _spoken_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that a sentence names and refuses; one in quotes before any other."""
     for sentence in _SENTENCE.split(spoken):
         if not _NO.search(sentence):
@@ -196,12 +196,12 @@ def _candidates(body: Mapping[str, Any]) -> list[str]:
     return [*(name for name in body if name not in _NEVER), *marked]
 
 
-def _dropping(name: str, body: Mapping[str, Any]) -> Change | None:
+def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
     """What to do about a refused parameter, in the form in which the request has it."""
     name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
-    return Change("max_completion_tokens") if name == "max_tokens" else Change("drop", name)
+    return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)
 
 
 def _code(error: Any) -> str:

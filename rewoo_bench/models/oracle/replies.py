@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.oracle.route import UNKNOWN, Route
+from rewoo_bench.models.oracle.lookup_path import UNKNOWN, LookupPath
 from rewoo_bench.notation.grammars import Grammar
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.notation.plan_formats import Notation, write_plan
@@ -29,7 +29,7 @@ _READER = "LLM"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class OracleReply:
     """A completion before it is counted."""
 
     text: str
@@ -37,7 +37,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class ParsedPrompt:
     """A prompt, taken apart: `messages[start:]` are about the question, what comes before is the same for all."""
 
     messages: tuple[Message, ...]
@@ -45,7 +45,7 @@ class Talk:
     question: str
 
     @classmethod
-    def read(cls, messages: Sequence[Message], question: str) -> Talk:
+    def read(cls, messages: Sequence[Message], question: str) -> ParsedPrompt:
         """The talk about the question begins where it is put last; else after the instructions."""
         put = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
         instructions = sum(message.role == "system" for message in messages)
@@ -78,16 +78,18 @@ class Talk:
         return self.messages[-1].content
 
 
-def reply(talk: Talk, route: Route, asked: CompletionOptions, verbosity: float, parallel: bool) -> Reply:
+def reply(
+    talk: ParsedPrompt, route: LookupPath, asked: CompletionOptions, verbosity: float, parallel: bool
+) -> OracleReply:
     """The next stretch of the route. Raises `ModelError` for a form that is none of the known ones."""
-    speaker = _Speaker(talk, route, verbosity)
+    speaker = OracleWriter(talk, route, verbosity)
     if tools := asked.get("tools"):
         return speaker.native(tools, parallel)
     if asked.get("schema"):
-        return Reply(speaker.plan("json"))
+        return OracleReply(speaker.plan("json"))
     grammar = asked.get("grammar")
     if asked["role"] == "tool":
-        return Reply(speaker.read() if grammar else speaker.summary())
+        return OracleReply(speaker.read() if grammar else speaker.summary())
     if not isinstance(grammar, Grammar):
         raise ModelError(
             f"the oracle can't answer this call of {asked['role']!r}: it writes only the bundled architectures' forms. "
@@ -102,13 +104,13 @@ def reply(talk: Talk, route: Route, asked: CompletionOptions, verbosity: float, 
         "answer": speaker.answer,
         "thought and answer": speaker.reasoned,
     }
-    return Reply(said[grammar.form]())
+    return OracleReply(said[grammar.form]())
 
 
-class _Speaker:
+class OracleWriter:
     """One reply, in one of the forms."""
 
-    def __init__(self, talk: Talk, route: Route, verbosity: float) -> None:
+    def __init__(self, talk: ParsedPrompt, route: LookupPath, verbosity: float) -> None:
         self._talk = talk
         self._route = route
         self._verbosity = verbosity
@@ -127,15 +129,15 @@ class _Speaker:
             action = f"{self._finder()}[{query}]"
         return f"Thought: {self._wordy(thought)}\nAction: {action}"
 
-    def native(self, tools: Sequence[Tool], parallel: bool) -> Reply:
+    def native(self, tools: Sequence[Tool], parallel: bool) -> OracleReply:
         """Calls in the provider's form, or the answer in a line."""
         if self._finishing() or not self.queries:
-            return Reply(f"Answer: {self._found()}")
+            return OracleReply(f"Answer: {self._found()}")
         finder = next((tool for tool in tools if tool.name in _FINDERS), tools[0])
         argument = next(iter(finder.arguments.model_fields))
         queries = self.queries if parallel else self.queries[:1]
         taken = len(self._talk.messages)
-        return Reply(
+        return OracleReply(
             "", tuple(ToolCall(f"call_{taken}_{i}", finder.name, {argument: q}) for i, q in enumerate(queries))
         )
 

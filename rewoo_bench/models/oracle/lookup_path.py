@@ -1,6 +1,6 @@
 """The way to an answer: which page is looked up next, and what of it was found.
 
-Route(example).next_queries(asked=["kyiv"], seen="Kyiv: … the Dnieper …")  ->  ["Dnieper"]
+LookupPath(example).next_queries(asked=["kyiv"], seen="Kyiv: … the Dnieper …")  ->  ["Dnieper"]
 
 A hop is found where what was seen holds its value (or its page, for one without a value), and it can
 be looked up once the hops that it needs are found. A page that doesn't show its value is asked for
@@ -23,7 +23,7 @@ _WHICH = "which name leads on"
 
 
 @dataclass(frozen=True)
-class Route:
+class LookupPath:
     """The gold chain of a question, with the faults that the oracle is to make on it."""
 
     example: Example
