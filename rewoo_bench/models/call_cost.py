@@ -23,7 +23,7 @@ _NOTHING = Usage()
 _ONLY_INT = {int}
 
 
-def sensible(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
+def sensible(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Completion:
     """The completion; with an estimate where a usage isn't made of sensible counts, without a price that is none."""
     usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens
     are_counts = _is_plain(usage) and (call_cost.billed is usage or _is_plain(call_cost.billed))
@@ -32,7 +32,7 @@ def sensible(completion: Completion, messages: Sequence[Message], asked: Complet
     counted, billed = _counted(usage), _counted(call_cost.billed)
     source = call_cost.usage_source
     if counted is None or billed is None:
-        estimate = _estimate(completion, messages, asked)
+        estimate = _estimate(completion, messages, options)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
     checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
     return replace(
@@ -41,14 +41,14 @@ def sensible(completion: Completion, messages: Sequence[Message], asked: Complet
 
 
 def sensible_call_cost(
-    call_cost: CallCost | None, messages: Sequence[Message], asked: CompletionOptions
+    call_cost: CallCost | None, messages: Sequence[Message], options: CompletionOptions
 ) -> CallCost | None:
     """The same for the receipt of a call that failed or was cancelled."""
     if call_cost is None or (_is_plain(call_cost.billed) and call_cost.cost_usd is None):
         return call_cost
     billed = _counted(call_cost.billed)
     if billed is None:
-        estimate = Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()))
+        estimate = Usage(input_tokens=count_prompt(messages, options.get("tools") or ()))
         call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
         call_cost = replace(call_cost, billed=billed)
@@ -112,6 +112,6 @@ def _price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-def _estimate(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Usage:
+def _estimate(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Usage:
     written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
-    return Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()), output_tokens=written)
+    return Usage(input_tokens=count_prompt(messages, options.get("tools") or ()), output_tokens=written)

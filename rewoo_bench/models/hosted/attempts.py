@@ -25,7 +25,7 @@ class AttemptCosts:
     cost_usd: float | None = None
     estimated: bool = False
 
-    def book(self, call_cost: CallCost | None) -> None:
+    def add(self, call_cost: CallCost | None) -> None:
         """Adds what an attempt reported: None is one attempt that cost nothing. A receipt may cover several."""
         self.attempts += call_cost.attempts if call_cost else 1
         if call_cost is None or call_cost.billed == _NOTHING:

@@ -118,13 +118,13 @@ class HostedModel:
         """
         visible = self.max_output_tokens if max_tokens is None else max_tokens
         call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
-        ledger = AttemptCosts()
-        completion = await self._complete(call, ledger)
+        costs = AttemptCosts()
+        completion = await self._complete(call, costs)
         if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
-            completion = await self._complete(replace(call, budget=larger), ledger)
+            completion = await self._complete(replace(call, budget=larger), costs)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, larger - visible)
-        return completion if ledger.attempts == 1 else replace(completion, call_cost=ledger.call_cost())
+        return completion if costs.attempts == 1 else replace(completion, call_cost=costs.call_cost())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -146,26 +146,26 @@ class HostedModel:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
 
-    async def _complete(self, call: ModelRequest, ledger: AttemptCosts) -> Completion:
+    async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
         """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
         changes: list[RequestChange] = []
         without_stop = RequestChange("drop", "stop")
         while True:
-            reading = await self._send(call, ledger, changes)
-            if reading is None:
+            result = await self._send(call, costs, changes)
+            if result is None:
                 continue
-            ledger.book(reading.completion.call_cost)
-            self._begins_in_thought |= reading.late_close
-            stopped_early = reading.stopped_in_thought and without_stop not in changes
+            costs.add(result.completion.call_cost)
+            self._begins_in_thought |= result.late_close
+            stopped_early = result.stopped_in_thought and without_stop not in changes
             if not stopped_early:
-                if reading.ends_in_thought:  # also without a stop string
+                if result.ends_in_thought:  # also without a stop string
                     changes = [change for change in changes if change is not without_stop]
                 self._remember(changes)
-                return reading.completion
+                return result.completion
             changes.append(without_stop)  # the stop string may have been found among thoughts: we cut ourselves
 
     async def _send(
-        self, call: ModelRequest, ledger: AttemptCosts, changes: list[RequestChange]
+        self, call: ModelRequest, costs: AttemptCosts, changes: list[RequestChange]
     ) -> CompletionResult | None:
         """One request; None where the endpoint refused it, and `changes` has one more that may help."""
         adaptation = self.adaptation
@@ -177,36 +177,36 @@ class HostedModel:
         body = adaptation.apply(to_body(call, settings, route, style))
         try:
             answer = await self._transport.send(route, body)
-            reading = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
-            return replace(reading, completion=_without(reading.completion, self._secrets()))
+            result = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+            return replace(result, completion=_without(result.completion, self._secrets()))
         except TimeoutError:
-            raise self._failed(provider_errors.no_answer(self.name, self._transport.timeout), ledger) from None
+            raise self._failed(provider_errors.no_answer(self.name, self._transport.timeout), costs) from None
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if (bad := provider_errors.unreadable_answer(error)) is not None:
                 found = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
-                raise self._failed(found, ledger) from None
-            helpful = find_change(*provider_errors.refusal(error), body)
-            if helpful is not None and helpful not in changes and len(changes) < _MOST_CHANGES:
+                raise self._failed(found, costs) from None
+            next_change = find_change(*provider_errors.refusal(error), body)
+            if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
                 self._remember(changes)  # the endpoint names something else now, so it accepts these
-                ledger.book(None)
-                changes.append(helpful)
+                costs.add(None)
+                changes.append(next_change)
                 return None
             # Not chained: what a provider says may repeat the key.
             found = provider_errors.to_model_error(
                 error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
             )
-            raise self._failed(found, ledger) from None
+            raise self._failed(found, costs) from None
         except anyio.get_cancelled_exc_class() as cancelled:
-            ledger.book(estimated_prompt(call, route))
-            cancelled.call_cost = ledger.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
+            costs.add(estimated_prompt(call, route))
+            cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
             raise
 
-    def _failed(self, error: ModelError, ledger: AttemptCosts) -> ModelError:
+    def _failed(self, error: ModelError, costs: AttemptCosts) -> ModelError:
         """The error, with the receipt of all requests of its call."""
-        ledger.book(error.call_cost)
-        error.call_cost = ledger.call_cost()
+        costs.add(error.call_cost)
+        error.call_cost = costs.call_cost()
         return error
 
     def _remember(self, changes: Sequence[RequestChange]) -> None:

@@ -41,7 +41,7 @@ class Unreadable(BadAnswer):
 
 
 def read_answer(
-    answer: Answer, call: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
+    answer: Answer, request: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
 ) -> CompletionResult:
     """The completion in an answer to the request `body`. Raises `Unreadable`.
 
@@ -53,28 +53,28 @@ def read_answer(
     choices = document.get("choices")
     if not choices:
         error = document.get("error")
-        said = error.get("message") if isinstance(error, Mapping) else error
-        message = f"an error in place of an answer: {said}" if said else "an answer without choices"
-        raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer))
+        reason = error.get("message") if isinstance(error, Mapping) else error
+        message = f"an error in place of an answer: {reason}" if reason else "an answer without choices"
+        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer))
     try:
         reply = read_response(choices[0])
     except (AttributeError, LookupError, TypeError, ValueError):
         message = "a response that doesn't match the OpenAI schema"
-        raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer)) from None
+        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer)) from None
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
-    text, rest = cut_at_stop(reply.text, call.stop)
+    text, rest = cut_at_stop(reply.text, request.stop)
     source: Literal["provider", "estimated"] = "provider"
     # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
     written = reply.thoughts or reply.text or reply.tool_calls
     if usage is None or not usage.input_tokens or (written and not usage.output_tokens):
-        usage, source = _estimate(call, body, reply), "estimated"
+        usage, source = _estimate(request, body, reply), "estimated"
     completion = Completion(
         text,
         usage,
         _finish_reason(reply, text, rest, usage),
         reply.tool_calls,
-        _receipt(usage, source, route, answer),
+        _call_cost(usage, source, route, answer),
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
@@ -83,26 +83,26 @@ def read_answer(
     return CompletionResult(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
-def unreadable(error: BadAnswer, call: ModelRequest, route: providers.Route) -> CallCost | None:
+def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) -> CallCost | None:
     """What an answer cost that can't be read: by the usage that can be found in it, else estimated."""
     if isinstance(error, Unreadable):
         return error.call_cost
     if not error.text.strip():
         return None
     if (usage := salvage_usage(error.text)) is not None:
-        return _receipt(usage, "provider", route, Answer({}))
-    return estimated_prompt(call, route)
+        return _call_cost(usage, "provider", route, Answer({}))
+    return estimated_prompt(request, route)
 
 
-def estimated_prompt(call: ModelRequest, route: providers.Route) -> CallCost:
+def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
     """What a request cost at least whose answer never came: its prompt, counted with our own tokenizer.
 
     A server that we started ourselves bills nobody.
     """
     if route.is_ours:
         return CallCost()
-    usage = openai_format.estimate_chat(call.messages, call.tools, "", ())
-    return _receipt(usage, "estimated", route, Answer({}))
+    usage = openai_format.estimate_chat(request.messages, request.tools, "", ())
+    return _call_cost(usage, "estimated", route, Answer({}))
 
 
 def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:
@@ -114,7 +114,7 @@ def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) ->
     return reply.finish_reason
 
 
-def _receipt(
+def _call_cost(
     usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer
 ) -> CallCost:
     details = answer.details if source == "provider" else None
@@ -122,8 +122,8 @@ def _receipt(
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)
 
 
-def _estimate(call: ModelRequest, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
+def _estimate(request: ModelRequest, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
     written = f"{reply.thoughts}\n{reply.text}" if reply.thoughts else reply.text
     if "prompt" in body:
-        return openai_format.estimate_transcript(call.messages, written)
-    return openai_format.estimate_chat(call.messages, call.tools, written, reply.tool_calls)
+        return openai_format.estimate_transcript(request.messages, written)
+    return openai_format.estimate_chat(request.messages, request.tools, written, reply.tool_calls)

@@ -50,8 +50,12 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
     chain = list(causes(error, suppressed=True))
     ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
     status = _status(chain)
-    if type(error).__name__ == "ContextWindowExceededError" or (status in (400, 413) and _CONTEXT.search(_said(chain))):
-        return _say(f"{name!r}: the prompt is longer than the model's context: {_said(chain)}", secrets, status)
+    if type(error).__name__ == "ContextWindowExceededError" or (
+        status in (400, 413) and _CONTEXT.search(_provider_message(chain))
+    ):
+        return _model_error(
+            f"{name!r}: the prompt is longer than the model's context: {_provider_message(chain)}", secrets, status
+        )
     if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
@@ -59,19 +63,25 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
             break
         if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
             text = str(cause).replace(" ssl:default", "")
-            return _say(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
+            return _model_error(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
         if isinstance(
             cause, (TimeoutError, *_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
         ):
             return no_answer(name, timeout)
         if isinstance(cause, (OSError, *_broken_connections())):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
-            return _say(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
+            return _model_error(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
     # An error without a status came inside a 200, or from litellm: another attempt may do.
     retryable = status is None or status in _RETRYABLE or status >= 500
     answered = f"answered {status}" if status else "failed"
     retry_after = _retry_after(chain)
-    return _say(f"{name!r} {answered}: {_said(chain)}", secrets, status, retryable=retryable, retry_after=retry_after)
+    return _model_error(
+        f"{name!r} {answered}: {_provider_message(chain)}",
+        secrets,
+        status,
+        retryable=retryable,
+        retry_after=retry_after,
+    )
 
 
 def _broken_connections() -> tuple[type[Exception], ...]:
@@ -105,12 +115,12 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
 
 def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], call_cost: CallCost | None) -> ModelError:
     """The error for an answer that can't be read. Another attempt may get a better one."""
-    found = _say(f"{name!r} sent {error}", secrets, retryable=True)
+    found = _model_error(f"{name!r} sent {error}", secrets, retryable=True)
     found.call_cost = call_cost
     return found
 
 
-def _say(
+def _model_error(
     message: str,
     secrets: Collection[str],
     status: int | None = None,
@@ -132,7 +142,7 @@ def _status(chain: Sequence[BaseException]) -> int | None:
     return None
 
 
-def _said(chain: Sequence[BaseException]) -> str:
+def _provider_message(chain: Sequence[BaseException]) -> str:
     """What the provider itself said: the message of its error object, else litellm's without its labels."""
     for cause in chain:
         body = getattr(cause, "body", None)

@@ -90,78 +90,78 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
         return None
     text = text[:_LONGEST]
     error = _error_object(text)
-    spoken = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
+    message = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
     parameter = _parameter(error)
-    if _FILTERED.search(f"{spoken} {_code(error)}") and _dropping(parameter, body) is None:
+    if _FILTERED.search(f"{message} {_code(error)}") and _dropping(parameter, body) is None:
         return None
-    if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(spoken)):
+    if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
         return RequestChange("chat")
     if status == 500:  # servers whose chat template raises
-        return _turn_change(spoken, "", body) or (_spoken_change(spoken, body) if "jinja" in spoken else None)
+        return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
     return (
-        _limit_change(spoken, body)
-        or _mark_change(spoken, body)
-        or _turn_change(spoken, parameter, body)
-        or _named_change(parameter, spoken, body)
-        or _located_change(text, spoken, body)
-        or _spoken_change(spoken, body)
+        _limit_change(message, body)
+        or _mark_change(message, body)
+        or _turn_change(message, parameter, body)
+        or _named_change(parameter, message, body)
+        or _located_change(text, message, body)
+        or _sentence_change(message, body)
     )
 
 
-def _limit_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """A smaller output limit, where the one that was sent is too large."""
     sent = next((body[name] for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), None)
     if sent is None:
         return None
-    if (context := _CONTEXT.search(spoken)) and (prompt := _PROMPT_SIZE.search(spoken)):
+    if (context := _CONTEXT.search(message)) and (prompt := _PROMPT_SIZE.search(message)):
         left = int(context[1]) - int(prompt[1])
         return RequestChange("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
-    if not any(name in spoken for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
+    if not any(name in message for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
         return None
-    if not _TOO_LARGE.search(spoken):
+    if not _TOO_LARGE.search(message):
         return None
-    found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(spoken)]
+    found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
     smaller = [limit for limit in found if _LEAST_OUTPUT <= limit < sent]
     return RequestChange("limit", "model", max(smaller)) if smaller else None
 
 
-def _mark_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _mark_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """Plain contents, where contents with cache marks, which are lists of parts, aren't accepted."""
     marked = any(isinstance(message.get("content"), list) for message in body.get("messages") or ())
-    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(spoken) else None
+    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(message) else None
 
 
-def _turn_change(spoken: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
     """Another way to send the turns: their roles, their order, or what stands in them."""
     messages = body.get("messages") or ()
     roles = {message["role"] for message in messages}
-    if _THOUGHTS_WANTED.search(spoken) and "assistant" in roles:
+    if _THOUGHTS_WANTED.search(message) and "assistant" in roles:
         return RequestChange("thoughts")
-    if _ALTERNATE.search(spoken):
+    if _ALTERNATE.search(message):
         merged = all(a["role"] != b["role"] for a, b in pairwise(messages))
         if not merged:
             return RequestChange("merge_turns")
         return RequestChange("fold_system") if roles & {"system", "developer"} else None
     about_roles = parameter.startswith("messages") and "role" in parameter
-    if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(spoken))):
+    if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(message))):
         return None
     if "system" in roles:
-        openai = about_roles or "developer" in spoken.casefold().replace("developer instruction", "")
+        openai = about_roles or "developer" in message.casefold().replace("developer instruction", "")
         return RequestChange("developer") if openai else RequestChange("fold_system")
     return RequestChange("fold_system") if "developer" in roles else None
 
 
-def _named_change(parameter: str, spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _named_change(parameter: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that the error object names, where it says that it isn't supported."""
-    if not parameter or not _NO.search(spoken):
+    if not parameter or not _NO.search(message):
         return None
     head = _WORD.match(parameter)
     return _dropping(head[0], body) if head else None
 
 
-def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _located_change(text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter in pydantic's `loc`."""
-    if not _NO.search(spoken):
+    if not _NO.search(message):
         return None
     plain = text.replace('\\"', '"')
     for match in _LOC.finditer(plain):
@@ -173,9 +173,9 @@ def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> RequestC
     return None
 
 
-def _spoken_change(spoken: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that a sentence names and refuses; one in quotes before any other."""
-    for sentence in _SENTENCE.split(spoken):
+    for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
             continue
         named = [(name, match) for name in _candidates(body) if (match := _mention(name, sentence))]

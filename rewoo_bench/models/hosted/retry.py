@@ -70,63 +70,65 @@ class RetryingModel:
         self._rng = rng or random.Random()  # jitter is only there to be different everywhere
         self._sleep = sleep
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """The first completion that comes, with a receipt over all attempts.
 
         Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
         receipt along too, where anything was paid.
         """
-        ledger = AttemptCosts()
+        costs = AttemptCosts()
         try:
-            return await self._first_answer(ledger, messages, asked)
+            return await self._first_answer(costs, messages, options)
         except ModelError as error:
-            error.call_cost = ledger.call_cost()
+            error.call_cost = costs.call_cost()
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
             if (call_cost := call_cost_of(cancelled)) is not None:
-                ledger.book(call_cost)
-            if ledger.billed != Usage():
-                attach(cancelled, ledger.call_cost())
+                costs.add(call_cost)
+            if costs.billed != Usage():
+                attach(cancelled, costs.call_cost())
             raise
 
     async def _first_answer(
-        self, ledger: AttemptCosts, messages: Sequence[Message], asked: CompletionOptions
+        self, costs: AttemptCosts, messages: Sequence[Message], options: CompletionOptions
     ) -> Completion:
         for failures in count():
             try:
-                completion = await self._attempt(ledger, messages, asked)
+                completion = await self._attempt(costs, messages, options)
             except ModelError as error:
-                ledger.book(error.call_cost)
+                costs.add(error.call_cost)
                 if self._limiter is not None:
                     self._limiter.failed(error.status, unreachable=error.unreachable)
                 if not error.retryable or failures >= self.max_retries or self._is_alone(error):
                     raise
                 delay = self._delay(failures, error.retry_after)
             else:
-                ledger.book(completion.call_cost)
+                costs.add(completion.call_cost)
                 if self._limiter is not None:
                     self._limiter.succeeded()
-                alone = ledger.attempts == 1 and not ledger.waiting
-                return completion if alone else replace(completion, call_cost=ledger.call_cost())
+                alone = costs.attempts == 1 and not costs.waiting
+                return completion if alone else replace(completion, call_cost=costs.call_cost())
             started = time.monotonic()
             await self._sleep(delay)
-            ledger.waiting.append((started, time.monotonic()))
+            costs.waiting.append((started, time.monotonic()))
         raise AssertionError("there is always another attempt, or an error")
 
     def _is_alone(self, error: ModelError) -> bool:
         """Whether nothing has ever answered, so that another attempt is in vain."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
-    async def _attempt(self, ledger: AttemptCosts, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
+    async def _attempt(
+        self, costs: AttemptCosts, messages: Sequence[Message], options: CompletionOptions
+    ) -> Completion:
         """One attempt in a place among the calls in flight; waiting for the place is booked."""
         if self._limiter is None:
-            return await self.model.complete(messages, **asked)
+            return await self.model.complete(messages, **options)
         started = time.monotonic()
         async with self._limiter:
             got = time.monotonic()
             if got - started > _SHORTEST_WAIT_S:
-                ledger.waiting.append((started, got))
-            return await self.model.complete(messages, **asked)
+                costs.waiting.append((started, got))
+            return await self.model.complete(messages, **options)
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after the failed attempt of that number, from 0."""

@@ -28,11 +28,11 @@ class PerArchitectureModel:
         self._servers = servers
         self._clients = clients
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """The model's completion. Raises `ModelError`, as `ModelGone` where the server has ended."""
         server = self._servers.of(current_architecture())
         try:
-            return await self._clients[server].complete(messages, **asked)
+            return await self._clients[server].complete(messages, **options)
         except ModelError as error:
             if error.status is None and (end := await to_thread.run_sync(server.how_it_ended)):
                 name = server.path.name

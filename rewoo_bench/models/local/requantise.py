@@ -48,8 +48,8 @@ def _write_whole(source: Path, target: Path, to: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
-            said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
-            raise _not_written(source, to, said[-1])
+            lines = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
+            raise _not_written(source, to, lines[-1])
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)

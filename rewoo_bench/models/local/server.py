@@ -129,14 +129,14 @@ class LocalServer:
 
 def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
     child = Path(__file__).with_name("server_process.py")
-    told = json.dumps({"path": str(path), **asdict(settings)})
+    arguments = json.dumps({"path": str(path), **asdict(settings)})
     # How long an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
     # second, idle and with one core busy: 24 and 24 where it sleeps at once ("passive"), 54 and 1 to
     # 12 by libgomp's default, 50 and 16 with this; and it doesn't spin on between two requests.
     # The second asks for large pages, where the kernel gives them to who asks.
     env = {"GOMP_SPINCOUNT": "3000000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
     return subprocess.Popen(
-        [sys.executable, "-P", str(child), told],
+        [sys.executable, "-P", str(child), arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # llama.cpp's own log

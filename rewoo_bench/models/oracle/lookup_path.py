@@ -35,11 +35,11 @@ class LookupPath:
     def hops(self) -> tuple[Hop, ...]:
         return self.example.chain
 
-    def next_queries(self, asked: Collection[str], seen: str) -> list[str]:
+    def next_queries(self, queried: Collection[str], seen: str) -> list[str]:
         """What may be searched for now, in the order of the chain; empty at its end. `asked` is folded."""
-        queries = [self._next(number, asked) for number in range(len(self.hops)) if self._open(number, seen)]
+        queries = [self._next(number, queried) for number in range(len(self.hops)) if self._open(number, seen)]
         waiting = [query for query in queries if query]
-        return waiting or [query for query in self.extras if fold(query) not in asked][:1]
+        return waiting or [query for query in self.extras if fold(query) not in queried][:1]
 
     def found(self, number: int, seen: str) -> bool:
         """Whether what was seen shows what this hop is for."""
@@ -79,8 +79,8 @@ class LookupPath:
     def _open(self, number: int, seen: str) -> bool:
         return not self.found(number, seen) and all(self.found(need, seen) for need in self.hops[number].needs)
 
-    def _next(self, number: int, asked: Collection[str]) -> str | None:
+    def _next(self, number: int, queried: Collection[str]) -> str | None:
         title = self.hops[number].title
         again = f"{title} {self.hops[number].ask}".strip()
         tries = [query for query in (self.wrong(number), title, again) if query]
-        return next((query for query in tries if fold(query) not in asked), None)
+        return next((query for query in tries if fold(query) not in queried), None)

@@ -23,7 +23,7 @@ from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
 from rewoo_bench.models.oracle.lookup_path import LookupPath
-from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, reply
+from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, write_reply
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
@@ -84,30 +84,30 @@ class _Knowing:
     name: str
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """What the gold chain says next. Raises `ModelError` for a form that it doesn't know."""
         settings = self.settings
-        route = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
-        talk = ParsedPrompt.read(messages, self.example.question)
-        said = reply(talk, route, asked, settings.verbosity, settings.parallel)
-        tools = asked.get("tools") or ()
+        path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+        prompt = ParsedPrompt.read(messages, self.example.question)
+        answer = write_reply(prompt, path, options, settings.verbosity, settings.parallel)
+        tools = options.get("tools") or ()
         usage = Usage(
             input_tokens=count_prompt(messages, tools),
-            cached_input_tokens=self._cached(messages, talk, tools),
-            output_tokens=_count_reply(said),
+            cached_input_tokens=self._cached(messages, prompt, tools),
+            output_tokens=_count_reply(answer),
         )
         self._sent.append(list(messages))
         call_cost = CallCost(billed=usage, usage_source="estimated")
-        return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, call_cost)
+        return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
 
-    def _cached(self, messages: Sequence[Message], talk: ParsedPrompt, tools: Sequence[Tool]) -> int:
+    def _cached(self, messages: Sequence[Message], prompt: ParsedPrompt, tools: Sequence[Tool]) -> int:
         """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
-        known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
+        known = max([prompt.start, *(_shared(before, messages) for before in self._sent)])
         return count_prompt(messages[:known], tools) if known else 0
 
 
-def _count_reply(said: OracleReply) -> int:
-    return count_tokens(said.text) + sum(count_call(call.name, call.arguments) for call in said.calls)
+def _count_reply(answer: OracleReply) -> int:
+    return count_tokens(answer.text) + sum(count_call(call.name, call.arguments) for call in answer.calls)
 
 
 def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:

@@ -78,31 +78,31 @@ class ParsedPrompt:
         return self.messages[-1].content
 
 
-def reply(
-    talk: ParsedPrompt, route: LookupPath, asked: CompletionOptions, verbosity: float, parallel: bool
+def write_reply(
+    prompt: ParsedPrompt, path: LookupPath, asked: CompletionOptions, verbosity: float, parallel: bool
 ) -> OracleReply:
     """The next stretch of the route. Raises `ModelError` for a form that is none of the known ones."""
-    speaker = OracleWriter(talk, route, verbosity)
+    writer = OracleWriter(prompt, path, verbosity)
     if tools := asked.get("tools"):
-        return speaker.native(tools, parallel)
+        return writer.native(tools, parallel)
     if asked.get("schema"):
-        return OracleReply(speaker.plan("json"))
+        return OracleReply(writer.plan("json"))
     grammar = asked.get("grammar")
     if asked["role"] == "tool":
-        return OracleReply(speaker.read() if grammar else speaker.summary())
+        return OracleReply(writer.read() if grammar else writer.summary())
     if not isinstance(grammar, Grammar):
         raise ModelError(
             f"the oracle can't answer this call of {asked['role']!r}: it writes only the bundled architectures' forms. "
             "A loop of your own needs a language model, such as local/smollm2-135m, or a ScriptedModel in a test"
         )
     said = {
-        "plan": lambda: speaker.plan("text"),
-        "action": speaker.turn,
-        "step": speaker.step,
-        "words": speaker.words,
-        "words or answer": lambda: speaker.words() if speaker.queries else speaker.answer(),
-        "answer": speaker.answer,
-        "thought and answer": speaker.reasoned,
+        "plan": lambda: writer.plan("text"),
+        "action": writer.turn,
+        "step": writer.step,
+        "words": writer.words,
+        "words or answer": lambda: writer.words() if writer.queries else writer.answer(),
+        "answer": writer.answer,
+        "thought and answer": writer.reasoned,
     }
     return OracleReply(said[grammar.form]())
 
@@ -110,50 +110,49 @@ def reply(
 class OracleWriter:
     """One reply, in one of the forms."""
 
-    def __init__(self, talk: ParsedPrompt, route: LookupPath, verbosity: float) -> None:
-        self._talk = talk
-        self._route = route
+    def __init__(self, prompt: ParsedPrompt, path: LookupPath, verbosity: float) -> None:
+        self._prompt = prompt
+        self._path = path
         self._verbosity = verbosity
-        self._seen = talk.seen
-        self._told = not talk.seen.strip().removeprefix("Question:").strip()  # asked without tools: from memory
-        self.queries = route.next_queries(talk.asked, self._seen)
+        self._seen = prompt.seen
+        self._from_memory = (
+            not prompt.seen.strip().removeprefix("Question:").strip()
+        )  # asked without tools: from memory
+        self.queries = path.next_queries(prompt.asked, self._seen)
 
     def turn(self) -> str:
         """A turn of ReAct: the next search, or the end."""
         finishing = self._finishing()
         if finishing or not self.queries:
-            thought, action = "The question can be answered from what was found.", f"Finish[{self._found()}]"
+            thought, action = "The question can be answered from what was found.", f"Finish[{self._known_answer()}]"
         else:
             query = self.queries[0]
             thought = f"I need to look at {query} to find what the question asks for."
-            action = f"{self._finder()}[{query}]"
+            action = f"{self._search_tool()}[{query}]"
         return f"Thought: {self._wordy(thought)}\nAction: {action}"
 
     def native(self, tools: Sequence[Tool], parallel: bool) -> OracleReply:
         """Calls in the provider's form, or the answer in a line."""
         if self._finishing() or not self.queries:
-            return OracleReply(f"Answer: {self._found()}")
-        finder = next((tool for tool in tools if tool.name in _FINDERS), tools[0])
-        argument = next(iter(finder.arguments.model_fields))
+            return OracleReply(f"Answer: {self._known_answer()}")
+        search_tool = next((tool for tool in tools if tool.name in _FINDERS), tools[0])
+        argument = next(iter(search_tool.arguments.model_fields))
         queries = self.queries if parallel else self.queries[:1]
-        taken = len(self._talk.messages)
+        taken = len(self._prompt.messages)
         return OracleReply(
-            "", tuple(ToolCall(f"call_{taken}_{i}", finder.name, {argument: q}) for i, q in enumerate(queries))
+            "", tuple(ToolCall(f"call_{taken}_{i}", search_tool.name, {argument: q}) for i, q in enumerate(queries))
         )
 
     def step(self) -> str:
         """The action of plan-and-execute's step."""
-        return f"Action: {self._finder()}[{self.queries[0] if self.queries else self._talk.question}]"
+        return f"Action: {self._search_tool()}[{self.queries[0] if self.queries else self._prompt.question}]"
 
     def words(self) -> str:
         """What is left to do, in words: what can be looked up now, and what has to wait for it."""
         waiting = [
             f"Find {hop.ask or 'what the question asks for'}."
-            for number, hop in enumerate(self._route.hops)
-            if hop.foreseen
-            and hop.needs
-            and not self._route.found(number, self._seen)
-            and hop.title not in self.queries
+            for number, hop in enumerate(self._path.hops)
+            if hop.foreseen and hop.needs and not self._path.found(number, self._seen) and hop.title not in self.queries
         ]
         items = [*(f"Look up {query}." for query in self.queries), *waiting] or ["Look up the question."]
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
@@ -168,60 +167,60 @@ class OracleWriter:
             steps.append(PlanStep(id=f"E{len(steps) + 1}", tool=tool, args=args, thought=self._wordy(thought)))
             return steps[-1].id
 
-        for number, hop in enumerate(self._route.hops):
+        for number, hop in enumerate(self._path.hops):
             if not hop.foreseen or not set(hop.needs) <= searched.keys():
                 continue
-            query = self._route.query(number)
-            if hop.needs and not self._route.wrong(number):
+            query = self._path.query(number)
+            if hop.needs and not self._path.wrong(number):
                 source = self._names(number)
-                if source not in read and _READER in self._talk.tools:
-                    asked = f"{self._route.sub_question(source)} Context: #{searched[source]}"
+                if source not in read and _READER in self._prompt.tools:
+                    asked = f"{self._path.sub_question(source)} Context: #{searched[source]}"
                     read[source] = add(_READER, asked, "Read from that page what leads on.")
                 query = f"#{read.get(source, searched[source])}"
-            searched[number] = add(self._finder(), query, f"Find {hop.ask or 'the page that the question needs'}.")
-        for query in self._route.extras:
-            add(self._finder(), query, "Look at one more page to be sure.")
+            searched[number] = add(self._search_tool(), query, f"Find {hop.ask or 'the page that the question needs'}.")
+        for query in self._path.extras:
+            add(self._search_tool(), query, "Look at one more page to be sure.")
         if not steps:
-            add(self._finder(), self._talk.question[:100], "Look for the question itself.")
+            add(self._search_tool(), self._prompt.question[:100], "Look for the question itself.")
         return write_plan(Plan(steps=tuple(steps)), notation)
 
     def read(self) -> str:
         """What the LLM tool is asked for, where its context shows it."""
-        hops = range(len(self._route.hops))
-        asked = [n for n in hops if self._route.sub_question(n) in self._talk.last and self._route.hops[n].value]
-        shown = [n for n in asked if self._route.found(n, self._seen)]
-        on_page = [n for n in shown if f"{fold(self._route.hops[n].title)}:" in fold(self._seen)] or shown
-        return f"Answer: {self._route.hops[on_page[0]].value if on_page else UNKNOWN}"
+        hops = range(len(self._path.hops))
+        asked = [n for n in hops if self._path.sub_question(n) in self._prompt.last and self._path.hops[n].value]
+        shown = [n for n in asked if self._path.found(n, self._seen)]
+        on_page = [n for n in shown if f"{fold(self._path.hops[n].title)}:" in fold(self._seen)] or shown
+        return f"Answer: {self._path.hops[on_page[0]].value if on_page else UNKNOWN}"
 
     def summary(self) -> str:
         """The sentences that the route needs, else the first."""
-        lines = re.split(r"(?<=[.!?])\s+", self._talk.last)
-        values = [fold(hop.value) for hop in self._route.hops if hop.value]
+        lines = re.split(r"(?<=[.!?])\s+", self._prompt.last)
+        values = [fold(hop.value) for hop in self._path.hops if hop.value]
         kept = [line for line in lines if any(value in fold(line) for value in values)]
         return " ".join(kept or lines[:1])
 
     def answer(self) -> str:
-        return f"Answer: {self._found()}"
+        return f"Answer: {self._known_answer()}"
 
     def reasoned(self) -> str:
         """A chain of thought along the chain, and the answer."""
-        facts = [f"{hop.ask or 'what is asked'} of {hop.title} is {hop.value or 'known'}." for hop in self._route.hops]
+        facts = [f"{hop.ask or 'what is asked'} of {hop.title} is {hop.value or 'known'}." for hop in self._path.hops]
         return f"Thought: {self._wordy(' '.join(facts) or 'This is known.')[:600]}\n{self.answer()}"
 
-    def _found(self) -> str:
-        return self._route.example.answers[0] if self._told else self._route.answer(self._seen)
+    def _known_answer(self) -> str:
+        return self._path.example.answers[0] if self._from_memory else self._path.answer(self._seen)
 
     def _finishing(self) -> bool:
         """Whether the prompt says that no turn is left."""
-        return "No turn is left" in self._talk.last
+        return "No turn is left" in self._prompt.last
 
-    def _finder(self) -> str:
-        return next((name for name in _FINDERS if name in self._talk.tools), _FINDERS[0])
+    def _search_tool(self) -> str:
+        return next((name for name in _FINDERS if name in self._prompt.tools), _FINDERS[0])
 
     def _names(self, number: int) -> int:
         """The hop whose value names this hop's page."""
-        hop = self._route.hops[number]
-        named = [need for need in hop.needs if fold(self._route.hops[need].value) in fold(hop.title)]
+        hop = self._path.hops[number]
+        named = [need for need in hop.needs if fold(self._path.hops[need].value) in fold(hop.title)]
         return (named or list(hop.needs))[0]
 
     def _wordy(self, text: str) -> str:
