@@ -1,11 +1,11 @@
-"""From a model's name to a model that answers.
+"""Open a model by its name.
 
     async with open_model("local/smollm2-135m") as opened:
         completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
 
-`local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
-`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold,
-`<package>:<class>` and the names of entry points are users' own models (own.py), and every other name is litellm's.
+`local/<name>` is downloaded once and served on this machine, `local/<file.gguf>` is a user's own file,
+`replay/<run folder>` answers from a recorded run, `oracle` from the questions' gold, and `<package>:<class>`
+and the names of entry points are users' own models (own.py). Every other name is litellm's.
 """
 
 from __future__ import annotations
@@ -48,17 +48,19 @@ DEFAULT_SETTINGS = ModelSettings()
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
 OWN_CONCURRENCY = 8
-_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
+_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # facts of a manifest that change latencies and no answer
 _THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
 _log = logging.getLogger(__name__)
-_CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
+_CHAT_FROM = 1_000_000_000  # weights; smaller models continue a transcript better than they answer in turns
 
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """A model that is ready. `name` is the user's, `manifest` is JSON-ready and says what exactly
-    answered, `concurrency` is how many calls at once make sense. `prices` are dollars per million
-    tokens by kind, None where they aren't known."""
+    """A model that is ready.
+
+    `name` is the user's name for it, `manifest` its exact description (JSON-ready), `concurrency` a sensible number
+    of simultaneous calls. `prices` are dollars per million tokens by kind, None where they aren't known.
+    """
 
     model: Model
     name: str
@@ -66,27 +68,27 @@ class OpenModel:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, float] | None = None
     sent: Callable[[], Mapping[str, Any]] = dict
-    """How requests differed from what was asked for, as far as is known by now: what the endpoint refused."""
+    """How requests differ so far from the settings, since the endpoint refused a part of them."""
     recall: Callable[[Mapping[str, Any]], None] = lambda _: None
-    """Begins with what `sent` gave in an earlier session."""
+    """Restores what `sent` returned in an earlier session."""
 
     @property
     def identity(self) -> str:
-        """What `--cache` finds its answers by: the manifest without the facts that change no answer."""
+        """The model's part of a `--cache` key: the manifest without facts that change no answer."""
         facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
         return json.dumps(facts, sort_keys=True, default=str)
 
 
 class ReplayModel:
-    """Stands behind a replay, whose recorder answers every call; it is never asked, or it raises `ModelError`."""
+    """The model of a replay. The recorder answers every call, so any call of it is an error."""
 
     async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
-        raise ModelError("a replay has no model to ask; it answers what was recorded")
+        raise ModelError("a replay has no model; it has only recorded answers")
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalFile:
-    """A model file and how it is best asked."""
+    """A model file and its default settings."""
 
     label: str
     path: Path
@@ -98,10 +100,10 @@ class _LocalFile:
 
 @asynccontextmanager
 async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> AsyncIterator[OpenModel]:
-    """The model of that name, fetched and served where it is a local one.
+    """The model of that name; a local one is downloaded and served first.
 
-    Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider
-    without its key.
+    Raises `ModelNotFound` for a model that doesn't exist or can't be downloaded, `MissingKey` where a provider's
+    key isn't set.
     """
     if name.startswith(REPLAY):
         await to_thread.run_sync(_check_manifest, Path(name.removeprefix(REPLAY)))
@@ -145,11 +147,11 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             "prefix_cache": "shared" if settings.n_caches > copies else "own",
             **software,
         }
-        if program[1:]:  # they overrule ours, and may change what it answers: a part of what `--cache` finds it by
+        if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--cache` key
             served["llama_server_arguments"] = shlex.join(program[1:])
             if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
                 del served["threads"]  # the arguments say it
-        manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
+        manifest = {**_settings_manifest(name, settings, style, constrain), **file.facts, **served}
         yield OpenModel(PerArchitectureModel(servers, clients), name, settings.n_parallel, manifest)
 
 
@@ -160,7 +162,7 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
     model = _client(name, settings, style, constrain, settings.api_base, None)
     async with _closing(model):
         model.check()
-        manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
+        manifest = {**_settings_manifest(name, settings, style, constrain), "api_base": settings.api_base}
         prices = price_list(find_route(name, settings.api_base))
         manifest["litellm"] = version("litellm")
         yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall)
@@ -168,7 +170,7 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
 
 @asynccontextmanager
 async def _closing(model: HostedModel) -> AsyncIterator[HostedModel]:
-    """The model, whose connections are closed in the end, after a cancellation too."""
+    """The model; its connections are closed in the end, after a cancellation too."""
     try:
         yield model
     finally:
@@ -217,10 +219,10 @@ def _command(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"--llama-server: {text!r} is no command: {error}") from None
+        raise UsageError(f"--llama-server: {text!r} is not a command: {error}") from None
 
 
-def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
+def _settings_manifest(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
     """The part of a manifest that every model has."""
     facts = {
         "name": name,
@@ -239,17 +241,17 @@ def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> di
     return {**facts, **{fact: value for fact, value in chosen.items() if value}}
 
 
-def _local_file(what: str) -> _LocalFile:
-    """A catalogue name or a path, as a file that is there."""
-    if not what.endswith(".gguf"):
-        entry = find_entry(what)
+def _local_file(name: str) -> _LocalFile:
+    """The file of a catalogue name (downloaded) or of a path."""
+    if not name.endswith(".gguf"):
+        entry = find_entry(name)
         facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
         path = fetch(entry)
         if entry.serve_as:
             path = requantised(path, entry.serve_as)
             facts["weights"] = entry.serve_as
-        return _LocalFile(what, path, entry.style, entry.constrain, entry.context, facts)
-    path = Path(what).expanduser()
+        return _LocalFile(name, path, entry.style, entry.constrain, entry.context, facts)
+    path = Path(name).expanduser()
     header = read_header(path)
     style: Literal["chat", "completion"] = (
         "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"

@@ -6,11 +6,11 @@
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
     await model.aclose()
 
-litellm knows the providers: where a name is served and at what price. An endpoint in the OpenAI form is
-asked directly, every other one through litellm (transport.py). This module sends a call (request.py) as the
-endpoint accepts it (adaptation.py, refusals.py), reads the answer (reply.py, usage.py), and turns whatever goes
-wrong into a `ModelError` that says whether trying again makes sense. It never tries a failed call again, and
-neither do litellm and what is below it: `RetryingModel` does, and records it.
+The providers and prices are litellm's. An endpoint in the OpenAI form is called directly, every other one through
+litellm (transport.py). This module sends a request (request.py) in the form that the endpoint accepts
+(adaptation.py, refusals.py), reads the response (responses.py, usage.py), and turns every failure into a
+`ModelError` that says whether to try again. Neither this module nor litellm retries a failed call: `RetryingModel`
+does, and records it.
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ class HostedModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
     `style` "completion" sends the messages' contents, without roles, as one transcript that the model
-    continues; a call with tools is sent as a chat even so, since only chats have them. `constrain` says what
-    decoding may be held to: a "grammar" (and a schema), a "schema" where the provider has that, or "none".
+    continues; a call with tools is still sent as a chat, since only chats have tools. `constrain` is the most that
+    decoding is constrained by: a "grammar" (or a schema), a "schema" where the provider supports one, or "none".
     `timeout` (seconds) is for the whole call, `connect_timeout` for reaching the server.
 
-    What the endpoint refuses is learnt from its errors: the request goes again without it, and so do all
-    later ones (`adaptation`). `drop_params` names what is never sent; `extra_body` is sent with every request.
-    `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
+    Parameters that the endpoint refuses are learnt from its errors: the request is sent again without them, and so
+    are all later ones (`adaptation`). `drop_params` names parameters that are never sent; `extra_body` is sent with
+    every request. `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
 
-    `max_output_tokens` is meant for the visible text. A reply that was cut while the model was thinking is
-    asked for once more with twice the budget, up to the model's own limit; where that was enough, later calls
-    get as much at once.
+    `max_output_tokens` is for the visible text. A reply that was cut while the model was thinking is requested
+    once more with twice the budget, up to the model's own limit; if that was enough, later calls start with it.
 
-    A key that isn't given comes from the provider's own environment variable, also with a custom `api_base`.
-    litellm's callbacks are not called: the journal has every call. `find_route` says where the name is
-    served, in litellm's place. Connections belong to this object and to one event loop; `aclose` closes them.
+    Without `api_key` the key comes from the provider's environment variable, also with a custom `api_base`.
+    litellm's callbacks are not called: the journal has every call. `find_route` replaces litellm's choice of the
+    endpoint. Connections belong to this object and to one event loop; `aclose` closes them.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class HostedModel:
         self.max_output_tokens = max_output_tokens
         self.adaptation = Adaptation.without(drop_params)
         self.thinking_tokens = 0
-        """What calls may write beside their visible text: as much as thoughts were seen to need."""
+        """Output tokens for thoughts, in addition to the visible text: the most that was needed so far."""
         self._settings = RequestSettings(
             temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {})
         )
@@ -109,12 +108,11 @@ class HostedModel:
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
     ) -> Completion:
-        """The model's answer. Raises `ModelError`, with `retry_after` where the provider gave it, and
-        `HarnessFault` where this machine has no file or memory left for the call.
+        """The model's answer. Raises `ModelError`, with the provider's `retry_after` if any, and `HarnessFault`
+        where this machine has no file or memory left for the call.
 
-        The receipt covers every request that was sent: also those that the endpoint refused for a parameter, and
-        a reply that was cut while the model was thinking. A call that is cancelled leaves its receipt, with
-        estimated tokens, on the exception that cancels it.
+        `call_cost` covers every request: also those that the endpoint refused for a parameter, and a reply that was
+        cut while the model was thinking. The cost of a cancelled call, estimated, is on the exception that cancels it.
         """
         visible = self.max_output_tokens if max_tokens is None else max_tokens
         call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
@@ -133,12 +131,12 @@ class HostedModel:
             providers.check_key(self.name)
 
     def sent(self) -> dict[str, Any]:
-        """How requests differed from what was asked for, for the manifest; empty where they didn't."""
+        """For the manifest: how requests differ from the settings; empty where they don't."""
         thinking = {"output_tokens_for_thoughts": self.thinking_tokens} if self.thinking_tokens else {}
         return {**self.adaptation.as_manifest(), **thinking}
 
     def recall(self, sent: Mapping[str, Any]) -> None:
-        """Begins with what an earlier session of the run had learnt: what `sent` gave then."""
+        """Restores what an earlier session of the run had learnt, as `sent` returned it."""
         self.adaptation = Adaptation.from_manifest(sent)
         self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
@@ -147,7 +145,7 @@ class HostedModel:
         await self._transport.aclose()
 
     async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
-        """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
+        """The answer to the request in a form that the endpoint accepts. Each request sent is added to `costs`."""
         changes: list[RequestChange] = []
         without_stop = RequestChange("drop", "stop")
         while True:
@@ -162,12 +160,12 @@ class HostedModel:
                     changes = [change for change in changes if change is not without_stop]
                 self._remember(changes)
                 return result.completion
-            changes.append(without_stop)  # the stop string may have been found among thoughts: we cut ourselves
+            changes.append(without_stop)  # the stop string may have been inside thoughts: the text is cut here
 
     async def _send(
         self, call: ModelRequest, costs: AttemptCosts, changes: list[RequestChange]
     ) -> CompletionResult | None:
-        """One request; None where the endpoint refused it, and `changes` has one more that may help."""
+        """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
         adaptation = self.adaptation
         for change in changes:
             adaptation = adaptation.with_change(change)
@@ -185,38 +183,38 @@ class HostedModel:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if (bad := provider_errors.unreadable_answer(error)) is not None:
-                found = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
-                raise self._failed(found, costs) from None
+                failure = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
+                raise self._failed(failure, costs) from None
             next_change = find_change(*provider_errors.refusal(error), body)
             if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
                 self._remember(changes)  # the endpoint names something else now, so it accepts these
                 costs.add(None)
                 changes.append(next_change)
                 return None
-            # Not chained: what a provider says may repeat the key.
-            found = provider_errors.to_model_error(
+            # Not chained: a provider's message may repeat the key.
+            failure = provider_errors.to_model_error(
                 error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
             )
-            raise self._failed(found, costs) from None
+            raise self._failed(failure, costs) from None
         except anyio.get_cancelled_exc_class() as cancelled:
             costs.add(estimated_prompt(call, route))
-            cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
+            cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # read by the meter
             raise
 
     def _failed(self, error: ModelError, costs: AttemptCosts) -> ModelError:
-        """The error, with the receipt of all requests of its call."""
+        """The error, with the cost of all requests of its call."""
         costs.add(error.call_cost)
         error.call_cost = costs.call_cost()
         return error
 
     def _remember(self, changes: Sequence[RequestChange]) -> None:
-        """Makes changes that led to an answer those of all later requests, and says each once."""
+        """Applies changes that led to an answer to all later requests, with a warning for each."""
         for change in changes:
             if change.kind == "limit" and not change.name:
                 continue  # it belongs to one prompt
             adaptation = self.adaptation.with_change(change)
             if adaptation != self.adaptation:
-                _log.warning("%s doesn't take requests as they were; from now on %s", self.name, change)
+                _log.warning("%s refused a part of the request; from now on %s", self.name, change)
             self.adaptation = adaptation
 
     def _larger_budget(self, call: ModelRequest) -> int:
@@ -231,7 +229,7 @@ class HostedModel:
         return self._routes[style]
 
     def _secrets(self) -> frozenset[str]:
-        """What of a request's credentials a server can send back, in every form."""
+        """The request's credentials in every form in which a server may send them back."""
         if self._sent is None:
             route = self._route(self.style)
             self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
@@ -239,10 +237,10 @@ class HostedModel:
 
 
 def _without(completion: Completion, secrets: Collection[str]) -> Completion:
-    """The completion without credentials, which a server that repeats its request's headers puts into an answer.
+    """The completion without credentials: a server may repeat its request's headers in an answer.
 
-    Taken out here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
-    really sent is looked for: an answer is evidence, and nothing in it is guessed to be a key.
+    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
+    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(
         replace(

@@ -1,6 +1,6 @@
-"""From an endpoint's answer to a completion: its text cut where it should have stopped, its tokens and its price.
+"""From an endpoint's response to a completion: its text cut at the stop strings, its tokens and its price.
 
-Whatever an answer looks like, what it cost is counted: one without choices, and one that can't be read, too.
+The cost of every response is counted, also of one without choices and of one that can't be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rewoo_bench.types import CallCost, Completion, Usage
 
 @dataclass(frozen=True, slots=True)
 class CompletionResult:
-    """A completion, and what its reply tells about the endpoint.
+    """A completion, and facts of the reply that later requests depend on.
 
     `late_close`: the reply began inside a thought. `stopped_in_thought`: a stop string ended it inside one.
     """
@@ -33,7 +33,7 @@ class CompletionResult:
 
 
 class Unreadable(BadAnswer):
-    """An answer that is JSON and has another form. `receipt` is what it cost, as far as it says."""
+    """A response that is JSON but doesn't match the schema. `call_cost` is its cost, as far as it is given."""
 
     def __init__(self, message: str, call_cost: CallCost) -> None:
         super().__init__(message)
@@ -43,10 +43,10 @@ class Unreadable(BadAnswer):
 def read_answer(
     answer: Answer, request: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
 ) -> CompletionResult:
-    """The completion in an answer to the request `body`. Raises `Unreadable`.
+    """The completion in the response to the request `body`. Raises `Unreadable`.
 
-    `begins_in_thought` says that this endpoint's replies begin inside a thought: one that was cut before it
-    was closed is a thought then, though no mark in it says so.
+    `begins_in_thought`: this endpoint's replies begin inside a thought. A reply that was cut before the closing
+    mark is a thought then, although it has no mark.
     """
     document = answer.document
     usage = read_usage(document.get("usage"))
@@ -65,7 +65,7 @@ def read_answer(
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
     text, rest = cut_at_stop(reply.text, request.stop)
     source: Literal["provider", "estimated"] = "provider"
-    # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
+    # Every prompt has tokens, and so has every answer that isn't empty: a zero means a missing count.
     written = reply.thoughts or reply.text or reply.tool_calls
     if usage is None or not usage.input_tokens or (written and not usage.output_tokens):
         usage, source = _estimate(request, body, reply), "estimated"
@@ -84,7 +84,7 @@ def read_answer(
 
 
 def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) -> CallCost | None:
-    """What an answer cost that can't be read: by the usage that can be found in it, else estimated."""
+    """The cost of a response that can't be read: from the usage in its text, else estimated."""
     if isinstance(error, Unreadable):
         return error.call_cost
     if not error.text.strip():
@@ -95,9 +95,9 @@ def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) 
 
 
 def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
-    """What a request cost at least whose answer never came: its prompt, counted with our own tokenizer.
+    """The least cost of a request that was never answered: its prompt, counted with our own tokenizer.
 
-    A server that we started ourselves bills nobody.
+    Our own server costs nothing.
     """
     if route.is_ours:
         return CallCost()

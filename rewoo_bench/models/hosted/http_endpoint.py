@@ -1,12 +1,11 @@
-"""An endpoint in the OpenAI form, asked directly: one pool of connections, JSON there and back.
+"""A direct client of an OpenAI-compatible endpoint: one pool of connections, JSON in both directions.
 
     endpoint = Endpoint("http://127.0.0.1:8080/v1", key="none", connect_timeout=10)
     answer = await endpoint.post("/chat/completions", {"model": "tiny", "messages": […]})
     answer["choices"][0]["message"]["content"]
     await endpoint.aclose()
 
-litellm says what such an endpoint takes (`providers.find_route`, `providers.fitting`); to send it
-through litellm as well would cost some ten milliseconds of CPU time a call, and this costs a half.
+litellm would take some ten milliseconds of CPU time for a call; this takes half a millisecond.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
 _LONGEST_HEADER = 1 << 18
 OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# What the OpenAI SDK sends of its environment, and as what.
+# Variables that the OpenAI SDK sends, and their headers.
 _HEADERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 
 
 class HTTPFailure(Exception):
-    """The endpoint answered with an error's status. `body` is its error object, where it sent one."""
+    """A response with an error status. `body` is its error object, if any."""
 
     def __init__(self, status_code: int, text: str, headers: Mapping[str, str]) -> None:
         super().__init__(text)
@@ -44,11 +43,11 @@ class HTTPFailure(Exception):
 
 
 class Unreachable(Exception):
-    """No connection in the time that was given for it."""
+    """No connection within the connect timeout."""
 
 
 class BadAnswer(Exception):
-    """An endpoint said 200 and sent something that is no answer; `text` is what it sent."""
+    """A response with status 200 that can't be read; `text` is its body."""
 
     def __init__(self, message: str, text: str = "") -> None:
         super().__init__(message)
@@ -58,10 +57,10 @@ class BadAnswer(Exception):
 class Endpoint:
     """The address of an API and its connections, which belong to one event loop.
 
-    No limit on connections (the callers' limiter has it), none on the whole of a call's time (the
-    caller has that): `connect_timeout` (seconds) is for reaching the server. A name and a password in
-    the address are sent in the place of the key; its query is sent with every request. Proxies and
-    certificates come from the environment; a server on this machine is never asked through a proxy.
+    `connect_timeout` (seconds) is for reaching the server. The caller limits the number of connections and the
+    time of a whole call. User info in the address is sent instead of the key; its query is sent with every
+    request. Proxies and certificates come from the environment; a server on this machine is never reached
+    through a proxy.
     """
 
     def __init__(self, api_base: str | None, *, key: str, connect_timeout: float) -> None:
@@ -76,7 +75,7 @@ class Endpoint:
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The endpoint's answer, a JSON object.
 
-        Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, or what aiohttp raises.
+        Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
         """
         text = await self._text(path, to_json(body))
         try:
@@ -84,7 +83,7 @@ class Endpoint:
         except (ValueError, RecursionError) as error:
             raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
         if not isinstance(document, dict):
-            raise BadAnswer(f"an answer that is no JSON object, but {type(document).__name__}", text)
+            raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
         return document
 
     async def _text(self, path: str, body: bytes) -> str:
@@ -130,7 +129,7 @@ class Endpoint:
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it is longer than any answer."""
+    """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it exceeds `LONGEST_BODY`."""
     if (response.content_length or LONGEST_BODY) < LONGEST_BODY and "Content-Encoding" not in response.headers:
         return await response.read()
     pieces: list[bytes] = []

@@ -1,11 +1,11 @@
-"""Separates a model's reasoning from its visible text, whatever form the reasoning has.
+"""Separate a model's reasoning from its visible text, in every form that models write.
 
     split("<think>It is in France.</think>Answer: Paris")
     # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
 
-Some servers send the reasoning in a field of its own (wire.py reads that). Others leave it in the text:
-between tags, before a closing tag alone (where the prompt's template has already opened it), after an
-opening tag that is never closed (the reply was cut), or in the channels of the Harmony format
+Some servers send the reasoning in a field of its own (responses.py reads it). Others leave it in the text:
+between tags, before a closing tag alone (if the prompt's template has opened it), after an opening tag that
+is never closed (the reply was cut), or in the channels of the Harmony format
 (https://cookbook.openai.com/articles/openai-harmony). Reasoning must never be read as an answer, an
 action or a plan.
 """
@@ -38,17 +38,17 @@ _OPENINGS = frozenset(_CLOSING)
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
 _SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
-_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around what comes after a thought, by R1's own prompt
+_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
 _FINAL = "final"
-# What is left of Harmony where a server drops its special tokens.
+# Harmony without its special tokens, which some servers drop.
 _BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
 _BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
 class SplitReply:
-    """A reply in its parts. `unclosed` says that it ends inside a thought; `late_close` that it began inside one.
+    """The parts of a reply. `unclosed`: it ends inside a thought. `late_close`: it began inside one.
 
     `calls` holds (tool, arguments as text) of Harmony's tool calls.
     """
@@ -63,7 +63,7 @@ class SplitReply:
 def split(text: str, *, cut: bool = False) -> SplitReply:
     """The visible text and the reasoning of a reply. Takes time linear in its length.
 
-    `cut` says that the reply was cut for its length. Else an opening mark in the middle of a line that is never
+    `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
     closed is plain text.
     """
     if not _SIGN.search(text):

@@ -1,12 +1,12 @@
-"""Reads what an endpoint refuses out of its error, so that the request can be sent again without it.
+"""Find in an endpoint's error which part of a request it refuses, so that the request can be sent without it.
 
     find_change(400, '{"error": {"message": "Unsupported parameter: \\'stop\\' …", "param": "stop"}}', body)
     # RequestChange("drop", "stop")
 
-Read are OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
-sentences in which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter say no. A parameter counts as
-refused only where the request has it and where the same sentence says that it isn't supported: a value out of
-range, a prompt that is too long or a filtered prompt is an error of the request itself.
+It reads OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
+sentences with which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter refuse a parameter. A
+parameter counts as refused only if the request has it and the same sentence says that it isn't supported: a value
+out of range, a prompt that is too long or a filtered prompt is an error of the request itself.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NO = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
-# What an error repeats of the request: long quotations, and pydantic's `input`.
+# Parts of the request in an error: long quotations, and pydantic's `input`.
 _QUOTED = re.compile(
     r"""(?<!\w)(['"`])(?:(?!\1).){40,}?\1(?!\w)|(?<=input['"]:)\s?(['"]).*?\2|(?<=input_value=)(['"]).*?\3""", re.DOTALL
 )
 _LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
-# What else a parameter is called in sentences.
+# Other names of parameters in sentences.
 _ALIASES = {
     "tools": r"tools?|tool[ _](?:use|calls?|calling|choice)|function[ _]call(?:s|ing)?|functions",
     "response_format": r"response[_ ]format|json[_ ]schema|structured outputs?|json mode|guided[_ ]\w+",
@@ -85,7 +85,7 @@ _LEAST_OUTPUT = 16
 
 
 def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """What to change in the request `body` that was answered with an error's `text`; None where nothing helps."""
+    """The change of the request `body` that an error's `text` asks for; None where no change helps."""
     if status not in _STATUSES:
         return None
     text = text[:_LONGEST]
@@ -120,21 +120,21 @@ def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None
         return None
     if not _TOO_LARGE.search(message):
         return None
-    found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
-    smaller = [limit for limit in found if _LEAST_OUTPUT <= limit < sent]
+    limits = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
+    smaller = [limit for limit in limits if _LEAST_OUTPUT <= limit < sent]
     return RequestChange("limit", "model", max(smaller)) if smaller else None
 
 
 def _mark_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """Plain contents, where contents with cache marks, which are lists of parts, aren't accepted."""
-    marked = any(isinstance(message.get("content"), list) for message in body.get("messages") or ())
+    """Plain contents where lists of parts, which cache marks need, aren't accepted."""
+    marked = any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ())
     return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(message) else None
 
 
 def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """Another way to send the turns: their roles, their order, or what stands in them."""
+    """Another form of the turns: other roles, another order, or other contents."""
     messages = body.get("messages") or ()
-    roles = {message["role"] for message in messages}
+    roles = {turn["role"] for turn in messages}
     if _THOUGHTS_WANTED.search(message) and "assistant" in roles:
         return RequestChange("thoughts")
     if _ALTERNATE.search(message):
@@ -152,7 +152,7 @@ def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> Reque
 
 
 def _named_change(parameter: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The parameter that the error object names, where it says that it isn't supported."""
+    """The parameter that the error object names as not supported."""
     if not parameter or not _NO.search(message):
         return None
     head = _WORD.match(parameter)
@@ -174,7 +174,7 @@ def _located_change(text: str, message: str, body: Mapping[str, Any]) -> Request
 
 
 def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The parameter that a sentence names and refuses; one in quotes before any other."""
+    """The parameter that a sentence refuses; one in quotes before any other."""
     for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
             continue
@@ -197,7 +197,7 @@ def _candidates(body: Mapping[str, Any]) -> list[str]:
 
 
 def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """What to do about a refused parameter, in the form in which the request has it."""
+    """The change for a refused parameter, by its name in the request."""
     name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
@@ -218,7 +218,7 @@ def _parameter(error: Any) -> str:
 
 
 def _error_object(text: str) -> Any:
-    """The JSON document in an error's text, which a client may have put words around; None where there is none."""
+    """The JSON document in an error's text, which may have words around it; None where there is none."""
     for start in (0, text.find("{")):
         try:
             return json.loads(text[start:]) if start >= 0 else None
@@ -228,7 +228,7 @@ def _error_object(text: str) -> Any:
 
 
 def _texts(document: Any, depth: int = 0) -> Iterator[str]:
-    """Every text of an error object that speaks, not what it repeats of the request."""
+    """The texts of an error object, without those that repeat the request."""
     if isinstance(document, str):
         inner = _error_object(document) if document.lstrip().startswith("{") and depth < 4 else None
         yield from _texts(inner, depth + 1) if inner is not None else (document,)

@@ -1,7 +1,7 @@
-"""What is asked of an endpoint, as the body of a request in the OpenAI form.
+"""The body of a request in the OpenAI form.
 
-call = ModelRequest([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
-to_body(call, RequestSettings(temperature=0.0), route, "chat")
+request = ModelRequest([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
+to_body(request, RequestSettings(temperature=0.0), route, "chat")
 # {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\\n"], "messages": […]}
 """
 
@@ -21,7 +21,7 @@ Constrain = Literal["grammar", "schema", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call of a model. `budget` is the most tokens that it may write."""
+    """One request to a model. `budget` is the largest number of output tokens."""
 
     messages: Sequence[Message]
     stop: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """What is the same for every call of a model; None is not sent."""
+    """Settings of all requests to a model; None is not sent."""
 
     temperature: float | None = 0.0
     seed: int | None = None
@@ -42,7 +42,7 @@ class RequestSettings:
     prompt_cache: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     thoughts: bool = False
-    """Whether reasoning goes back with the tool calls that it came with."""
+    """Whether reasoning is sent back with its tool calls."""
 
 
 def to_body(request: ModelRequest, settings: RequestSettings, route: Route, style: Style) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def to_body(request: ModelRequest, settings: RequestSettings, route: Route, styl
 
 
 def _constraint(request: ModelRequest, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
-    """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
+    """The constraint on decoding; a grammar before a schema, since servers accept only one."""
     by_grammar = constrain == "grammar"
     if request.grammar is not None and by_grammar:
         return {"grammar": request.grammar}

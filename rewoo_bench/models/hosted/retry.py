@@ -1,9 +1,9 @@
-"""Patience with a provider: the one place where a model call is tried again, and recorded.
+"""Retries of model calls: the only place where a failed call is tried again, and recorded.
 
     limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
     model = RetryingModel(HostedModel("openai/gpt-4o-mini"), limiter=limiter)
     completion = await model.complete(messages, role="planner")
-    completion.receipt      # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
+    completion.call_cost    # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
 
 Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 `base_delay * 2**attempt`, so that callers that failed together don't come back together
@@ -27,19 +27,18 @@ from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
-# Getting a free place takes microseconds too; below this it isn't worth a line in the books.
+# Taking a free place of the limiter takes microseconds, too; a shorter wait isn't recorded.
 _SHORTEST_WAIT_S = 0.001
 
 
 class RetryingModel:
-    """A model that tries again where its `ModelError` says that makes sense.
+    """A model whose failed calls are tried again where their `ModelError` is retryable.
 
-    At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
-    shares it, and learns from 429s; its place is given back during a back-off. A provider's
-    Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
-    (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
-    cache knows it by, its settings included. `prices` are dollars per million tokens by kind, where
-    they are known.
+    At most `max_retries` + 1 attempts. `limiter` bounds the calls in flight of all models that share it, and
+    learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
+    than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is the model's name in the tables, by
+    default its own; `identity` is its part of a cache key, settings included. `prices` are dollars per million
+    tokens by kind, where they are known.
     """
 
     def __init__(
@@ -67,14 +66,14 @@ class RetryingModel:
         self._limiter = limiter
         self._base_delay = base_delay
         self._max_delay = max_delay
-        self._rng = rng or random.Random()  # jitter is only there to be different everywhere
+        self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
         self._sleep = sleep
 
     async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
-        """The first completion that comes, with a receipt over all attempts.
+        """The first completion, with the cost of all attempts.
 
-        Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
-        receipt along too, where anything was paid.
+        Raises the last `ModelError`, with the same cost, where all attempts fail. A cancellation has it attached,
+        too, if anything was paid.
         """
         costs = AttemptCosts()
         try:
@@ -114,13 +113,13 @@ class RetryingModel:
         raise AssertionError("there is always another attempt, or an error")
 
     def _is_alone(self, error: ModelError) -> bool:
-        """Whether nothing has ever answered, so that another attempt is in vain."""
+        """Whether no server has ever answered, so that another attempt is useless."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
     async def _attempt(
         self, costs: AttemptCosts, messages: Sequence[Message], options: CompletionOptions
     ) -> Completion:
-        """One attempt in a place among the calls in flight; waiting for the place is booked."""
+        """One attempt, within the limit of calls in flight; the wait for a place is recorded."""
         if self._limiter is None:
             return await self.model.complete(messages, **options)
         started = time.monotonic()
@@ -131,6 +130,6 @@ class RetryingModel:
             return await self.model.complete(messages, **options)
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after the failed attempt of that number, from 0."""
+        """Seconds to wait after the failed attempt number `attempt`, from 0."""
         longest = min(self._max_delay, self._base_delay * 2.0**attempt)
         return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))

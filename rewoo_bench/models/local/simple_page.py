@@ -1,4 +1,4 @@
-"""Pages of a package index, in the JSON form and in the HTML form of the simple API.
+"""Pages of a package index: the JSON form and the HTML form of the simple API.
 
     parse_html('<a href="../files/a-1.whl#sha256=0f17…">a-1.whl</a>', "https://example.org/simple/a/")
         -> [WheelLink("https://example.org/simple/files/a-1.whl", "0f17…")]
@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urljoin, urlsplit, urlu
 
 @dataclass(frozen=True, slots=True)
 class WheelLink:
-    """A file that a page names. `sha256` is None where the page doesn't say it."""
+    """A link to a file. `sha256` is None where the page has none."""
 
     url: str
     sha256: str | None = None
@@ -27,7 +27,7 @@ class WheelLink:
 
 
 def parse_json(text: str, url: str) -> list[WheelLink]:
-    """The links of a page in the JSON form. Raises `ValueError` for other JSON, or none."""
+    """The links of a page in the JSON form. Raises `ValueError` for anything else."""
     try:
         files = json.loads(text)["files"]
         return [WheelLink(urljoin(url, file["url"]), (file.get("hashes") or {}).get("sha256")) for file in files]
@@ -60,5 +60,5 @@ class _Anchors(HTMLParser):
 
 
 def _sha256(link: SplitResult) -> str | None:
-    found = parse_qs(link.fragment).get("sha256")
-    return found[0] if found else None
+    hashes = parse_qs(link.fragment).get("sha256")
+    return hashes[0] if hashes else None

@@ -1,10 +1,10 @@
-"""What the oracle says: the next stretch of the route, in the form that the prompt asks for.
+"""The oracle's replies: the next part of the lookup path, in the form that the prompt asks for.
 
-form                  who asks                     what is said
+form                  caller                       reply
 plan, JSON schema     planner of ReWOO             every step that can be foreseen
 action, tools         ReAct, native ReAct          the next search, or the answer
 words, step           plan and execute             the steps left, and the first as an action
-answer                solver, LLM tool, direct     what the prompt shows
+answer                solver, LLM tool, direct     the value that the prompt shows
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OracleReply:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPrompt:
-    """A prompt, taken apart: `messages[start:]` are about the question, what comes before is the same for all."""
+    """A prompt in its parts: `messages[start:]` are about the question, those before are the same for all."""
 
     messages: tuple[Message, ...]
     start: int
@@ -46,20 +46,20 @@ class ParsedPrompt:
 
     @classmethod
     def read(cls, messages: Sequence[Message], question: str) -> ParsedPrompt:
-        """The talk about the question begins where it is put last; else after the instructions."""
-        put = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
+        """The part about the question begins at its last mention, else after the instructions."""
+        mentions = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
         instructions = sum(message.role == "system" for message in messages)
-        return cls(tuple(messages), put[-1] if put else instructions, question)
+        return cls(tuple(messages), mentions[-1] if mentions else instructions, question)
 
     @property
     def seen(self) -> str:
-        """What was found so far: all that the oracle didn't write itself, without the question."""
+        """The evidence so far: all text that the oracle didn't write, without the question."""
         shown = [message.content for message in self.messages[self.start :] if message.role != "assistant"]
         return "\n".join(shown).replace(self.question, "")
 
     @property
-    def asked(self) -> set[str]:
-        """What tools were called with so far, folded."""
+    def queries(self) -> set[str]:
+        """The arguments of tool calls so far, folded."""
         found = set()
         for message in self.messages[self.start :]:
             if message.role == "assistant":
@@ -79,23 +79,23 @@ class ParsedPrompt:
 
 
 def write_reply(
-    prompt: ParsedPrompt, path: LookupPath, asked: CompletionOptions, verbosity: float, parallel: bool
+    prompt: ParsedPrompt, path: LookupPath, options: CompletionOptions, verbosity: float, parallel: bool
 ) -> OracleReply:
-    """The next stretch of the route. Raises `ModelError` for a form that is none of the known ones."""
+    """The next reply along the path. Raises `ModelError` for an unknown form."""
     writer = OracleWriter(prompt, path, verbosity)
-    if tools := asked.get("tools"):
+    if tools := options.get("tools"):
         return writer.native(tools, parallel)
-    if asked.get("schema"):
+    if options.get("schema"):
         return OracleReply(writer.plan("json"))
-    grammar = asked.get("grammar")
-    if asked["role"] == "tool":
+    grammar = options.get("grammar")
+    if options["role"] == "tool":
         return OracleReply(writer.read() if grammar else writer.summary())
     if not isinstance(grammar, Grammar):
         raise ModelError(
-            f"the oracle can't answer this call of {asked['role']!r}: it writes only the bundled architectures' forms. "
-            "A loop of your own needs a language model, such as local/smollm2-135m, or a ScriptedModel in a test"
+            f"the oracle can't answer this call of {options['role']!r}: it knows only the forms of the bundled "
+            "architectures. Your own loop needs a language model (local/smollm2-135m), or a ScriptedModel in a test"
         )
-    said = {
+    forms = {
         "plan": lambda: writer.plan("text"),
         "action": writer.turn,
         "step": writer.step,
@@ -104,7 +104,7 @@ def write_reply(
         "answer": writer.answer,
         "thought and answer": writer.reasoned,
     }
-    return OracleReply(said[grammar.form]())
+    return OracleReply(forms[grammar.form]())
 
 
 class OracleWriter:
@@ -115,10 +115,9 @@ class OracleWriter:
         self._path = path
         self._verbosity = verbosity
         self._seen = prompt.seen
-        self._from_memory = (
-            not prompt.seen.strip().removeprefix("Question:").strip()
-        )  # asked without tools: from memory
-        self.queries = path.next_queries(prompt.asked, self._seen)
+        # Without tools the prompt has no evidence, and the answer comes from memory.
+        self._from_memory = not prompt.seen.strip().removeprefix("Question:").strip()
+        self.queries = path.next_queries(prompt.queries, self._seen)
 
     def turn(self) -> str:
         """A turn of ReAct: the next search, or the end."""
@@ -148,7 +147,7 @@ class OracleWriter:
         return f"Action: {self._search_tool()}[{self.queries[0] if self.queries else self._prompt.question}]"
 
     def words(self) -> str:
-        """What is left to do, in words: what can be looked up now, and what has to wait for it."""
+        """The remaining steps in words: lookups that are possible now, and those that depend on them."""
         waiting = [
             f"Find {hop.ask or 'what the question asks for'}."
             for number, hop in enumerate(self._path.hops)
@@ -158,7 +157,7 @@ class OracleWriter:
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
 
     def plan(self, notation: Notation) -> str:
-        """Every step that can be foreseen; a page whose title isn't known yet is named by what an LLM step reads."""
+        """Every step that can be foreseen. An LLM step reads the title of a page that isn't known yet."""
         steps: list[PlanStep] = []
         searched: dict[int, str] = {}
         read: dict[int, str] = {}
@@ -174,8 +173,8 @@ class OracleWriter:
             if hop.needs and not self._path.wrong(number):
                 source = self._names(number)
                 if source not in read and _READER in self._prompt.tools:
-                    asked = f"{self._path.sub_question(source)} Context: #{searched[source]}"
-                    read[source] = add(_READER, asked, "Read from that page what leads on.")
+                    request = f"{self._path.sub_question(source)} Context: #{searched[source]}"
+                    read[source] = add(_READER, request, "Read from that page what leads on.")
                 query = f"#{read.get(source, searched[source])}"
             searched[number] = add(self._search_tool(), query, f"Find {hop.ask or 'the page that the question needs'}.")
         for query in self._path.extras:
@@ -185,15 +184,15 @@ class OracleWriter:
         return write_plan(Plan(steps=tuple(steps)), notation)
 
     def read(self) -> str:
-        """What the LLM tool is asked for, where its context shows it."""
+        """The value that the LLM tool has to read, if its context shows it."""
         hops = range(len(self._path.hops))
-        asked = [n for n in hops if self._path.sub_question(n) in self._prompt.last and self._path.hops[n].value]
-        shown = [n for n in asked if self._path.found(n, self._seen)]
+        wanted = [n for n in hops if self._path.sub_question(n) in self._prompt.last and self._path.hops[n].value]
+        shown = [n for n in wanted if self._path.found(n, self._seen)]
         on_page = [n for n in shown if f"{fold(self._path.hops[n].title)}:" in fold(self._seen)] or shown
         return f"Answer: {self._path.hops[on_page[0]].value if on_page else UNKNOWN}"
 
     def summary(self) -> str:
-        """The sentences that the route needs, else the first."""
+        """The sentences with a value of the path, else the first."""
         lines = re.split(r"(?<=[.!?])\s+", self._prompt.last)
         values = [fold(hop.value) for hop in self._path.hops if hop.value]
         kept = [line for line in lines if any(value in fold(line) for value in values)]
@@ -224,7 +223,7 @@ class OracleWriter:
         return (named or list(hop.needs))[0]
 
     def _wordy(self, text: str) -> str:
-        """So many words as `verbosity` asks for."""
+        """The text, shortened or repeated to `verbosity` times its number of words."""
         words = text.split()
         return (
             text
