@@ -24,8 +24,15 @@ def bundled_names(kind: Literal["architectures", "datasets"], description: str) 
 
 
 def cache_dir() -> Path:
-    """`$REWOO_BENCH_CACHE`, else `$XDG_CACHE_HOME/rewoo_bench`, else `~/.cache/rewoo_bench`."""
+    """The download cache: `$REWOO_BENCH_CACHE`, else the folder that this platform has for caches.
+
+    On Linux that is `$XDG_CACHE_HOME/rewoo_bench` or `~/.cache/rewoo_bench`. Earlier versions used these on every
+    platform, and where there is one it is used.
+    """
+    from platformdirs import user_cache_path  # some milliseconds, and most commands need no cache
+
     if own := os.environ.get("REWOO_BENCH_CACHE"):
         return Path(own).expanduser()
     shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "rewoo_bench"
+    earlier = (Path(shared) if shared else Path.home() / ".cache") / "rewoo_bench"
+    return earlier if earlier.is_dir() else user_cache_path("rewoo_bench", appauthor=False)

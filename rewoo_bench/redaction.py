@@ -2,6 +2,7 @@
 
 redact("key sk-proj-abcdef123456")                                      # "key [key]"
 redact("can't reach http://me:hunter22@host/v1")                        # "can't reach http://***@host/v1"
+redact("can't reach http://host/v1?api_key=hunter22")                   # "can't reach http://host/v1?api_key=***"
 without("I got Basic bWU6aHVudGVyMjI=", sent_in("http://me:hunter22@host/v1"))   # "I got Basic [key]"
 """
 
@@ -11,10 +12,11 @@ import json
 import os
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 HIDDEN = "***"
 _KEYS = re.compile(
@@ -22,6 +24,9 @@ _KEYS = re.compile(
 )
 _SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_](?=[\w-]*\d)[\w-]{20,}|AIza[\w-]{30,})")
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")
+_CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
+_IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
+_CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)[^&#\s\"'<>]+", re.IGNORECASE)
 _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHORTEST = 8
@@ -29,19 +34,24 @@ _SURELY_NO_WORD = 16  # letters
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """`text` without the given secrets, those of the environment, user info in addresses, and what looks like a key.
+    """`text` without the given secrets, those of the environment, credentials in addresses, and what looks like a key.
 
-    For errors and settings. A model's answer is read by `without`, which guesses nothing.
+    For errors and settings. For a model's answer use `without`, which guesses nothing.
     """
-    return _KEYS.sub("[key]", hide_user_info(without(text, {*secrets, *of_environment()})))
+    return _KEYS.sub("[key]", hide_credentials(without(text, {*secrets, *of_environment()})))
 
 
 def without(text: str, secrets: Collection[str]) -> str:
-    """`text` with "[key]" in the place of each secret, the longest first, since one may be a part of another."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:  # a placeholder such as "none" isn't one, and would eat words
-            text = text.replace(secret, "[key]")
+    """`text` with "[key]" in the place of each secret."""
+    for secret in _longest_first(frozenset(secrets)):
+        text = text.replace(secret, "[key]")
     return text
+
+
+@lru_cache(maxsize=64)
+def _longest_first(secrets: frozenset[str]) -> Sequence[str]:
+    """The longest first, since one may be a part of another. A short one is a placeholder, and would eat words."""
+    return sorted((secret for secret in secrets if len(secret) >= _SHORTEST), key=len, reverse=True)
 
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:
@@ -53,9 +63,13 @@ def without_in(value: Any, secrets: Collection[str]) -> Any:
     return [without_in(each, secrets) for each in value] if isinstance(value, list | tuple) else value
 
 
-def hide_user_info(text: str) -> str:
-    """`https://me:secret@host` as `https://***@host`. All of it: a user's name may be the token."""
-    return _USER_INFO.sub(rf"\1{HIDDEN}@", text)
+def hide_credentials(text: str) -> str:
+    """Addresses without user info and without query parameters that hold a credential.
+
+    `https://me:secret@host/v1?api_key=k` becomes `https://***@host/v1?api_key=***`. The user's name is hidden
+    too: it may be the token.
+    """
+    return _CREDENTIAL_PAIR.sub(rf"\1{HIDDEN}", _USER_INFO.sub(rf"\1{HIDDEN}@", text))
 
 
 def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
@@ -64,7 +78,7 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
 
     def shown(value: Any) -> Any:
         if isinstance(value, str):
-            return _SURE_KEYS.sub("[key]", hide_user_info(without(value, known)))
+            return _SURE_KEYS.sub("[key]", hide_credentials(without(value, known)))
         if isinstance(value, Mapping):
             return {name: shown(each) for name, each in value.items()}
         return [shown(each) for each in value] if isinstance(value, list | tuple) else value
@@ -73,20 +87,30 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
 
 
 def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[str]:
-    """Every form in which a request's credentials can come back: of the keys, and of the user info of its address.
+    """Every form in which a request's credentials can come back.
 
-    A short or wordlike key ("none", "not-needed") is a placeholder; to replace it would eat words of answers.
+    Those are the keys, the user info of the address, the credentials in its query, and the header that they
+    are sent in. A short or wordlike key ("none", "not-needed") is a placeholder; to replace it would eat words
+    of answers.
     """
-    user_info = urlsplit(api_base).netloc.rpartition("@")[0] if api_base else ""
+    address = urlsplit(api_base or "")
+    user_info = address.netloc.rpartition("@")[0]
     user, _, password = user_info.partition(":")
-    plain = [key for key in (*keys, user_info, password, unquote(password)) if key and _is_secret(key)]
-    if not password and _is_secret(unquote(user)):
-        plain.append(unquote(user))  # a bare token
-    pairs = [f"{unquote(user)}:{unquote(password)}"] if user_info else []
-    # However short the password is: its pair in Base64 is no word.
-    return frozenset(form for pair in pairs for form in _in_base64(pair) if len(form) >= _SHORTEST) | frozenset(
-        form for secret in (*plain, *filter(_is_secret, pairs)) for form in _forms(secret)
-    )
+    sent_keys = [key for key in keys if key and _is_secret(key)]
+    queried = [value for name, value in parse_qsl(address.query) if _IS_CREDENTIAL.fullmatch(name)]
+    token = "" if password else unquote(user)
+    plain = [*sent_keys, *filter(_is_secret, (*queried, user_info, password, unquote(password), token))]
+    headers = [f"Bearer {key}" for key in sent_keys]
+    forms: set[str] = set()
+    if user_info:
+        pair = f"{unquote(user)}:{unquote(password)}"
+        basic = b64encode(_bytes(pair)).decode()
+        # However short the password is: its pair in Base64 is no word.
+        forms |= {*_in_base64(_bytes(pair)), *_forms(basic)}
+        plain += [pair] if _is_secret(pair) else []
+        headers.append(f"Basic {basic}")
+    forms.update(form for secret in plain for form in _forms(secret))
+    return frozenset(form for form in forms.union(_forms_of_headers(headers)) if len(form) >= _SHORTEST)
 
 
 def of_environment() -> frozenset[str]:
@@ -100,13 +124,39 @@ def _is_secret(text: str) -> bool:
     return len(text) >= _SURELY_NO_WORD or (len(text) >= _SHORTEST and re.search(r"[^a-z_-]", text) is not None)
 
 
-def _forms(secret: str) -> Sequence[str]:
-    escaped = [json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]]
-    addresses = [quote(secret, safe=""), quote(secret), quote_plus(secret)]
-    return [secret, *escaped, *addresses, escape(secret), *_in_base64(secret)]
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, escaped, in hexadecimal digits, and in Base64, also as a part of a longer text."""
+    data = _bytes(secret)
+    yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1])
+    yield from (quote(secret, safe=""), quote(secret), quote_plus(secret), escape(secret))
+    yield from (data.hex(), data.hex().upper())
+    yield from _in_base64(data)
+    yield from _inside_base64(data)
 
 
-def _in_base64(text: str) -> Sequence[str]:
-    data = text.encode("utf-8", "surrogateescape")
-    both = [b64encode(data).decode(), urlsafe_b64encode(data).decode()]
-    return [form for each in both for form in (each, each.rstrip("="), quote(each, safe=""), each.replace("/", "\\/"))]
+def _forms_of_headers(headers: Iterable[str]) -> Iterator[str]:
+    """Whole headers, which show no more than their scheme where only the secret in them is replaced."""
+    for header in headers:
+        yield from (header, quote(header, safe=""), quote_plus(header), *_in_base64(_bytes(header)))
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """The whole of a Base64 text, in both alphabets, with padding and without."""
+    for form in (b64encode(data).decode(), urlsafe_b64encode(data).decode()):
+        yield from (form, form.rstrip("="), quote(form, safe=""), form.replace("/", "\\/"))
+
+
+def _inside_base64(data: bytes) -> Iterator[str]:
+    """The characters that depend on `data` alone where it is a part of a longer Base64 text.
+
+    Each character has six bits, so there are three ways in which `data` may begin in a group of three bytes.
+    """
+    for before, shared in ((0, 0), (1, 2), (2, 3)):
+        whole = b64encode(bytes(before) + data).decode().rstrip("=")
+        own = whole[shared:] if (before + len(data)) % 3 == 0 else whole[shared:-1]
+        for form in (own, own.replace("+", "-").replace("/", "_")):
+            yield from (form, quote(form, safe=""), form.replace("/", "\\/"))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -19,6 +19,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.providers import find_route, price
+from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.scoring import Scorer
@@ -134,7 +135,9 @@ def _reckoned(
 
 def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
     """Dollars; None where the price isn't known, as for a model of one's own."""
-    return None if model.startswith((LOCAL, REPLAY)) or is_oracle(model) else price(find_route(model, api_base), usage)
+    if model.startswith((LOCAL, REPLAY)) or is_oracle(model) or is_own_model(model):
+        return None
+    return price(find_route(model, api_base), usage)
 
 
 def table(estimates: Sequence[Estimate]) -> str:

@@ -18,6 +18,7 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import for_oracle
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.models.own import is_own_model
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.options import RunOptions
@@ -92,8 +93,8 @@ def _check_user_info(api_base: str) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a model is served here, replayed or the oracle: it is asked at no address."""
-    return name.startswith((LOCAL, REPLAY)) or is_oracle(name)
+    """Whether a model is asked at no address of a provider: a local one, a replay, the oracle, or a user's own."""
+    return name.startswith((LOCAL, REPLAY)) or is_oracle(name) or is_own_model(name)
 
 
 def _check_replay(options: RunOptions) -> None:

@@ -39,8 +39,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
             said = "wasn't set" if was is None else f"was {was!r}"
             raise UsageError(f"--resume: {flag} {said} in this run; leave it out, or start a new run")
-    if f"{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
-        raise UsageError("--resume: give --api-base again; its user info isn't kept in the run")
+    if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
+        raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")
     paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
     names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
     return RunOptions(**{**options, **names, **paths, **given, "resume": folder})

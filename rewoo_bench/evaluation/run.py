@@ -28,7 +28,7 @@ from rewoo_bench.evaluation.price_check import check_price, costs_nothing
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.resume import check_same, resume_command
 from rewoo_bench.evaluation.run_folder import RunFolder, open_run, remove_run
-from rewoo_bench.journal.response_cache import AnswerCache
+from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.metering.calls import Limits
@@ -65,7 +65,7 @@ class _Prepared(Inputs):
 
     models: dict[RoleModel, OpenModel]
     replay: JournalReader | None
-    cache: AnswerCache | None
+    cache: ResponseCache | None
 
 
 async def run(options: RunOptions) -> Outcome:
@@ -167,7 +167,7 @@ async def _prepared(options: RunOptions) -> AsyncIterator[_Prepared]:
             recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
             replay = await stack.enter_async_context(read_journal(recorded))
         if options.cache:
-            cache = stack.enter_context(closing(AnswerCache(options.cache)))
+            cache = stack.enter_context(closing(ResponseCache(options.cache)))
         opened: dict[RoleModel, OpenModel] = {}
         for role in dict.fromkeys(options.role_models.values()):
             settings = replace(model_settings(options), temperature=role.temperature)

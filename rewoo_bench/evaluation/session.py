@@ -118,14 +118,14 @@ class Session:
 
     def _is_undecided(self, result: Result) -> bool:
         refused = result.refused
-        return refused is not None and self._live.service(refused.model).is_undecided(unreachable=refused.unreachable)
+        return refused is not None and self._live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
 
     def _check_held(self, last: Result) -> None:
         """Raises `ProviderRefused` where all first calls were refused, on several questions."""
         assert last.refused is not None
         model = last.refused.model
         questions = {held.task.example.id for held in self._held if held.refused and held.refused.model == model}
-        if len(questions) >= _FEWEST_REFUSED and not self._live.service(model).first_calls:
+        if len(questions) >= _FEWEST_REFUSED and not self._live.endpoint(model).first_calls:
             raise ProviderRefused(str(last.refused))
 
     async def _decide_held(self) -> None:

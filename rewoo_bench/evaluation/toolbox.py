@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from rewoo_bench.errors import SpecError
+from rewoo_bench.http_session import open_session
 from rewoo_bench.metering.meter import Meter
 from rewoo_bench.metering.recorded_calls import recorded_tools
 from rewoo_bench.metering.recorder import QuestionRecorder
@@ -19,10 +20,11 @@ from rewoo_bench.tools.factories import Supplies, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.tools.llm import LLM
+from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
 
 
 class Toolbox:
@@ -35,7 +37,7 @@ class Toolbox:
     def __init__(self, pages: Pages | None = None, faults: Faults | None = None) -> None:
         self._pages = pages
         self._faults = faults
-        self._client: httpx.AsyncClient | None = None
+        self._client: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Toolbox:
         return self
@@ -44,7 +46,7 @@ class Toolbox:
         client, self._client = self._client, None
         if client is not None:
             with anyio.CancelScope(shield=True):
-                await client.aclose()
+                await client.close()
 
     def check(self, architecture: Architecture, example: Example | None = None) -> None:
         """Raises `SpecError` for a tool that can't be made; tools of other packages are made once, for `example`."""
@@ -95,9 +97,7 @@ class Toolbox:
             return Calculator()
         return Wikipedia(self._shared_client(), state=state)
 
-    def _shared_client(self) -> httpx.AsyncClient:
-        import httpx
-
+    def _shared_client(self) -> aiohttp.ClientSession:
         if self._client is None:
-            self._client = httpx.AsyncClient()
+            self._client = open_session(WIKIPEDIA)
         return self._client

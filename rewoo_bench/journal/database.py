@@ -121,8 +121,8 @@ def connect_to_read(path: Path) -> JournalFile:
 
 
 def damaged(path: Path, fault: str) -> DataError:
-    said = f"{path}: the file is damaged: {fault}"
-    return DataError(f"{said}; take a copy of it from before, or save what can be read: sqlite3 {path} .recover")
+    message = f"{path}: the file is damaged: {fault}"
+    return DataError(f"{message}; take a copy of it from before, or save what can be read: sqlite3 {path} .recover")
 
 
 def _fault(database: sqlite3.Connection) -> str | None:
@@ -135,9 +135,9 @@ def _check_nothing_missing(path: Path, database: sqlite3.Connection) -> None:
     """Raises `DataError` where an index knows of more rows than there are: to make it anew would hide the loss."""
     for table, index in (("calls", "calls_of_task"), ("questions", "sqlite_autoindex_questions_1")):
         (indexed,) = database.execute(f"SELECT count(*) FROM {table} INDEXED BY {index}").fetchone()
-        (there,) = database.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
-        if indexed > there:
-            raise damaged(path, f"{indexed - there} rows of {table} are missing")
+        (counted,) = database.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
+        if indexed > counted:
+            raise damaged(path, f"{indexed - counted} rows of {table} are missing")
 
 
 def _text(value: bytes) -> str:

@@ -50,7 +50,7 @@ class JournalLog:
         self._journal = str(journal.absolute())
         self.is_behind = False
         self._failure: str | None = None
-        self._talk = threading.Lock()
+        self._exchange = threading.Lock()
         self._look_again = 0.0
         self._number = _tidied(self._journal)
         self._piece, self._size = _new_piece(self._journal, self._number), 0
@@ -71,7 +71,7 @@ class JournalLog:
 
     def settle(self) -> None:
         """Returns when all that was appended is in the journal, or can't be taken in."""
-        with self._talk:
+        with self._exchange:
             answer = self._ask()
             if answer != b".":
                 self._fail(self._last_words(answer))
@@ -104,7 +104,7 @@ class JournalLog:
     def _look_after(self) -> None:
         """Sees that somebody takes in what is written. Raises `JournalError`; after a failure at every call."""
         if self._process.poll() is not None:
-            with self._talk:
+            with self._exchange:
                 self._fail(self._last_words())
         self._raise_failure()
         self._look_again = time.monotonic() + _SECONDS_UNSEEN

@@ -70,10 +70,10 @@ def digest_of(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def texts_of(messages: Sequence[Message], asked: CompletionOptions) -> tuple[str, ...]:
+def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[str, ...]:
     """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
-    tools, schema = asked.get("tools"), asked.get("schema")
-    form = _form(tuple([message.role for message in messages]), asked.get("grammar"))
+    tools, schema = options.get("tools"), options.get("schema")
+    form = _form(tuple([message.role for message in messages]), options.get("grammar"))
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
@@ -136,9 +136,9 @@ def numbers(usage: Usage) -> dict[str, int]:
     }
 
 
-def request_hash(prompt: Sequence[str], asked: CompletionOptions) -> bytes:
+def request_hash(prompt: Sequence[str], options: CompletionOptions) -> bytes:
     """The hash of a request: the same texts, asked in the same way."""
-    way = _way(asked["role"], tuple(asked.get("stop", ())), asked.get("max_tokens"))
+    way = _way(options["role"], tuple(options.get("stop", ())), options.get("max_tokens"))
     return sha256(way + b"".join(map(digest_of, prompt))).digest()
 
 
@@ -148,14 +148,14 @@ def _way(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
 
 
 def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
-    taken = answer["receipt"]
+    recorded = answer["receipt"]
     call_cost = CallCost(
-        attempts=1 if replayed else taken["attempts"],
-        billed=Usage() if replayed else Usage(**taken["billed"]),
-        cost_usd=taken["cost_usd"],
-        usage_source=taken["usage_source"],
+        attempts=1 if replayed else recorded["attempts"],
+        billed=Usage() if replayed else Usage(**recorded["billed"]),
+        cost_usd=recorded["cost_usd"],
+        usage_source=recorded["usage_source"],
         replayed=replayed,
-        measured_s=None if replayed else taken["latency_s"],
+        measured_s=None if replayed else recorded["latency_s"],
     )
     calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
     return Completion(

@@ -1,6 +1,6 @@
 """Answers of models, kept across runs: what was asked of a model before isn't paid for again.
 
-    cache = AnswerCache(folder, identity="openai/gpt-4o-mini …")
+    cache = ResponseCache(folder, identity="openai/gpt-4o-mini …")
     cache.get(key)      # the recorded answer, or None
 
 Two trials of a question are two questions here: with a temperature above 0 they differ. Several
@@ -30,13 +30,14 @@ _CHECKSUM = "crc32"  # a field of the answer; those of older versions have none
 _log = logging.getLogger(__name__)
 
 
-class AnswerCache:
+class ResponseCache:
     """A folder's answers. Raises `DataError` where there can't be such a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / CACHE
         self._lock = threading.Lock()
         self._database: sqlite3.Connection | None = None
+        self._has_warned = False  # of damaged answers
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -59,7 +60,7 @@ class AnswerCache:
             try:
                 return _checked(found[0][0])
             except (ValueError, TypeError, RecursionError):
-                _log.warning("--cache: an answer in %r is damaged; it is asked again", str(self.path))
+                self._warn_of_damage()
                 self._change("DELETE FROM answers WHERE key = ?", key)
                 return None
 
@@ -86,6 +87,11 @@ class AnswerCache:
         except sqlite3.Error as error:
             self._leave(error)
 
+    def _warn_of_damage(self) -> None:
+        if not self._has_warned:
+            _log.warning("--cache: %r has damaged answers; those calls are made again", str(self.path))
+        self._has_warned = True
+
     def _leave(self, error: sqlite3.Error) -> None:
         """Goes on without the cache, and says so."""
         _log.warning("--cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
@@ -97,6 +103,7 @@ class AnswerCache:
 
 def _opened(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, check_same_thread=False, timeout=60)
+    database.text_factory = bytes  # one damaged row that isn't UTF-8 must not be an error of the whole file
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
@@ -107,8 +114,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _checked(text: str) -> dict[str, Any]:
-    """An answer as it was kept. Raises `ValueError` where it isn't."""
+def _checked(text: bytes) -> dict[str, Any]:
+    """An answer as it was kept. Raises `ValueError`, `TypeError` or `RecursionError` where it isn't."""
     answer = json.loads(text)
     if not isinstance(answer, dict):
         raise ValueError("no object")

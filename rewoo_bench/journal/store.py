@@ -71,8 +71,8 @@ class JournalReader:
             checked = [(row[0], is_sound(row)) for row in self._database.each(table)]
             bad = [str(task) for task, sound in checked if not sound]
             if bad:
-                said = f"{len(bad)} of {len(checked)} recorded {what} are damaged, first that of {bad[0]}"
-                _log.warning("%s: %s; %s", self.path, said, then)
+                message = f"{len(bad)} of {len(checked)} recorded {what} are damaged, first that of {bad[0]}"
+                _log.warning("%s: %s; %s", self.path, message, then)
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """What is recorded of a question, in the order written."""
@@ -258,8 +258,8 @@ def _open_to_read(path: Path) -> JournalFile:
 
 
 def _unreadable_log(path: Path, error: Exception) -> DataError:
-    said = f"{path}: what a killed run has left in {path.name}-log.* can't be taken in: {error}"
-    return DataError(f"{said}; without those files, what is only there is asked again")
+    message = f"{path}: what a killed run has left in {path.name}-log.* can't be taken in: {error}"
+    return DataError(f"{message}; without those files, what is only there is asked again")
 
 
 def _text_id(text: str) -> int:

@@ -47,7 +47,7 @@ class DamagedRecord(ValueError):
     """What is in the log, or how far it was taken in, isn't what was written."""
 
 
-class _News(NamedTuple):
+class _Batch(NamedTuple):
     """What the log has beyond a place, and the place behind that: the number of a piece, and bytes of it."""
 
     since: tuple[int, int]
@@ -93,12 +93,12 @@ def pieces(journal: str) -> list[int]:
 
 def absorb(connection: sqlite3.Connection, journal: str) -> None:
     """Takes in all that is in the log. Pieces that are taken in whole are removed, but for the last."""
-    while news := _news(journal, absorbed(connection)):
+    while batch := _next_batch(journal, absorbed(connection)):
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            if absorbed(connection) == news.since:  # else another process was faster
-                _write(connection, news.lines)
-                until = (*news.until, checksum(news.until))
+            if absorbed(connection) == batch.since:  # else another process was faster
+                _write(connection, batch.lines)
+                until = (*batch.until, checksum(batch.until))
                 connection.execute("UPDATE absorbed SET piece = ?, offset = ?, crc = ?", until)
     piece, _ = absorbed(connection)
     for number in pieces(journal):
@@ -114,7 +114,7 @@ def absorbed(connection: sqlite3.Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def _news(journal: str, since: tuple[int, int]) -> _News | None:
+def _next_batch(journal: str, since: tuple[int, int]) -> _Batch | None:
     """The next lines, as many as go into one commit; None where there is neither a line nor a piece."""
     lines: list[bytes] = []
     piece, offset = since
@@ -125,7 +125,7 @@ def _news(journal: str, since: tuple[int, int]) -> _News | None:
         found = _lines(piece_of(journal, piece), offset)
         lines += found.split(b"\n")[:-1]
         offset += len(found)
-    return _News(since, lines, (piece, offset)) if (piece, offset) != since else None
+    return _Batch(since, lines, (piece, offset)) if (piece, offset) != since else None
 
 
 def _lines(piece: Path, offset: int) -> bytes:
@@ -152,8 +152,8 @@ def _checked(line: bytes) -> bytes:
     """A line without its checksum. Raises `DamagedRecord` where that is wrong."""
     if line.startswith(b"["):  # of an older version
         return line
-    said, _, record = line.partition(b"\t")
-    if said != b"%08x" % crc32(record):
+    written, _, record = line.partition(b"\t")
+    if written != b"%08x" % crc32(record):
         raise DamagedRecord(f"a record is damaged: {record[:60].decode(errors='replace')} …")
     return record
 
@@ -179,32 +179,32 @@ def _insert(connection: sqlite3.Connection, insert: str, rows: Sequence[Sequence
         connection.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
 
 
-def _listen(asked: queue.SimpleQueue[bytes]) -> None:
+def _listen(requests: queue.SimpleQueue[bytes]) -> None:
     """Passes on what is asked, and an empty one at the end."""
-    while heard := os.read(sys.stdin.fileno(), 1):
-        asked.put(heard)
-    asked.put(b"")
+    while request := os.read(sys.stdin.fileno(), 1):
+        requests.put(request)
+    requests.put(b"")
 
 
 def _follow(journal: str) -> None:
-    asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     connection = connect(journal)
-    heard: bytes | None = None
-    while heard != b"":
+    request: bytes | None = None
+    while request != b"":
         try:
-            heard = asked.get(timeout=_PAUSE_S)
+            request = requests.get(timeout=_PAUSE_S)
         except queue.Empty:
-            heard = None
+            request = None
         absorb(connection, journal)
-        if heard:
-            _say(b".")
+        if request:
+            _send(b".")
     connection.close()
 
 
-def _say(news: bytes) -> None:
+def _send(batch: bytes) -> None:
     with suppress(BrokenPipeError):  # the run was killed; what it has logged is taken in all the same
-        os.write(sys.stdout.fileno(), news)
+        os.write(sys.stdout.fileno(), batch)
 
 
 def main() -> None:
@@ -218,7 +218,7 @@ def main() -> None:
         OSError,
         DamagedRecord,
     ) as error:  # any other is a fault of ours: it ends this with its traceback
-        _say(b"!" + str(error).encode())
+        _send(b"!" + str(error).encode())
         sys.exit(1)
 
 

@@ -94,7 +94,7 @@ def _instead() -> str:
 
 def _hub_faults() -> tuple[type[Exception], ...]:
     """What `datasets` and its HTTP clients raise for a hub, a configuration or a file that fails."""
-    import httpx
+    import httpx  # huggingface_hub's client, which lets its errors through
     from datasets.exceptions import DatasetsError
 
     return (OSError, ValueError, RuntimeError, httpx.HTTPError, DatasetsError)

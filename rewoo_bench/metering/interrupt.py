@@ -86,8 +86,8 @@ async def shutdown_on_signal(shutdown: GracefulShutdown, grace_s: float, command
                     print("rewoo-bench: stopped at once; what was finished is in the journal", file=sys.stderr)
                     print(command, file=sys.stderr, flush=True)
                     os._exit(INCOMPLETE)
-                said = f"waiting up to {grace_s:g} s for the calls in flight; once more to stop at once"
-                print(f"rewoo-bench: interrupted; {said}", file=sys.stderr)
+                notice = f"waiting up to {grace_s:g} s for the calls in flight; once more to stop at once"
+                print(f"rewoo-bench: interrupted; {notice}", file=sys.stderr)
                 interrupted = True
                 shutdown.request()
     except NotImplementedError:  # Windows: Ctrl-C is a KeyboardInterrupt there

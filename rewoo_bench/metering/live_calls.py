@@ -21,7 +21,7 @@ import anyio
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
 from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import Caps, Room
+from rewoo_bench.metering.spending_caps import Caps, Reservation
 from rewoo_bench.models.call_cost import attach, call_cost_of, sensible, sensible_call_cost
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
@@ -41,21 +41,21 @@ class RequestRefused(ModelError):
 
 
 @dataclass(slots=True)
-class Service:
+class EndpointState:
     """What is known of the provider of one model. `accepted` says that it has dealt with a request of this run,
     `heard` that it answered anything in this session."""
 
     accepted: bool = False
-    heard: bool = False
+    answered: bool = False
     first_calls: int = 0
     """Calls in flight that began before anything was known."""
 
     def is_undecided(self, *, unreachable: bool) -> bool:
         """Whether a refusal may be one of all requests, and not of a single prompt."""
-        return not self.heard if unreachable else not self.accepted
+        return not self.answered if unreachable else not self.accepted
 
     def failed(self, error: ModelError) -> None:
-        self.heard |= not error.unreachable
+        self.answered |= not error.unreachable
         self.accepted |= error.status in _UNDERSTOOD
 
 
@@ -71,64 +71,64 @@ class LiveCalls:
     caps: Caps | None = None
     accepted_before: bool = False
     spent: Spent | None = None
-    _services: dict[str, Service] = field(default_factory=dict)
+    _endpoints: dict[str, EndpointState] = field(default_factory=dict)
 
-    def service(self, model: str) -> Service:
-        if model not in self._services:
-            self._services[model] = Service(accepted=self.accepted_before)
-        return self._services[model]
+    def endpoint(self, model: str) -> EndpointState:
+        if model not in self._endpoints:
+            self._endpoints[model] = EndpointState(accepted=self.accepted_before)
+        return self._endpoints[model]
 
 
 class LiveCall:
     """One call. Inside its `async with` it counts as in flight."""
 
-    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> None:
+    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], options: CompletionOptions) -> None:
         self._live = live
         self._model = model
         self._messages = messages
-        self._asked = asked
-        self._room: Room | None = None
-        self._receipt: CallCost | None = None
+        self._options = options
+        self._reservation: Reservation | None = None
+        self._call_cost: CallCost | None = None
 
     async def __aenter__(self) -> LiveCall:
         await self._live.shutdown.admit()
         if self._live.caps is not None:
-            self._room = await self._live.caps.admit(self._model, self._messages, self._asked)
+            self._reservation = await self._live.caps.admit(self._model, self._messages, self._options)
         self._live.shutdown.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        call_cost = self._receipt
+        call_cost = self._call_cost
         if call_cost is not None and self._live.spent is not None:
             self._live.spent.add(call_cost.billed.total_tokens, call_cost.cost_usd)
-        if self._live.caps is not None and self._room is not None:
-            self._live.caps.release(self._room, call_cost)
+        if self._live.caps is not None and self._reservation is not None:
+            self._live.caps.release(self._reservation, call_cost)
         self._live.shutdown.__exit__()
 
     async def ask(self) -> Completion:
         """The completion, its counts checked. Raises `ModelError`, as `RequestRefused` where that fits."""
         name = name_of(self._model)
-        service = self._live.service(name)
-        is_first = not (service.heard or service.accepted)
-        service.first_calls += is_first
+        endpoint = self._live.endpoint(name)
+        is_first = not (endpoint.answered or endpoint.accepted)
+        endpoint.first_calls += is_first
         try:
-            completion = await self._model.complete(self._messages, **self._asked)
+            completion = await self._model.complete(self._messages, **self._options)
         except ModelError as error:
-            service.failed(error)
-            error.call_cost = self._receipt = sensible_call_cost(error.call_cost, self._messages, self._asked)
+            endpoint.failed(error)
+            error.call_cost = self._call_cost = sensible_call_cost(error.call_cost, self._messages, self._options)
             if error.unreachable or error.status in _REFUSED:
                 raise RequestRefused(error, name) from error
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
-            self._receipt = sensible_call_cost(call_cost_of(cancelled), self._messages, self._asked)
-            if self._receipt is not None:
-                attach(cancelled, self._receipt)
+            self._call_cost = sensible_call_cost(call_cost_of(cancelled), self._messages, self._options)
+            if self._call_cost is not None:
+                attach(cancelled, self._call_cost)
             raise
         finally:
-            service.first_calls -= is_first
-        service.heard = service.accepted = True
-        completion = sensible(completion, self._messages, self._asked)
-        self._receipt = completion.call_cost
+            endpoint.first_calls -= is_first
+        endpoint.answered = endpoint.accepted = True
+        completion = sensible(completion, self._messages, self._options)
+        self._call_cost = completion.call_cost
         return completion
 
 
@@ -140,9 +140,9 @@ class LiveModel:
         self._live = live
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """The model's completion. Raises `ModelError`."""
-        async with LiveCall(self._live, self._model, messages, asked) as call:
+        async with LiveCall(self._live, self._model, messages, options) as call:
             return await call.ask()
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.metering.calls import Call, Limits
-from rewoo_bench.metering.recorded_calls import Recalled
+from rewoo_bench.metering.recorded_calls import RecalledText
 from rewoo_bench.models.call_cost import call_cost_of
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
@@ -57,19 +57,19 @@ class Meter:
         self._reserved = 0  # tokens that the calls in flight may take
         self._freed: anyio.Event | None = None  # only where a call waits for it
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
 
         Also where the reply was cut while the model was thinking: there is nothing to go on with.
         """
-        role = asked["role"]
-        reserved = await self._admit(messages, asked.get("max_tokens"))
+        role = options["role"]
+        reserved = await self._admit(messages, options.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
-        parts = prompt_parts_of(messages, self.question, asked.get("tools") or ())
+        parts = prompt_parts_of(messages, self.question, options.get("tools") or ())
         begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
         outcome: dict[str, Any] = {}
         try:
-            completion = await model.complete(messages, **asked)
+            completion = await model.complete(messages, **options)
             outcome = {
                 "status": "ok",
                 "usage": completion.usage,
@@ -103,7 +103,7 @@ class Meter:
         outcome: dict[str, Any] = {}
         try:
             text = await tool(arguments)
-            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, Recalled) else CallCost()
+            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, RecalledText) else CallCost()
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}

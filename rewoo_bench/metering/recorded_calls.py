@@ -35,7 +35,7 @@ from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
 
 
-class Recalled(str):
+class RecalledText(str):
     """What a tool said in an earlier session of the run; `measured_s` is how long it took then."""
 
     measured_s: float = 0.0
@@ -214,7 +214,7 @@ class RecordedTool(WrappedTool):
                 await self._tool(arguments)
         if "error" in record.answer:
             raise ToolError(record.answer["error"])
-        text = Recalled(record.answer["text"])
+        text = RecalledText(record.answer["text"])
         text.measured_s = record.answer["latency_s"]
         return text
 

@@ -19,7 +19,7 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import AnswerCache, cache_key
+from rewoo_bench.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import LiveCalls
@@ -40,7 +40,7 @@ class Recorder:
     journal: Journal
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
-    cache: AnswerCache | None = None
+    cache: ResponseCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @property
@@ -73,7 +73,7 @@ class QuestionRecorder:
         self.keep = recorder.journal.add_call
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
-        self._asked: dict[CallKey, int] = {}
+        self._counts: dict[CallKey, int] = {}
         self._done = {record.key: record for record in records if record.status == "ok" and not _is_no_evidence(record)}
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
@@ -86,7 +86,7 @@ class QuestionRecorder:
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
         """Where the calling task stands; the n-th time the same is asked there has n."""
         first = CallKey(current_call_site().name, kind, name, request)
-        nth = self._asked[first] = self._asked.get(first, -1) + 1
+        nth = self._counts[first] = self._counts.get(first, -1) + 1
         return first if nth == 0 else first._replace(nth=nth)
 
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:

@@ -26,7 +26,7 @@ _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Reservation:
     """What is reserved for a call. `cost_usd` is None where nothing tells what it may cost."""
 
     tokens: int
@@ -49,46 +49,46 @@ class Caps:
         self._calls, self._paid_usd = 0, 0.0
         self._freed = anyio.Event()
 
-    async def admit(self, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> Room:
+    async def admit(self, model: Model, messages: Sequence[Message], options: CompletionOptions) -> Reservation:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
         while True:
             if reason := self._limits.exceeded(self._totals):
                 self._shutdown.request(RunStopped(reason))
             await self._shutdown.admit()
-            room = self._room(model, messages, asked)
-            if not self._in_flight or (self._calls and self._has_space(room)):
+            reservation = self._reservation(model, messages, options)
+            if not self._in_flight or (self._calls and self._has_space(reservation)):
                 self._in_flight += 1
-                self._tokens += room.tokens
-                self._cost_usd += room.cost_usd or 0.0
-                return room
+                self._tokens += reservation.tokens
+                self._cost_usd += reservation.cost_usd or 0.0
+                return reservation
             await self._freed.wait()
 
-    def release(self, room: Room, call_cost: CallCost | None) -> None:
+    def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         """The call has ended, and what it took is booked."""
         self._in_flight -= 1
-        self._tokens -= room.tokens
-        self._cost_usd = self._cost_usd - (room.cost_usd or 0.0) if self._in_flight else 0.0
+        self._tokens -= reservation.tokens
+        self._cost_usd = self._cost_usd - (reservation.cost_usd or 0.0) if self._in_flight else 0.0
         if call_cost is not None:
-            self._correction = max(self._correction, call_cost.billed.total_tokens / max(1, room.estimate))
+            self._correction = max(self._correction, call_cost.billed.total_tokens / max(1, reservation.estimate))
             self._calls += 1
             self._paid_usd += call_cost.cost_usd or 0.0
         self._freed.set()
         self._freed = anyio.Event()
 
-    def _has_space(self, room: Room) -> bool:
+    def _has_space(self, reservation: Reservation) -> bool:
         limits, spent = self._limits, self._totals.spent
         if limits.max_total_tokens is not None and spent.tokens + self._tokens >= limits.max_total_tokens:
             return False
         if limits.max_total_cost is None:
             return True
-        return room.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
+        return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
 
-    def _room(self, model: Model, messages: Sequence[Message], asked: CompletionOptions) -> Room:
+    def _reservation(self, model: Model, messages: Sequence[Message], options: CompletionOptions) -> Reservation:
         """The prompt and the longest answer, at the model's prices; else what a call has cost so far, in the mean."""
-        prompt = count_prompt(messages, asked.get("tools") or ())
-        answer = asked.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
+        prompt = count_prompt(messages, options.get("tools") or ())
+        answer = options.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
         prices = getattr(model, "prices", None)
         cost_usd = self._paid_usd / self._calls if self._paid_usd else None
         if prices:
             cost_usd = (prompt * prices["input"] + answer * prices["output"]) * self._correction / 1e6
-        return Room(int((prompt + answer) * self._correction), cost_usd, prompt + answer)
+        return Reservation(int((prompt + answer) * self._correction), cost_usd, prompt + answer)

@@ -1,10 +1,10 @@
-"""What a call cost, checked where it enters: a count from somebody else's model may be anything.
+"""Checks of token counts and prices: those of a user's own model may be anything.
 
-    sensible(Completion("Neva", Usage(10**30, 0, -1)), messages, asked)
-        ->  the same text, with a usage that is estimated
+    sensible(Completion("Neva", Usage(10**30, 0, -1)), messages, options)
+        ->  the same text with an estimated usage
 
-A count that isn't a whole number between 0 and a billion would break the books: SQLite can't hold it,
-and a negative one would keep a cap from ever being reached.
+A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a
+negative one a cap would never be reached.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NOTHING = Usage()
 _ONLY_INT = {int}
 
 
-def sensible(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
-    """The completion; with an estimate where a usage isn't made of sensible counts, without a price that is none."""
+def sensible(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Completion:
+    """The completion, with an estimate for an invalid usage and without an invalid price."""
     usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens
     are_counts = _is_plain(usage) and (call_cost.billed is usage or _is_plain(call_cost.billed))
     if are_counts and call_cost.cost_usd is None and _is_count(discarded):
@@ -32,7 +32,7 @@ def sensible(completion: Completion, messages: Sequence[Message], asked: Complet
     counted, billed = _counted(usage), _counted(call_cost.billed)
     source = call_cost.usage_source
     if counted is None or billed is None:
-        estimate = _estimate(completion, messages, asked)
+        estimate = _estimate(completion, messages, options)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
     checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
     return replace(
@@ -41,14 +41,14 @@ def sensible(completion: Completion, messages: Sequence[Message], asked: Complet
 
 
 def sensible_call_cost(
-    call_cost: CallCost | None, messages: Sequence[Message], asked: CompletionOptions
+    call_cost: CallCost | None, messages: Sequence[Message], options: CompletionOptions
 ) -> CallCost | None:
-    """The same for the receipt of a call that failed or was cancelled."""
+    """The same for the cost of a call that failed or was cancelled."""
     if call_cost is None or (_is_plain(call_cost.billed) and call_cost.cost_usd is None):
         return call_cost
     billed = _counted(call_cost.billed)
     if billed is None:
-        estimate = Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()))
+        estimate = Usage(input_tokens=count_prompt(messages, options.get("tools") or ()))
         call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
         call_cost = replace(call_cost, billed=billed)
@@ -56,7 +56,7 @@ def sensible_call_cost(
 
 
 def is_sensible(completion: Completion) -> bool:
-    """Whether a completion that was written down is one: a text, and counts."""
+    """Whether a recorded completion has a text and valid counts."""
     return (
         isinstance(completion.text, str)
         and isinstance(completion.thoughts, str)
@@ -67,13 +67,13 @@ def is_sensible(completion: Completion) -> bool:
 
 
 def call_cost_of(cancelled: BaseException) -> CallCost | None:
-    """What a cancelled call took: the client says it on the cancellation, where the request had been sent."""
+    """The cost of a cancelled call: the client attaches it to the cancellation if the request had been sent."""
     call_cost = getattr(cancelled, "call_cost", None)
     return call_cost if isinstance(call_cost, CallCost) else None
 
 
 def attach(cancelled: BaseException, call_cost: CallCost) -> None:
-    """Says on a cancellation what the call took."""
+    """Attaches a call's cost to its cancellation."""
     vars(cancelled)["call_cost"] = call_cost
 
 
@@ -82,7 +82,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_plain(usage: Usage) -> bool:
-    """Quick, since it is asked at every call: numbers of numpy's aren't plain, and are counts all the same."""
+    """Whether all counts are Python integers in range. Quick, since every call is checked. numpy's aren't plain."""
     if usage is _NOTHING:
         return True
     counts = (
@@ -96,7 +96,7 @@ def _is_plain(usage: Usage) -> bool:
 
 
 def _counted(usage: Usage) -> Usage | None:
-    """The usage in Python's own numbers; None where it isn't made of counts."""
+    """The usage in Python's own numbers; None where it is invalid."""
     try:
         counted = Usage(*map(operator.index, astuple(usage)))
     except TypeError:
@@ -112,6 +112,6 @@ def _price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-def _estimate(completion: Completion, messages: Sequence[Message], asked: CompletionOptions) -> Usage:
+def _estimate(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Usage:
     written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
-    return Usage(input_tokens=count_prompt(messages, asked.get("tools") or ()), output_tokens=written)
+    return Usage(input_tokens=count_prompt(messages, options.get("tools") or ()), output_tokens=written)

@@ -1,17 +1,18 @@
-"""From a model's name to a model that answers.
+"""Open a model by its name.
 
     async with open_model("local/smollm2-135m") as opened:
         completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
 
-`local/<name>` is fetched once and served on this machine, `local/<file.gguf>` is served as it is,
-`replay/<run folder>` answers from a recorded run alone, `oracle` from the questions' gold, and every
-other name is litellm's.
+`local/<name>` is downloaded once and served on this machine, `local/<file.gguf>` is a user's own file,
+`replay/<run folder>` answers from a recorded run, `oracle` from the questions' gold, and `<package>:<class>`
+and the names of entry points are users' own models (own.py). Every other name is litellm's.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,20 +24,22 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.models.hosted.request import Style
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.file_hashes import stamped_sha256
 from rewoo_bench.models.local.gguf import read_header
-from rewoo_bench.models.local.per_architecture import ServedModel
+from rewoo_bench.models.local.per_architecture import PerArchitectureModel
 from rewoo_bench.models.local.requantise import requantised
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle.model import open_oracle
+from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.paths import cache_dir
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
@@ -44,16 +47,20 @@ __all__ = ["ModelSettings", "OpenModel", "open_model"]
 DEFAULT_SETTINGS = ModelSettings()
 HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
-_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # of a manifest: they change latencies and no answer
+OWN_CONCURRENCY = 8
+_SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # facts of a manifest that change latencies and no answer
 _THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
-_CHAT_FROM = 1_000_000_000  # weights; below, a transcript to go on with works better than turns
+_log = logging.getLogger(__name__)
+_CHAT_FROM = 1_000_000_000  # weights; smaller models continue a transcript better than they answer in turns
 
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """A model that is ready. `name` is the user's, `manifest` is JSON-ready and says what exactly
-    answered, `concurrency` is how many calls at once make sense. `prices` are dollars per million
-    tokens by kind, None where they aren't known."""
+    """A model that is ready.
+
+    `name` is the user's name for it, `manifest` its exact description (JSON-ready), `concurrency` a sensible number
+    of simultaneous calls. `prices` are dollars per million tokens by kind, None where they aren't known.
+    """
 
     model: Model
     name: str
@@ -61,27 +68,27 @@ class OpenModel:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, float] | None = None
     sent: Callable[[], Mapping[str, Any]] = dict
-    """How requests differed from what was asked for, as far as is known by now: what the endpoint refused."""
+    """How requests differ so far from the settings, since the endpoint refused a part of them."""
     recall: Callable[[Mapping[str, Any]], None] = lambda _: None
-    """Begins with what `sent` gave in an earlier session."""
+    """Restores what `sent` returned in an earlier session."""
 
     @property
     def identity(self) -> str:
-        """What `--cache` finds its answers by: the manifest without the facts that change no answer."""
+        """The model's part of a `--cache` key: the manifest without facts that change no answer."""
         facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
         return json.dumps(facts, sort_keys=True, default=str)
 
 
-class Unrecorded:
-    """Stands behind a replay, whose recorder answers every call; it is never asked, or it raises `ModelError`."""
+class ReplayModel:
+    """The model of a replay. The recorder answers every call, so any call of it is an error."""
 
     async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
-        raise ModelError("a replay has no model to ask; it answers what was recorded")
+        raise ModelError("a replay has no model; it has only recorded answers")
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalFile:
-    """A model file and how it is best asked."""
+    """A model file and its default settings."""
 
     label: str
     path: Path
@@ -93,17 +100,22 @@ class _LocalFile:
 
 @asynccontextmanager
 async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> AsyncIterator[OpenModel]:
-    """The model of that name, fetched and served where it is a local one.
+    """The model of that name; a local one is downloaded and served first.
 
-    Raises `ModelNotFound` for one that doesn't exist or can't be had, `MissingKey` for a provider
-    without its key.
+    Raises `ModelNotFound` for a model that doesn't exist or can't be downloaded, `MissingKey` where a provider's
+    key isn't set.
     """
     if name.startswith(REPLAY):
-        yield OpenModel(Unrecorded(), name, REPLAY_CONCURRENCY, {"name": name})
+        await to_thread.run_sync(_check_manifest, Path(name.removeprefix(REPLAY)))
+        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name})
         return
     if is_oracle(name):
         oracle = open_oracle(name)
         yield OpenModel(oracle, name, REPLAY_CONCURRENCY, oracle.manifest)
+        return
+    if is_own_model(name):
+        async with open_own_model(name) as model:
+            yield OpenModel(model, name, OWN_CONCURRENCY, own_manifest(name, model))
         return
     opening = _open_local(name, settings) if name.startswith(LOCAL) else _open_hosted(name, settings)
     async with opening as opened:
@@ -135,12 +147,12 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             "prefix_cache": "shared" if settings.n_caches > copies else "own",
             **software,
         }
-        if program[1:]:  # they overrule ours, and may change what it answers: a part of what `--cache` finds it by
+        if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--cache` key
             served["llama_server_arguments"] = shlex.join(program[1:])
             if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
                 del served["threads"]  # the arguments say it
-        manifest = {**_asked(name, settings, style, constrain), **file.facts, **served}
-        yield OpenModel(ServedModel(servers, clients), name, settings.n_parallel, manifest)
+        manifest = {**_settings_manifest(name, settings, style, constrain), **file.facts, **served}
+        yield OpenModel(PerArchitectureModel(servers, clients), name, settings.n_parallel, manifest)
 
 
 @asynccontextmanager
@@ -150,15 +162,15 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
     model = _client(name, settings, style, constrain, settings.api_base, None)
     async with _closing(model):
         model.check()
-        manifest = {**_asked(name, settings, style, constrain), "api_base": settings.api_base}
+        manifest = {**_settings_manifest(name, settings, style, constrain), "api_base": settings.api_base}
         prices = price_list(find_route(name, settings.api_base))
         manifest["litellm"] = version("litellm")
         yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall)
 
 
 @asynccontextmanager
-async def _closing(model: LiteLLMModel) -> AsyncIterator[LiteLLMModel]:
-    """The model, whose connections are closed in the end, after a cancellation too."""
+async def _closing(model: HostedModel) -> AsyncIterator[HostedModel]:
+    """The model; its connections are closed in the end, after a cancellation too."""
     try:
         yield model
     finally:
@@ -174,8 +186,8 @@ def _client(
     api_base: str | None,
     api_key: str | None,
     find_route: Callable[[Style], Route] | None = None,
-) -> LiteLLMModel:
-    return LiteLLMModel(
+) -> HostedModel:
+    return HostedModel(
         name,
         api_base=api_base,
         api_key=api_key,
@@ -193,14 +205,24 @@ def _client(
     )
 
 
+def _check_manifest(recorded: Path) -> None:
+    """Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged."""
+    if not (recorded / MANIFEST).exists():
+        return
+    try:
+        read_manifest(recorded)
+    except DataError as error:
+        _log.warning("%s; the replay uses the recorded calls alone", error)
+
+
 def _command(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"--llama-server: {text!r} is no command: {error}") from None
+        raise UsageError(f"--llama-server: {text!r} is not a command: {error}") from None
 
 
-def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
+def _settings_manifest(name: str, settings: ModelSettings, style: str, constrain: str) -> dict[str, Any]:
     """The part of a manifest that every model has."""
     facts = {
         "name": name,
@@ -219,17 +241,17 @@ def _asked(name: str, settings: ModelSettings, style: str, constrain: str) -> di
     return {**facts, **{fact: value for fact, value in chosen.items() if value}}
 
 
-def _local_file(what: str) -> _LocalFile:
-    """A catalogue name or a path, as a file that is there."""
-    if not what.endswith(".gguf"):
-        entry = find_entry(what)
+def _local_file(name: str) -> _LocalFile:
+    """The file of a catalogue name (downloaded) or of a path."""
+    if not name.endswith(".gguf"):
+        entry = find_entry(name)
         facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
         path = fetch(entry)
         if entry.serve_as:
             path = requantised(path, entry.serve_as)
             facts["weights"] = entry.serve_as
-        return _LocalFile(what, path, entry.style, entry.constrain, entry.context, facts)
-    path = Path(what).expanduser()
+        return _LocalFile(name, path, entry.style, entry.constrain, entry.context, facts)
+    path = Path(name).expanduser()
     header = read_header(path)
     style: Literal["chat", "completion"] = (
         "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"

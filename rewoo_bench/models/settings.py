@@ -9,17 +9,16 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How to ask a model.
+    """Settings of a model's requests, and of the server of a local model.
 
-    "auto" is what the catalogue says for a model of ours, and for another's file what fits its
-    size; a hosted model gets turns ("chat") and a JSON schema where its provider has that.
-    `n_parallel` is for local models: how many requests are decoded in one batch. Only with 1 are
-    answers the same every time; more was no faster on two cores with the embedded server, and up to
-    twice as fast with one built for the CPU. `llama_server` is the command of
-    a llama-server of one's own that serves them. `threads` of a local model are one for each physical
-    core by default. `n_caches` is the number of architectures: each gets a prefix cache of its own, in a
-    server of its own, so that none finds the prompts of another. They share one cache where several
-    requests are decoded in one batch, and in a llama-server of one's own, whose memory may be a GPU's.
+    "auto" means the catalogue's value for a model of the catalogue, and a value by size for a user's file; a hosted
+    model gets turns ("chat") and a JSON schema where its provider supports one. For local models: `n_parallel`
+    requests are decoded in one batch. Only with 1 are answers the same every time; more was no faster on two
+    cores with the embedded server, and up to twice as fast with one built for the CPU. `llama_server` is the
+    command of a user's llama-server. `threads` is one per physical core by default. `n_caches` is the number of
+    architectures: each gets a prefix cache of its own, in a server of its own, so that none finds the prompts of
+    another. They share one cache with `n_parallel` above 1, and in a user's llama-server, since its memory
+    may be a GPU's.
     """
 
     api_base: str | None = None

@@ -1,7 +1,7 @@
-"""What the test server can be told to answer, as bytes in the OpenAI form.
+"""The test server's answers, as bytes in the OpenAI form.
 
-render(Reply("Paris"), {"messages": …}, chat=True)   # Sent(status=200, usage=Usage(…), response=b"HTTP/1.1 200 OK…")
-render(Fault(status=429, retry_after=2), {}, chat=True)   # Sent(status=429, usage=None, response=b"HTTP/1.1 429 …")
+render(ServerReply("Paris"), {"messages": …}, chat=True)        # Sent(200, Usage(…), b"HTTP/1.1 200 OK…")
+render(ServerFault(status=429, retry_after=2), {}, chat=True)   # Sent(429, None, b"HTTP/1.1 429 …")
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServerReply:
     """An answer. `usage` None means that the server counts words itself.
 
     `message` has more fields of the message (of the choice in a text completion), such as
@@ -40,7 +40,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ServerFault:
     """Something that goes wrong.
 
     status: an error of that HTTP status with `message`, and Retry-After where `retry_after` is given
@@ -91,11 +91,13 @@ class Sent(NamedTuple):
     close: bool = False
 
 
-def render(answer: str | Reply | Fault, request: Mapping[str, Any], *, chat: bool, cached_share: float = 0.0) -> Sent:
+def render(
+    answer: str | ServerReply | ServerFault, request: Mapping[str, Any], *, chat: bool, cached_share: float = 0.0
+) -> Sent:
     """The response to `request`; a token of the server is a word between spaces."""
-    if isinstance(answer, Fault):
+    if isinstance(answer, ServerFault):
         return _render_fault(answer, request, chat)
-    reply = answer if isinstance(answer, Reply) else Reply(answer)
+    reply = answer if isinstance(answer, ServerReply) else ServerReply(answer)
     usage = reply.usage or _count(request, reply, cached_share)
     document = _document(request, reply, usage, chat=chat)
     if reply.usage_object is not None:
@@ -109,13 +111,13 @@ def respond(status: int, document: Mapping[str, Any], headers: str = "") -> byte
     return _head(status, len(body), headers) + body
 
 
-def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
+def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
     error = {
         "error": {"message": fault.message, "type": "fault", "code": fault.code or fault.kind, "param": fault.param}
     }
     wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
-    document = _document(request, Reply(fault.message), None, chat=chat)
-    usage = _count(request, Reply(fault.message), 0.0)
+    document = _document(request, ServerReply(fault.message), None, chat=chat)
+    usage = _count(request, ServerReply(fault.message), 0.0)
     cut = json.dumps({**document, "usage": _usage(usage)}).encode()[:-1]
     sent: dict[str, Sent] = {
         "hang": Sent(0, None, None),
@@ -133,7 +135,7 @@ def _render_fault(fault: Fault, request: Mapping[str, Any], chat: bool) -> Sent:
     return sent[fault.kind]
 
 
-def _document(request: Mapping[str, Any], reply: Reply, usage: Usage | None, *, chat: bool) -> dict[str, Any]:
+def _document(request: Mapping[str, Any], reply: ServerReply, usage: Usage | None, *, chat: bool) -> dict[str, Any]:
     """The JSON of an answer, in the form of the endpoint."""
     choice: dict[str, Any] = {"index": 0, "finish_reason": reply.finish_reason}
     if not chat:
@@ -168,7 +170,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _count(request: Mapping[str, Any], reply: Reply, cached_share: float) -> Usage:
+def _count(request: Mapping[str, Any], reply: ServerReply, cached_share: float) -> Usage:
     """The server's own count: a token is a word between spaces."""
     texts = [str(message.get("content") or "") for message in request.get("messages", [])]
     words = sum(len(text.split()) for text in [*texts, str(request.get("prompt", ""))])

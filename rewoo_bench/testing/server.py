@@ -8,11 +8,11 @@ what it counted against what the server sent:
         return "Paris"
 
     with ModelServer(reply) as server:
-        model = LiteLLMModel("openai/anything", api_base=server.api_base, api_key="none")
+        model = HostedModel("openai/anything", api_base=server.api_base, api_key="none")
         ...
         assert server.totals() == Usage(input_tokens=7, output_tokens=1)
 
-A reply is text, a `Reply` (tool calls, a usage of its own) or a `Fault` (what goes wrong with
+A reply is text, a `ServerReply` (tool calls, a usage of its own) or a `ServerFault` (what goes wrong with
 providers). To measure speed, run it as a process, so that it doesn't share the client's interpreter:
 
     python -m rewoo_bench.testing.server --latency-ms 200 --port 0
@@ -32,14 +32,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from rewoo_bench.testing.responses import Fault, Reply, Sent, render, respond
+from rewoo_bench.testing.responses import Sent, ServerFault, ServerReply, render, respond
 from rewoo_bench.types import Usage
 
-__all__ = ["Entry", "Fault", "ModelServer", "Reply"]
+__all__ = ["BookEntry", "ModelServer", "ServerFault", "ServerReply"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BookEntry:
     """A line of the server's books: a request and what was sent back (status 0: nothing was).
 
     `usage` is None where none was sent. `time` is of the monotonic clock, in seconds. `answer` is what the
@@ -52,10 +52,10 @@ class Entry:
     status: int
     usage: Usage | None
     time: float
-    answer: str | Reply | Fault = ""
+    answer: str | ServerReply | ServerFault = ""
 
 
-Respond = Callable[[dict[str, Any]], str | Reply | Fault]
+Respond = Callable[[dict[str, Any]], str | ServerReply | ServerFault]
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class ModelServer:
     latency_s: float = 0.0
     cached_share: float = 0.0
     port: int = 0
-    books: list[Entry] = field(default_factory=list, init=False)
+    books: list[BookEntry] = field(default_factory=list, init=False)
     open_connections: int = field(default=0, init=False)
     peak_connections: int = field(default=0, init=False)
     failure: BaseException | None = field(default=None, init=False)
@@ -146,10 +146,10 @@ class ModelServer:
             return Sent(200, None, respond(200, {"object": "list", "data": [{"id": "test", "object": "model"}]}))
         request = json.loads(body) if body else {}
         known = path in ("/v1/chat/completions", "/v1/completions")
-        answer = self.reply(request) if known else Fault(status=404, message=f"no such path: {path!r}")
+        answer = self.reply(request) if known else ServerFault(status=404, message=f"no such path: {path!r}")
         chat = path == "/v1/chat/completions"
         sent = render(answer, request, chat=chat, cached_share=self.cached_share)
-        self.books.append(Entry(path, request, headers, sent.status, sent.usage, time.monotonic(), answer))
+        self.books.append(BookEntry(path, request, headers, sent.status, sent.usage, time.monotonic(), answer))
         return sent
 
 

@@ -1,6 +1,6 @@
 """Live Wikipedia through its MediaWiki API, in the manner of Search.
 
-    wikipedia = Wikipedia(client, contact="me@example.org")    # one httpx client for a whole run
+    wikipedia = Wikipedia(session, contact="me@example.org")    # one aiohttp session for a whole run
     await wikipedia(SearchArguments(query="Shirley Temple"))
 
 Reference: https://www.mediawiki.org/wiki/API:Etiquette (one User-Agent with a contact, maxlag,
@@ -9,6 +9,7 @@ Retry-After) and https://www.mediawiki.org/wiki/Extension:TextExtracts.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +23,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.http_session import open_session
 from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools.search import (
     SIMILAR,
@@ -36,7 +38,7 @@ from rewoo_bench.tools.search import (
 from rewoo_bench.types import Document, Tool
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
 
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 LONGEST_TITLE = 255  # bytes, MediaWiki's limit
@@ -71,7 +73,7 @@ class Wikipedia:
 
     def __init__(
         self,
-        client: httpx.AsyncClient | None = None,
+        client: aiohttp.ClientSession | None = None,
         base_url: str = WIKIPEDIA,
         *,
         state: PageState | None = None,
@@ -103,13 +105,11 @@ class Wikipedia:
         return "\n".join([*lines, show_match(query, best, [page["title"] for page in found[1 : 1 + SIMILAR]])])
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[httpx.AsyncClient]:
-        import httpx
-
+    async def _open(self) -> AsyncIterator[aiohttp.ClientSession]:
         if self._client is not None:
             yield self._client
             return
-        async with httpx.AsyncClient() as client:
+        async with open_session(self._base_url) as client:
             yield client
 
     def _show(self, page: Mapping[str, Any]) -> Document:
@@ -117,7 +117,7 @@ class Wikipedia:
         self._state.show(document)
         return document
 
-    async def _titled(self, client: httpx.AsyncClient, title: str) -> Mapping[str, Any] | None:
+    async def _titled(self, client: aiohttp.ClientSession, title: str) -> Mapping[str, Any] | None:
         """The page of this title, or the one it redirects to."""
         if len(title.encode("utf-8", "replace")) > LONGEST_TITLE:
             return None
@@ -125,25 +125,25 @@ class Wikipedia:
         pages = await self._query(client, {**_EXTRACTS, "titles": one, "redirects": "1"})
         return pages[0] if pages else None
 
-    async def _search(self, client: httpx.AsyncClient, query: str) -> list[Mapping[str, Any]]:
+    async def _search(self, client: aiohttp.ClientSession, query: str) -> list[Mapping[str, Any]]:
         """The best pages by full-text search, introductions included, in one request."""
         search = {"generator": "search", "gsrsearch": query[:LONGEST_SEARCH], "gsrlimit": str(2 + SIMILAR)}
         pages = await self._query(client, {**_EXTRACTS, **search, "exlimit": "max"})
         return sorted(pages, key=lambda page: page.get("index", 0))
 
-    async def _options(self, client: httpx.AsyncClient, title: str) -> list[str]:
+    async def _options(self, client: aiohttp.ClientSession, title: str) -> list[str]:
         links = {"action": "query", "prop": "links", "titles": title, "plnamespace": "0", "pllimit": str(OPTIONS)}
         reply = await self._request(client, links)
         pages = reply.get("query", {}).get("pages", [])
         return [link["title"] for page in pages for link in page.get("links", [])]
 
-    async def _query(self, client: httpx.AsyncClient, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    async def _query(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
         """The pages of an answer that exist and have a text."""
         reply = await self._request(client, {"action": "query", **parameters})
         pages = reply.get("query", {}).get("pages", [])
         return [page for page in pages if page.get("extract", "").strip() or _is_disambiguation(page)]
 
-    async def _request(self, client: httpx.AsyncClient, parameters: Mapping[str, str]) -> dict[str, Any]:
+    async def _request(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> dict[str, Any]:
         """The API's answer, tried again where the fault may pass."""
         for attempt in range(self._max_retries + 1):
             reply, fault, wait_s = await self._attempt(client, parameters)
@@ -157,28 +157,31 @@ class Wikipedia:
         raise ToolError(f"Wikipedia gave no answer after {attempt + 1} attempts: {fault}")
 
     async def _attempt(
-        self, client: httpx.AsyncClient, parameters: Mapping[str, str]
+        self, client: aiohttp.ClientSession, parameters: Mapping[str, str]
     ) -> tuple[dict[str, Any] | None, str, float | None]:
         """An answer; or None, the fault, and for how many seconds the server asks to be left alone."""
-        import httpx
+        import aiohttp
 
         fixed = {"format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
         headers = {"User-Agent": f"rewoo-bench/{_version()} ({self._contact})"}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=self._timeout_s)
+        query = {**fixed, **parameters}
         try:
-            response = await client.get(
-                self._base_url, params={**fixed, **parameters}, headers=headers, timeout=self._timeout_s
-            )
-        except httpx.RequestError as error:
+            async with client.get(
+                self._base_url, params=query, headers=headers, timeout=timeout, allow_redirects=False
+            ) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
             return None, f"{type(error).__name__} {error}".strip(), None
         wait_s = _retry_after_s(response.headers.get("Retry-After"))
-        if response.status_code == 429 or response.status_code >= 500:
-            return None, f"HTTP {response.status_code}", wait_s
-        if response.status_code != 200:
-            raise ToolError(f"Wikipedia refused: HTTP {response.status_code} from {self._base_url}")
+        if response.status == 429 or response.status >= 500:
+            return None, f"HTTP {response.status}", wait_s
+        if response.status != 200:
+            raise ToolError(f"Wikipedia refused: HTTP {response.status} from {self._base_url}")
         try:
-            reply = response.json()
+            reply = json.loads(body)
         except ValueError:
-            return None, f"no JSON but {response.text[:40]!r}", wait_s
+            return None, f"no JSON but {body[:200].decode('utf-8', 'replace')[:40]!r}", wait_s
         if not isinstance(reply, dict):
             return None, f"no JSON object but {reply!r:.40}", wait_s
         error_code = reply.get("error", {}).get("code")
@@ -187,7 +190,7 @@ class Wikipedia:
         return (None, f"API error {error_code!r}", wait_s) if error_code else (reply, "", None)
 
 
-def wikipedia_tools(wikipedia_client: httpx.AsyncClient | None = None, **settings: Any) -> dict[str, Tool]:
+def wikipedia_tools(wikipedia_client: aiohttp.ClientSession | None = None, **settings: Any) -> dict[str, Tool]:
     """Wikipedia and Lookup, sharing the page found last. For one question only; settings as `Wikipedia`'s."""
     state = PageState()
     return {"Wikipedia": Wikipedia(wikipedia_client, state=state, **settings), "Lookup": Lookup(state)}

@@ -14,7 +14,7 @@ from typing import Any
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.testing.server import Entry, Fault, ModelServer, Reply
+from rewoo_bench.testing.server import BookEntry, ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Example, Usage
 
 KEY = "sk-live-0123456789abcdef"  # what clients show the server, and show nobody else
@@ -77,30 +77,32 @@ def spent(server: ModelServer, name: str) -> Usage:
 class Script:
     """What the server answers next; the last answer stays."""
 
-    def __init__(self, *answers: str | Reply | Fault) -> None:
+    def __init__(self, *answers: str | ServerReply | ServerFault) -> None:
         self.answers = list(answers)
 
-    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+    def __call__(self, request: dict[str, Any]) -> str | ServerReply | ServerFault:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
 class Trouble:
     """Answers, but for faults: `once` at a question's first request, `always` at each of them."""
 
-    def __init__(self, once: Mapping[str, Fault] | None = None, always: Mapping[str, Fault] | None = None) -> None:
+    def __init__(
+        self, once: Mapping[str, ServerFault] | None = None, always: Mapping[str, ServerFault] | None = None
+    ) -> None:
         self.once = dict(once or {})
         self.always = dict(always or {})
 
-    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+    def __call__(self, request: dict[str, Any]) -> str | ServerReply | ServerFault:
         name = asked_about(request)
         return self.always.get(name) or self.once.pop(name, None) or answer(request)
 
 
-def priced(tokens: int) -> Callable[[dict[str, Any]], Reply]:
+def priced(tokens: int) -> Callable[[dict[str, Any]], ServerReply]:
     """Every answer takes so many tokens."""
-    return lambda request: Reply(answer(request), usage=Usage(input_tokens=tokens - 1, output_tokens=1))
+    return lambda request: ServerReply(answer(request), usage=Usage(input_tokens=tokens - 1, output_tokens=1))
 
 
-def seen(entries: list[Entry]) -> str:
+def seen(entries: list[BookEntry]) -> str:
     """All that a server was told."""
     return json.dumps([entry.request for entry in entries], ensure_ascii=False)

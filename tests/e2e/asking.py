@@ -14,7 +14,7 @@ from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture, load_architecture
@@ -28,9 +28,9 @@ Row = dict[str, Any]
 
 
 @asynccontextmanager
-async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[LiteLLMModel]:
+async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[HostedModel]:
     """A client that is closed at the end."""
-    model = LiteLLMModel(name, api_base=server.api_base, **{"api_key": KEY, **settings})
+    model = HostedModel(name, api_base=server.api_base, **{"api_key": KEY, **settings})
     try:
         yield model
     finally:

@@ -10,13 +10,13 @@ from typing import Any
 from answering import answer as plain_answer
 from answering import asked_about
 
-from rewoo_bench.testing.server import Fault, Reply
+from rewoo_bench.testing.server import ServerFault, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
 ARCHITECTURES = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot")
 
 THOUGHT = "The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]"
-Answer = str | Reply | Fault
+Answer = str | ServerReply | ServerFault
 
 # A part of the system prompt that tells an architecture from all others.
 _PROMPTS = {
@@ -42,17 +42,17 @@ def answer(request: dict[str, Any]) -> Answer:
             return f"Answer: the river of {name}"
         call = ToolCall("c1", "Search", {"query": f"Kyiv {name}"})
         if "tools" in request:
-            return Reply("", tool_calls=[call])
+            return ServerReply("", tool_calls=[call])
         return json.dumps({"name": call.name, "arguments": dict(call.arguments)})
     if "Observation:" in last:
         return f"Answer: the river of {name}"
     return f"Action: Search[Kyiv {name}]" if "Step:" in last else f"Plan:\n1. find {name}"
 
 
-def refusal(name: str) -> Fault:
+def refusal(name: str) -> ServerFault:
     """OpenAI's own words."""
     code = "unsupported_parameter"
-    return Fault(status=400, message=f"Unsupported parameter: '{name}' is not supported.", code=code, param=name)
+    return ServerFault(status=400, message=f"Unsupported parameter: '{name}' is not supported.", code=code, param=name)
 
 
 @dataclass
@@ -64,9 +64,9 @@ class Strict:
     """
 
     refuses: tuple[str, ...] = ()
-    words: Mapping[str, Fault] = field(default_factory=dict)
-    no_system: Fault | None = None
-    no_developer: Fault | None = None
+    words: Mapping[str, ServerFault] = field(default_factory=dict)
+    no_system: ServerFault | None = None
+    no_developer: ServerFault | None = None
     trailing: str = ""
     reply: Callable[[dict[str, Any]], Answer] = answer
 
@@ -85,10 +85,10 @@ class Strict:
         return replied
 
 
-def plain(request: dict[str, Any]) -> Reply:
+def plain(request: dict[str, Any]) -> ServerReply:
     """The answer with the tokens that a thought took, but without the thought."""
     found = answer(request)
-    return replace(found if isinstance(found, Reply) else Reply(str(found)), usage=Usage(100, 0, 40, 30))
+    return replace(found if isinstance(found, ServerReply) else ServerReply(str(found)), usage=Usage(100, 0, 40, 30))
 
 
 def in_field(name: str) -> Callable[[dict[str, Any]], Answer]:
@@ -141,11 +141,11 @@ class Thinker:
         budget = request.get("max_completion_tokens") or request["max_tokens"]
         if self.most is not None and budget > self.most:
             said = f"max_tokens is too large: {budget}. This model supports at most {self.most} completion tokens."
-            return Fault(status=400, message=said, param="max_tokens")
+            return ServerFault(status=400, message=said, param="max_tokens")
         if budget <= self.tokens:
             text = "" if self.hidden else f"<think>{THOUGHT}"
-            return Reply(text, finish_reason="length", usage=Usage(100, 0, budget, budget))
+            return ServerReply(text, finish_reason="length", usage=Usage(100, 0, budget, budget))
         found = answer(request)
-        reply = found if isinstance(found, Reply) else Reply(str(found))
+        reply = found if isinstance(found, ServerReply) else ServerReply(str(found))
         text = reply.text if self.hidden else f"<think>{THOUGHT}</think>{reply.text}"
         return replace(reply, text=text, usage=Usage(100, 0, self.tokens + 20, self.tokens))

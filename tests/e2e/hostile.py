@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewoo_bench.testing.server import Fault, Reply
+from rewoo_bench.testing.server import ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 FRAGMENTS = (
@@ -56,17 +56,17 @@ finish_reasons = st.sampled_from(["stop", "length", "tool_calls", "content_filte
 
 
 @st.composite
-def sound_replies(draw: st.DrawFn) -> Reply:
+def sound_replies(draw: st.DrawFn) -> ServerReply:
     """Answers in form with true counts, whatever the model wrote."""
     fields = draw(st.sampled_from([{}, {"reasoning_content": draw(texts)}]))
-    return Reply(draw(texts), draw(finish_reasons), usage=draw(sound_usages), message=fields)
+    return ServerReply(draw(texts), draw(finish_reasons), usage=draw(sound_usages), message=fields)
 
 
 @st.composite
-def unsound_replies(draw: st.DrawFn) -> Reply:
+def unsound_replies(draw: st.DrawFn) -> ServerReply:
     """Answers with counts, fields or reasons that can't be."""
     usage = draw(junk | st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens"]), junk))
-    return Reply(draw(texts), draw(finish_reasons), usage=Usage(), usage_object=usage, message=draw(messages()))
+    return ServerReply(draw(texts), draw(finish_reasons), usage=Usage(), usage_object=usage, message=draw(messages()))
 
 
 def _response(status: int, headers: str, body: bytes) -> bytes:
@@ -74,7 +74,7 @@ def _response(status: int, headers: str, body: bytes) -> bytes:
 
 
 @st.composite
-def raw_responses(draw: st.DrawFn) -> Fault:
+def raw_responses(draw: st.DrawFn) -> ServerFault:
     """Whole HTTP responses: odd heads, chunks, streams, compressed bodies, and bodies of anything."""
     body = draw(
         st.binary(max_size=40)
@@ -87,30 +87,30 @@ def raw_responses(draw: st.DrawFn) -> Fault:
     kind = draw(st.sampled_from(["plain", "chunked", "gzip", "stream", "short", "none", "retry"]))
     if kind == "chunked":
         chunk = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
-        return Fault("raw", body=_response(status, "Transfer-Encoding: chunked\r\n", chunk))
+        return ServerFault("raw", body=_response(status, "Transfer-Encoding: chunked\r\n", chunk))
     if kind == "gzip":
         packed = gzip.compress(body)
-        return Fault(
+        return ServerFault(
             "raw", body=_response(status, f"Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n", packed)
         )
     if kind == "stream":
         event = b"data: " + body + b"\n\ndata: [DONE]\n\n"
         head = f"Content-Type: text/event-stream\r\nContent-Length: {len(event)}\r\n"
-        return Fault("raw", body=_response(status, head, event))
+        return ServerFault("raw", body=_response(status, head, event))
     if kind == "short":
-        return Fault("raw", body=_response(status, f"Content-Length: {len(body) + 9}\r\n", body))
+        return ServerFault("raw", body=_response(status, f"Content-Length: {len(body) + 9}\r\n", body))
     if kind == "none":
-        return Fault("raw", body=body)
+        return ServerFault("raw", body=body)
     if kind == "retry":
         wait = draw(st.sampled_from(["0", "-1", "Wed, 99 Foo 99999 99:99:99 GMT", "1e9", "", "soon"]))
-        return Fault("raw", body=_response(status, f"Retry-After: {wait}\r\n{length}", body))
-    return Fault("raw", body=_response(status, length, body))
+        return ServerFault("raw", body=_response(status, f"Retry-After: {wait}\r\n{length}", body))
+    return ServerFault("raw", body=_response(status, length, body))
 
 
 refusals = st.builds(
-    lambda name: Fault(
+    lambda name: ServerFault(
         status=400, message=f"Unsupported parameter: '{name}'", param=name, code="unsupported_parameter"
     ),
     st.sampled_from(["stop", "temperature", "max_tokens", "seed", "tools", "messages", "model", "response_format"]),
 )
-failures = st.sampled_from([Fault(status=429, retry_after=0), Fault(status=500), Fault("disconnect")])
+failures = st.sampled_from([ServerFault(status=429, retry_after=0), ServerFault(status=500), ServerFault("disconnect")])

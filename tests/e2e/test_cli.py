@@ -19,7 +19,7 @@ from command_runs import SCRIPT, hosted, quiet, run, start
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -133,7 +133,7 @@ def test_a_cap_keeps_what_is_done_and_exits_with_3(
 
 
 def test_the_key_stays_out_of_everything(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    replies: list[str | Fault] = [*["Answer: Neva"] * 9, Fault(status=400, message=f"bad {KEY}")]
+    replies: list[str | ServerFault] = [*["Answer: Neva"] * 9, ServerFault(status=400, message=f"bad {KEY}")]
     with ModelServer(lambda request: replies.pop()) as server:
         hosted(server, "--out", "here")
         assert server.books[0].headers["authorization"] == f"Bearer {KEY}"
@@ -165,8 +165,8 @@ def test_code_of_ones_own_is_found_beside_the_command(tmp_path: Path, server: Mo
 
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal.Signals) -> None:
-    def reply(request: dict[str, Any]) -> Reply | Fault:
-        return Reply("Answer: Neva") if len(slow.books) < 5 else Fault("hang")
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
+        return ServerReply("Answer: Neva") if len(slow.books) < 5 else ServerFault("hang")
 
     with ModelServer(reply) as slow:
         process = start(
@@ -199,7 +199,7 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
 
 def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
     """A shell starts a background job with SIGINT ignored; SIGTERM ends it all the same."""
-    with ModelServer(lambda request: Fault("hang")) as slow:
+    with ModelServer(lambda request: ServerFault("hang")) as slow:
         command = f"trap '' INT; exec {sys.executable} {SCRIPT} --arch direct --model openai/test --out here --grace 0"
         with subprocess.Popen(["sh", "-c", f"{command} --api-base {slow.api_base}"], stderr=subprocess.PIPE) as process:
             _wait_until(lambda: bool(slow.books))

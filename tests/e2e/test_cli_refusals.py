@@ -14,7 +14,7 @@ from command_runs import hosted, quiet, run, start
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +135,7 @@ def test_what_only_a_new_process_shows(arguments: Sequence[str], env: dict[str, 
 
 
 def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: Fault(status=400, message="too rude")) as server:
+    with ModelServer(lambda request: ServerFault(status=400, message="too rude")) as server:
         assert hosted(server, "--max-retries", 0) == 3
     out, err = capfd.readouterr()
     table = out.strip().split("\n\n")[1].splitlines()
@@ -145,8 +145,12 @@ def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixtu
 
 
 def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return "Answer: x" if "step by step" in request["messages"][0]["content"] else Fault(status=400, message="rude")
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return (
+            "Answer: x"
+            if "step by step" in request["messages"][0]["content"]
+            else ServerFault(status=400, message="rude")
+        )
 
     with ModelServer(reply) as server:
         assert hosted(server) == 3
@@ -158,9 +162,9 @@ def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
 ) -> None:
     broken = [True]
 
-    def reply(request: dict[str, Any]) -> str | Fault:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
         fails = broken[0] and "step by step" not in request["messages"][0]["content"]
-        return Fault(status=400, message="rude") if fails else "Answer: x"
+        return ServerFault(status=400, message="rude") if fails else "Answer: x"
 
     folder = tmp_path / "a run"
     with ModelServer(reply) as server:
@@ -176,7 +180,7 @@ def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
 
 
 def test_a_refused_key_is_a_wrong_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: Fault(status=401, message=f"no such key: {KEY}")) as server:
+    with ModelServer(lambda request: ServerFault(status=401, message=f"no such key: {KEY}")) as server:
         assert hosted(server, "--out", "here") == 2
     err = capfd.readouterr().err
     assert not (tmp_path / "here").exists()
@@ -230,7 +234,7 @@ def test_fields_of_requests_are_checked_before_a_run(
 
 
 def test_why_questions_were_not_answered_is_said(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda _: Reply("", finish_reason="length", usage=Usage(9, 0, 512))) as server:
+    with ModelServer(lambda _: ServerReply("", finish_reason="length", usage=Usage(9, 0, 512))) as server:
         assert hosted(server, "--out", "here") == 0
     said = capfd.readouterr().err
     assert "ended without an answer: direct: 3 reasoning_truncated; cot: 3 reasoning_truncated" in said

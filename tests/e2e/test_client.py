@@ -14,11 +14,11 @@ from answering import KEY, Script
 from asking import ASK, client
 from pydantic import BaseModel
 
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.openai_format import RAW_ARGUMENTS
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Message, Model, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +99,7 @@ async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pyte
 
 async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: ModelServer) -> None:
     address = server.api_base.replace("://", "://me:s3cret%21@")
-    model = LiteLLMModel("openai/tiny", api_base=address, api_key=KEY)
+    model = HostedModel("openai/tiny", api_base=address, api_key=KEY)
     await model.complete(ASK, role="solver")
     await model.aclose()
     assert server.books[0].headers["authorization"] == f"Basic {b64encode(b'me:s3cret!').decode()}"
@@ -141,7 +141,7 @@ async def test_constraints_go_out_in_the_form_that_was_chosen(
 
 
 async def test_tools_and_their_calls_go_both_ways(server: ModelServer, script: Script) -> None:
-    script.answers = [Reply("Looking.", tool_calls=[ToolCall("c1", "search", {"query": "Seine"})])]
+    script.answers = [ServerReply("Looking.", tool_calls=[ToolCall("c1", "search", {"query": "Seine"})])]
     called = ToolCall("c0", "search", {"query": "Paris"})
     turns = [*ASK, Message("assistant", "", (called,)), Message("tool", "A city.", tool_call_id="c0")]
     async with client(server) as model:
@@ -155,7 +155,7 @@ async def test_tools_and_their_calls_go_both_ways(server: ModelServer, script: S
 
 
 async def test_unreadable_arguments_stay_text(server: ModelServer, script: Script) -> None:
-    script.answers = [Reply("", tool_calls=[ToolCall("c1", "search", {RAW_ARGUMENTS: '{"query": '})])]
+    script.answers = [ServerReply("", tool_calls=[ToolCall("c1", "search", {RAW_ARGUMENTS: '{"query": '})])]
     async with client(server) as model:
         completion = await model.complete(ASK, role="agent", tools=[Search()])
     assert completion.tool_calls[0].arguments == {RAW_ARGUMENTS: '{"query": '}
@@ -164,7 +164,7 @@ async def test_unreadable_arguments_stay_text(server: ModelServer, script: Scrip
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_usage_is_the_providers(server: ModelServer, script: Script, style: Any) -> None:
     sent = Usage(input_tokens=100, cached_input_tokens=64, output_tokens=20, reasoning_tokens=12)
-    script.answers = [Reply("The Seine does.", usage=sent)]
+    script.answers = [ServerReply("The Seine does.", usage=sent)]
     async with client(server, style=style) as model:
         completion = await model.complete(ASK, role="solver")
     assert completion.usage == completion.call_cost.billed == sent == server.totals()
@@ -172,7 +172,9 @@ async def test_usage_is_the_providers(server: ModelServer, script: Script, style
     assert completion.call_cost.cost_usd is None
 
 
-@pytest.mark.parametrize("answer", [Fault("no_usage", message="The Seine does."), Reply("The Seine.", usage=Usage(9))])
+@pytest.mark.parametrize(
+    "answer", [ServerFault("no_usage", message="The Seine does."), ServerReply("The Seine.", usage=Usage(9))]
+)
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: Script, style: Any, answer: Any) -> None:
     script.answers = [answer]

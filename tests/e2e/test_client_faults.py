@@ -13,9 +13,9 @@ from answering import KEY, Script
 from asking import ASK, client
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.retry import RetryingModel
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.anyio
 
@@ -24,27 +24,35 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("fault", "status", "retryable", "says"),
     [
-        *((Fault(status=s, message="no"), s, False, f"answered {s}: no") for s in (400, 401, 403, 404, 422)),
-        *((Fault(status=s, message="no"), s, True, f"answered {s}: no") for s in (408, 409, 425, 429, 500, 503, 529)),
+        *((ServerFault(status=s, message="no"), s, False, f"answered {s}: no") for s in (400, 401, 403, 404, 422)),
         *(
-            (Fault(status=400, message=message), 400, False, "longer than the model's context")
+            (ServerFault(status=s, message="no"), s, True, f"answered {s}: no")
+            for s in (408, 409, 425, 429, 500, 503, 529)
+        ),
+        *(
+            (ServerFault(status=400, message=message), 400, False, "longer than the model's context")
             for message in (
                 "This model's maximum context length is 4096 tokens.",
                 "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
             )
         ),
-        (Fault("hang"), None, True, "no answer within 0.5 s"),
-        (Fault("disconnect"), None, True, "connection failed or broke off: Server disconnected"),
-        (Fault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
-        (Fault("broken_json"), None, True, "sent an answer that isn't JSON"),
-        (Fault("no_choices"), None, True, "sent an answer without choices"),
-        (Fault("other_form"), None, True, "sent a response that doesn't match the OpenAI schema"),
-        (Fault("error_object", message="overloaded"), None, True, "sent an error in place of an answer: overloaded"),
+        (ServerFault("hang"), None, True, "no answer within 0.5 s"),
+        (ServerFault("disconnect"), None, True, "connection failed or broke off: Server disconnected"),
+        (ServerFault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
+        (ServerFault("broken_json"), None, True, "sent an answer that isn't JSON"),
+        (ServerFault("no_choices"), None, True, "sent an answer without choices"),
+        (ServerFault("other_form"), None, True, "sent a response that doesn't match the OpenAI schema"),
+        (
+            ServerFault("error_object", message="overloaded"),
+            None,
+            True,
+            "sent an error in place of an answer: overloaded",
+        ),
     ],
-    ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, Fault) else "",
+    ids=lambda value: f"{value.kind}{value.status}" if isinstance(value, ServerFault) else "",
 )
 async def test_a_fault_is_one_request_and_one_error(
-    server: ModelServer, script: Script, style: Any, fault: Fault, status: int | None, retryable: bool, says: str
+    server: ModelServer, script: Script, style: Any, fault: ServerFault, status: int | None, retryable: bool, says: str
 ) -> None:
     if style == "completion" and fault.status == 404 and fault.kind == "status":
         pytest.skip("it may have no text completions: the chat is asked then")
@@ -59,7 +67,11 @@ async def test_a_fault_is_one_request_and_one_error(
 
 
 async def test_another_providers_faults_read_the_same(server: ModelServer, script: Script) -> None:
-    script.answers = [Fault(status=429, message="slow", retry_after=2), Fault("broken_json"), Fault("disconnect")]
+    script.answers = [
+        ServerFault(status=429, message="slow", retry_after=2),
+        ServerFault("broken_json"),
+        ServerFault("disconnect"),
+    ]
     async with client(server, "hosted_vllm/tiny") as model:
         for says, status in (("answered 429: slow", 429), ("isn't JSON", None), ("connection failed", None)):
             with pytest.raises(ModelError, match=says) as caught:
@@ -78,7 +90,7 @@ async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
             with suppress(BlockingIOError):
                 other.connect(("127.0.0.1", port))
         base = f"http://127.0.0.1:{port}/v1"
-        model = LiteLLMModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
+        model = HostedModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
         with anyio.fail_after(30), pytest.raises(ModelError, match="the server can't be reached") as caught:
             await model.complete(ASK, role="solver")
         await model.aclose()
@@ -98,7 +110,7 @@ async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) ->
 
 @pytest.mark.parametrize(("sent", "read"), [(7, 7.0), (0.5, 0.5), ("soon", None)])
 async def test_retry_after_is_read(server: ModelServer, script: Script, sent: Any, read: float | None) -> None:
-    script.answers = [Fault(status=429, retry_after=sent)]
+    script.answers = [ServerFault(status=429, retry_after=sent)]
     async with client(server) as model:
         with pytest.raises(ModelError) as caught:
             await model.complete(ASK, role="solver")
@@ -106,7 +118,7 @@ async def test_retry_after_is_read(server: ModelServer, script: Script, sent: An
 
 
 async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelServer, script: Script) -> None:
-    script.answers = [Fault(status=500), Fault(status=429, retry_after=0), "The Seine does."]
+    script.answers = [ServerFault(status=500), ServerFault(status=429, retry_after=0), "The Seine does."]
     async with client(server) as model:
         completion = await RetryingModel(model, base_delay=0.001).complete(ASK, role="solver")
     assert [entry.status for entry in server.books] == [500, 429, 200]
@@ -117,7 +129,7 @@ async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelSe
 @pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: Any, name: str) -> None:
-    script.answers = [Fault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
+    script.answers = [ServerFault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
     async with client(server, name, style=style) as model:
         with pytest.raises(ModelError, match="wrong key") as caught:
             await model.complete(ASK, role="solver")

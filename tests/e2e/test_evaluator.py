@@ -18,7 +18,7 @@ from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Document, Example, Model, Tool, Trajectory
 
@@ -65,15 +65,15 @@ async def test_roles_are_told_apart(tmp_path: Path, corpus: Corpus) -> None:
 
 async def test_faults_are_retried_or_become_data(tmp_path: Path, corpus: Corpus) -> None:
     once = {
-        "q01": Fault(status=429, retry_after=0),
-        "q02": Fault(status=500),
-        "q03": Fault("broken_json"),
-        "q04": Fault("no_choices"),
-        "q05": Fault("hang"),
-        "q06": Fault("disconnect"),
-        "q07": Fault("truncated"),
+        "q01": ServerFault(status=429, retry_after=0),
+        "q02": ServerFault(status=500),
+        "q03": ServerFault("broken_json"),
+        "q04": ServerFault("no_choices"),
+        "q05": ServerFault("hang"),
+        "q06": ServerFault("disconnect"),
+        "q07": ServerFault("truncated"),
     }
-    always = {"q08": Fault(status=500, message="on fire"), "q09": Fault(status=400, message="too rude")}
+    always = {"q08": ServerFault(status=500, message="on fire"), "q09": ServerFault(status=400, message="too rude")}
     with ModelServer(Trouble(once, always)) as server:
         rows, calls = await run(tmp_path, server, examples(10), ["rewoo"], corpus, patience={"timeout": 2.0})
     assert [row["retries"] for row in rows] == [0, 1, 1, 1, 1, 1, 1, 1, 3, 0]
@@ -89,8 +89,8 @@ async def test_faults_are_retried_or_become_data(tmp_path: Path, corpus: Corpus)
 
 
 async def test_a_failure_halfway_keeps_what_was_spent(tmp_path: Path, corpus: Corpus) -> None:
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return Fault(status=400) if role_of(request) == "solver" else answer(request)
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return ServerFault(status=400) if role_of(request) == "solver" else answer(request)
 
     with ModelServer(reply) as server:
         (row,), _ = await run(tmp_path, server, examples(1), ["rewoo"], corpus)
@@ -99,7 +99,7 @@ async def test_a_failure_halfway_keeps_what_was_spent(tmp_path: Path, corpus: Co
 
 
 async def test_waiting_is_not_working(tmp_path: Path) -> None:
-    once = {"q00": Fault(status=429, retry_after=1)}
+    once = {"q00": ServerFault(status=429, retry_after=1)}
     with ModelServer(Trouble(once)) as server:
         (row,), (call,) = await run(tmp_path, server, examples(1), ["direct"])
     assert row["latency_s"] > 1.0 > row["working_s"]
@@ -140,7 +140,7 @@ async def test_the_gold_answer_reaches_no_prompt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("verdict", "judged"), [("yes", True), ("No.", False), ("perhaps", None), ("", None)])
 async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str, judged: bool | None) -> None:
-    judges = ModelServer(lambda _: Reply(verdict))
+    judges = ModelServer(lambda _: ServerReply(verdict))
     with ModelServer(answer) as server, judges:
         async with model_of(server) as model, model_of(judges) as judge:
             evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())
@@ -157,7 +157,7 @@ async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str
 @pytest.mark.parametrize(("status", "refused"), [(400, False), (401, True)])
 async def test_a_judge_that_fails_is_no_verdict_unless_it_always_will(status: int, refused: bool) -> None:
     results: list[Result] = []
-    judges = ModelServer(lambda _: Fault(status=status))
+    judges = ModelServer(lambda _: ServerFault(status=status))
     with ModelServer(answer) as server, judges:
         async with model_of(server) as model, model_of(judges) as judge:
             evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())

@@ -12,7 +12,7 @@ from rewoo_bench.evaluation.evaluator import ProviderRefused, RunStopped
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.tools import Corpus
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ async def test_a_cap_that_the_last_questions_reach_stops_nothing(tmp_path: Path)
 
 @pytest.mark.parametrize(("max_errors", "rows"), [(0, 1), (1, 2), (0.5, 4), (5, 6)])
 async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, rows: int) -> None:
-    always = {f"q{i:02}": Fault(status=400, message="no") for i in range(6)}
+    always = {f"q{i:02}": ServerFault(status=400, message="no") for i in range(6)}
     message = rf"{rows} questions failed \(--fail-on-error {max_errors:g}\); last: .*answered 400: no"
     with ModelServer(Trouble(always=always)) as server, pytest.raises(RunStopped, match=message):
         await run(tmp_path, server, examples(6), ["direct"], concurrency=1, run_limits=RunLimits(max_errors=max_errors))
@@ -51,7 +51,7 @@ async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, ro
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_a_provider_that_refuses_everything_ends_the_run(tmp_path: Path, status: int) -> None:
     at_once = {401: 2, 403: 4, 404: 4}  # a key is wrong for all; a prompt may be refused by itself
-    with ModelServer(lambda _: Fault(status=status, message="not you")) as server:
+    with ModelServer(lambda _: ServerFault(status=status, message="not you")) as server:
         with pytest.raises(ProviderRefused, match=f"answered {status}: not you"):
             await run(tmp_path, server, examples(9), ["rewoo"], concurrency=2)
         assert len(server.books) <= at_once[status]

@@ -17,7 +17,7 @@ from command_runs import quiet, start
 
 from rewoo_bench.file_lock import locked
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -29,8 +29,8 @@ def refusing(status: int, answers: int, text: str = SEARCH) -> Any:
     """Answers so many requests, and refuses all others."""
     left = [text] * answers
 
-    def reply(_: dict[str, Any]) -> str | Fault:
-        return left.pop() if left else Fault(status=status, message="no more")
+    def reply(_: dict[str, Any]) -> str | ServerFault:
+        return left.pop() if left else ServerFault(status=status, message="no more")
 
     return reply
 
@@ -54,10 +54,10 @@ def test_a_refusal_before_the_first_row_keeps_the_calls_that_were_answered(
 def test_an_answer_without_tokens_is_kept_as_well(usage: dict[str, int] | None) -> None:
     from rewoo_bench.types import Usage
 
-    replies = [Reply(SEARCH, usage=Usage())] if usage else [Reply(SEARCH)]
+    replies = [ServerReply(SEARCH, usage=Usage())] if usage else [ServerReply(SEARCH)]
 
-    def reply(_: dict[str, Any]) -> Reply | Fault:
-        return replies.pop() if replies else Fault(status=401, message="revoked")
+    def reply(_: dict[str, Any]) -> ServerReply | ServerFault:
+        return replies.pop() if replies else ServerFault(status=401, message="revoked")
 
     with ModelServer(reply) as server:
         hosted = ("--arch", "react", "-n", 3, "--model", "openai/test", "--api-base", server.api_base)
@@ -67,14 +67,14 @@ def test_an_answer_without_tokens_is_kept_as_well(usage: dict[str, int] | None) 
 
 
 def test_a_refused_resume_removes_nothing() -> None:
-    with ModelServer(lambda _: Fault(status=401, message="revoked")) as server:
+    with ModelServer(lambda _: ServerFault(status=401, message="revoked")) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
         assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 2
         assert not Path("here").exists()  # nothing was answered: the same --out can be used again
     with ModelServer(refusing(500, 0)) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--max-retries", 0)
         assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 3
-    with ModelServer(lambda _: Fault(status=401, message="revoked")) as server:
+    with ModelServer(lambda _: ServerFault(status=401, message="revoked")) as server:
         assert quiet("--resume", "here", "--api-base", server.api_base) == 3
     assert Path("here/run.json").exists()
 
@@ -114,10 +114,10 @@ def test_of_two_resumes_one_wins_and_the_other_changes_nothing() -> None:
 def test_the_folder_of_a_process_that_was_killed_is_free() -> None:
     asked, going_on = threading.Event(), threading.Event()
 
-    def reply(_: dict[str, Any]) -> Reply:
+    def reply(_: dict[str, Any]) -> ServerReply:
         asked.set()
         going_on.wait(60)
-        return Reply("Answer: Neva")
+        return ServerReply("Answer: Neva")
 
     with ModelServer(reply) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
@@ -200,11 +200,11 @@ def test_a_run_whose_journal_is_gone_is_not_paid_for_again(
 def test_a_folder_that_is_moved_away_during_a_run_loses_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     asked, going_on = threading.Event(), threading.Event()
 
-    def reply(_: dict[str, Any]) -> Reply:
+    def reply(_: dict[str, Any]) -> ServerReply:
         if len(server.books) >= 3 and not going_on.is_set():
             asked.set()
             going_on.wait(60)
-        return Reply("Answer: Neva")
+        return ServerReply("Answer: Neva")
 
     with ModelServer(reply) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1, "--no-progress")

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 REPLIES_A_RUN = 20
 REPLIES = int(os.environ.get("REWOO_BENCH_FUZZ_REPLIES", "400"))
@@ -32,7 +32,7 @@ hostile_run = settings(
     suppress_health_check=list(HealthCheck),
     derandomize=REPLIES == 400,  # the same in every run of CI
 )
-Sent = str | Reply | Fault
+Sent = str | ServerReply | ServerFault
 
 
 def asked(replies: Sequence[Sent], folder: Path, **settings: Any) -> tuple[ModelServer, list[Any], list[Any]]:

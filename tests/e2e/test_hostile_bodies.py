@@ -10,9 +10,9 @@ from answering import Script
 from asking import ASK, client
 
 from rewoo_bench.errors import HarnessFault, ModelError
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.anyio
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 CHOICES = b'"choices": [{"message": {"content": "Paris"}}]'
 
 
-def body(content: bytes, status: int = 200, headers: str = "") -> Fault:
-    return Fault("body", status=status, body=content, headers=headers)
+def body(content: bytes, status: int = 200, headers: str = "") -> ServerFault:
+    return ServerFault("body", status=status, body=content, headers=headers)
 
 
 def bomb(times: int) -> bytes:
@@ -81,13 +81,13 @@ async def test_an_errors_body_can_be_anything(server: ModelServer, script: Scrip
     ["Fri, 99 Foo 9999999999 99:99:99 GMT", "Wed, 21 Oct 999999 07:28:00 GMT", "-5", "1e309", "9" * 400, "soon", "\t"],
 )
 async def test_a_mad_retry_after_is_no_traceback(server: ModelServer, script: Script, wait: str) -> None:
-    script.answers = [Fault(status=429, retry_after=wait)]
+    script.answers = [ServerFault(status=429, retry_after=wait)]
     assert (await failed(server)).status == 429
 
 
 async def test_no_file_left_for_a_connection_is_no_fault_of_the_provider() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    model = LiteLLMModel("openai/tiny", api_base="http://127.0.0.1:9/v1", api_key="none")
+    model = HostedModel("openai/tiny", api_base="http://127.0.0.1:9/v1", api_key="none")
     with pytest.raises(ModelError):  # what is imported at the first call is imported now
         await model.complete(ASK, role="agent")
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no new file, and the open ones stay

@@ -22,7 +22,7 @@ from answering import answer
 from processes import under
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Entry, Fault, ModelServer, Reply
+from rewoo_bench.testing.server import BookEntry, ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -30,7 +30,12 @@ LATENCY_S = 0.02
 KILLS = 100
 QUESTIONS = 60
 NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
-FAULTS = [Fault(status=429, retry_after=0), Fault(status=500), Fault("hang"), Fault("broken_json")]
+FAULTS = [
+    ServerFault(status=429, retry_after=0),
+    ServerFault(status=500),
+    ServerFault("hang"),
+    ServerFault("broken_json"),
+]
 
 
 class Flaky:
@@ -39,7 +44,7 @@ class Flaky:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
-    def __call__(self, request: dict[str, Any]) -> str | Reply | Fault:
+    def __call__(self, request: dict[str, Any]) -> str | ServerReply | ServerFault:
         return self._random.choice(FAULTS) if self._random.random() < 0.05 else answer(request)
 
 
@@ -130,16 +135,16 @@ def compared(folder: Path) -> pd.DataFrame:
     return rows
 
 
-def by_request(entries: list[Entry]) -> dict[str, list[Entry]]:
+def by_request(entries: list[BookEntry]) -> dict[str, list[BookEntry]]:
     """The answers to each request that cost anything: good ones, and such as can't be read."""
-    found: dict[str, list[Entry]] = defaultdict(list)
+    found: dict[str, list[BookEntry]] = defaultdict(list)
     for entry in entries:
         if entry.usage is not None:
             found[json.dumps(entry.request, sort_keys=True)].append(entry)
     return found
 
 
-def paid_for(entries: list[Entry], kills: list[float]) -> int:
+def paid_for(entries: list[BookEntry], kills: list[float]) -> int:
     """Tokens of the call that was finished: its good answer, and what no kill came after of the others."""
     final = entries[-1]
     begun = max((kill for kill in kills if kill < final.time), default=0.0)
@@ -177,9 +182,9 @@ def test_a_hundred_kills_leave_no_trace_but_in_the_times(tmp_path: Path, questio
 
     answered = by_request(server.books)
     for entries in answered.values():
-        assert not isinstance(entries[-1].answer, Fault)
+        assert not isinstance(entries[-1].answer, ServerFault)
         for entry in entries[:-1]:  # what was answered well and asked for again was in flight at a kill
-            assert isinstance(entry.answer, Fault) or any(
+            assert isinstance(entry.answer, ServerFault) or any(
                 entry.time <= kill <= entry.time + LATENCY_S + 1.0 for kill in kills
             )
 

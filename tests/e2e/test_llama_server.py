@@ -79,7 +79,7 @@ def test_it_ends_with_its_user(program: str) -> None:
     ("command", "complaint"),
     [
         ("no-such-program", r"--llama-server: 'no-such-program' can't be started"),
-        (f"{shlex.quote(sys.executable)} --x", r"--llama-server: '.*python.*' is no llama-server: it tells no version"),
+        (f"{shlex.quote(sys.executable)} --x", r"--llama-server: '.*python.*' is not a llama-server: it prints no version"),
     ],
 )
 async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) -> None:
@@ -102,7 +102,7 @@ async def test_an_argument_that_it_refuses_is_told_in_its_words(program: str) ->
 
 
 async def test_a_command_with_open_quotes_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--llama-server: .* is no command: No closing quotation"):
+    with pytest.raises(UsageError, match=r"--llama-server: .* is not a command: No closing quotation"):
         async with open_model("local/smollm2-135m", ModelSettings(llama_server="'llama-server")):
             pass
 
@@ -114,7 +114,7 @@ async def test_it_is_refused_where_no_model_is_local() -> None:
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
-SERVER_ENDED = r"what served 'smollm2-135m-Q8_0.gguf' has ended \(signal SIGKILL"
+SERVER_ENDED = r"the server of 'smollm2-135m-Q8_0.gguf' has ended \(signal SIGKILL"
 JOURNAL_ENDED = r"can't write '.*journal.sqlite': the process that writes it was ended"
 
 

@@ -11,7 +11,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -48,20 +48,20 @@ CALLS: list[Any] = [
 ]
 
 
-def replies(request: dict[str, Any], number: int) -> Reply:
+def replies(request: dict[str, Any], number: int) -> ServerReply:
     if request.get("tools") and number % 2:
-        return Reply(NASTY, tool_calls=CALLS)
-    return Reply(TEXTS[number // 2 % len(TEXTS)])
+        return ServerReply(NASTY, tool_calls=CALLS)
+    return ServerReply(TEXTS[number // 2 % len(TEXTS)])
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_run_of_nasty_replies_is_kept_and_goes_on(architecture: str) -> None:
     refused = 3  # the n-th request, and every third after it: a question in the middle, to be gone on with
 
-    def reply(request: dict[str, Any]) -> Reply | Fault:
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
         number = len(server.books)
         if refused and number % refused == refused - 1:
-            return Fault(status=400, message="down")
+            return ServerFault(status=400, message="down")
         return replies(request, number)
 
     with ModelServer(reply) as server:
@@ -81,8 +81,8 @@ def test_a_run_of_nasty_replies_is_kept_and_goes_on(architecture: str) -> None:
 
 
 def test_what_was_repaired_stands_in_the_traces() -> None:
-    def reply(_: dict[str, Any]) -> Reply:
-        return Reply("", tool_calls=CALLS) if len(server.books) == 0 else Reply("Answer: Neva")
+    def reply(_: dict[str, Any]) -> ServerReply:
+        return ServerReply("", tool_calls=CALLS) if len(server.books) == 0 else ServerReply("Answer: Neva")
 
     with ModelServer(reply) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)

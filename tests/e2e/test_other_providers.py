@@ -11,7 +11,7 @@ from answering import KEY
 from json_server import JSONServer, serving
 from pydantic import BaseModel
 
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.types import Message, Usage
 
 pytestmark = pytest.mark.anyio
@@ -61,8 +61,8 @@ def gemini(*parts: dict[str, Any], reason: str = "STOP", **usage: int) -> tuple[
 
 
 @asynccontextmanager
-async def asked(server: JSONServer, name: str, **settings: Any) -> AsyncIterator[LiteLLMModel]:
-    model = LiteLLMModel(name, api_base=server.address, api_key=KEY, **settings)
+async def asked(server: JSONServer, name: str, **settings: Any) -> AsyncIterator[HostedModel]:
+    model = HostedModel(name, api_base=server.address, api_key=KEY, **settings)
     try:
         yield model
     finally:

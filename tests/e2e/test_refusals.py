@@ -24,7 +24,7 @@ from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_prompt_that_is_refused_is_its_questions_error(tmp_path: Path, status: int, concurrency: int) -> None:
     for name in ("q00", "q03"):
         (tmp_path / name).mkdir()
-        with ModelServer(Trouble(always={name: Fault(status=status, message="blocked")})) as server:
+        with ModelServer(Trouble(always={name: ServerFault(status=status, message="blocked")})) as server:
             rows, _ = await run(tmp_path / name, server, examples(6), ["direct"], concurrency=concurrency)
         assert [row["example_id"] for row in rows if row["error"]] == [name]
         assert [row["stop_reason"] for row in rows].count("answered") == 5
@@ -43,7 +43,7 @@ async def test_a_prompt_that_is_refused_is_its_questions_error(tmp_path: Path, s
 
 
 async def test_a_refusal_in_a_later_session_is_its_questions_error(tmp_path: Path) -> None:
-    with ModelServer(Trouble(always={"q03": Fault(status=403)})) as server:
+    with ModelServer(Trouble(always={"q03": ServerFault(status=403)})) as server:
         await run(tmp_path, server, examples(4), ["direct"])
         rows, _ = await run(tmp_path, server, examples(4), ["direct"])  # all that is asked now is refused
     assert [row["stop_reason"] for row in rows] == ["answered"] * 3 + ["error"]
@@ -54,7 +54,7 @@ async def test_where_all_first_calls_are_refused_the_run_stops_and_keeps_nothing
     tmp_path: Path, concurrency: int
 ) -> None:
     with (
-        ModelServer(lambda _: Fault(status=404, message="no such model"), latency_s=0.02) as server,
+        ModelServer(lambda _: ServerFault(status=404, message="no such model"), latency_s=0.02) as server,
         pytest.raises(ProviderRefused, match="answered 404: no such model"),
     ):
         await run(tmp_path, server, examples(40), ["direct"], concurrency=concurrency)
@@ -63,8 +63,8 @@ async def test_where_all_first_calls_are_refused_the_run_stops_and_keeps_nothing
 
 
 async def test_a_key_that_is_refused_later_stops_the_run_and_calls_in_flight_are_kept(tmp_path: Path) -> None:
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return Fault(status=401, message="revoked") if asked_about(request) == "q04" else answer(request)
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return ServerFault(status=401, message="revoked") if asked_about(request) == "q04" else answer(request)
 
     with ModelServer(reply, latency_s=0.1) as server, pytest.raises(ProviderRefused, match="revoked"):
         await run(tmp_path, server, examples(20), ["direct"], concurrency=6)

@@ -10,7 +10,7 @@ import pytest
 from command_runs import new, quiet
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -47,9 +47,9 @@ def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
 
 
 def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture[str]) -> None:
-    left = ["Thought: I look.\nAction: Search[Kyiv]", Fault(status=400, message="blocked by a filter")]
+    left = ["Thought: I look.\nAction: Search[Kyiv]", ServerFault(status=400, message="blocked by a filter")]
 
-    def reply(_: dict[str, Any]) -> str | Fault:
+    def reply(_: dict[str, Any]) -> str | ServerFault:
         return left.pop(0) if left else "Thought: I know.\nAction: Finish[Neva]"
 
     with ModelServer(reply) as server:
@@ -68,7 +68,7 @@ def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture
 
 
 def test_a_call_that_succeeded_when_it_was_tried_again_succeeds_in_the_replay() -> None:
-    left = [Fault(status=400, message="blocked by a filter")]
+    left = [ServerFault(status=400, message="blocked by a filter")]
     with ModelServer(lambda _: left.pop() if left else "Answer: Neva") as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
         assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "recorded") == 3
@@ -86,6 +86,20 @@ def test_a_replay_answers_for_planner_and_solver(
 ) -> None:
     assert quiet("--arch", "rewoo", "-n", 1, "--model", model, flag, role_model) == 2
     assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"[]", b"\xff\xfe", b'{"run_id": ', None])
+def test_a_replay_of_a_run_without_its_manifest_warns_where_that_is_damaged(
+    server: ModelServer, capfd: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    assert new(server, "--out", "recorded") == 0
+    manifest = Path("recorded/run.json")
+    manifest.unlink() if content is None else manifest.write_bytes(content)
+    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "here") == 0
+    err = capfd.readouterr().err
+    warnings = [line for line in err.splitlines() if "run.json: " in line]
+    assert [line.endswith("; the replay uses the recorded calls alone") for line in warnings] == [True] * bool(content)
+    assert load("here")["error"].isna().all()
 
 
 def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:

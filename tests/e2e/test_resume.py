@@ -17,7 +17,7 @@ from command_runs import SCRIPT, new, quiet
 
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -43,8 +43,10 @@ def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
 def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not() -> None:
     down = True
 
-    def reply(request: dict[str, Any]) -> Reply | Fault:
-        return Fault(status=400, message="down") if down and len(server.books) >= 5 else Reply("Answer: Neva")
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
+        return (
+            ServerFault(status=400, message="down") if down and len(server.books) >= 5 else ServerReply("Answer: Neva")
+        )
 
     with ModelServer(reply) as server:
         assert new(server, "--out", "here", "--concurrency", 1) == 3
@@ -169,8 +171,8 @@ def test_an_address_with_a_password_has_to_be_given_again(
 
 
 def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -> None:
-    def reply(request: dict[str, Any]) -> Reply | Fault:
-        return Reply("Answer: Neva") if len(slow.books) < 3 or waiting == 0 else Fault("hang")
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
+        return ServerReply("Answer: Neva") if len(slow.books) < 3 or waiting == 0 else ServerFault("hang")
 
     waiting = 1
     with ModelServer(reply) as slow:
@@ -220,10 +222,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(server: ModelServer, capfd:
 def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     asked, going_on = threading.Event(), threading.Event()
 
-    def reply(request: dict[str, Any]) -> Reply:
+    def reply(request: dict[str, Any]) -> ServerReply:
         asked.set()
         assert going_on.wait(60)
-        return Reply("Answer: Neva")
+        return ServerReply("Answer: Neva")
 
     with ModelServer(reply) as slow:
         hosted = ("--model", "openai/test", "--api-base", slow.api_base)

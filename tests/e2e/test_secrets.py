@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,8 +22,12 @@ from rewoo_bench.runs.folder import load, load_table
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
+def plainly(sent: str) -> str:
+    return sent
+
+
 @contextmanager
-def echoing(status: int) -> Iterator[tuple[str, list[str]]]:
+def echoing(status: int, encode: Callable[[str], str] = plainly) -> Iterator[tuple[str, list[str]]]:
     """A server that repeats every header it got in its body and its headers; and the Authorization headers it got."""
     seen: list[str] = []
 
@@ -31,15 +36,16 @@ def echoing(status: int) -> Iterator[tuple[str, list[str]]]:
             self.rfile.read(int(self.headers.get("content-length", 0)))
             sent = self.headers["authorization"]
             seen.append(sent)
-            said = f"Thought: you sent {dict(self.headers)}\nAnswer: {sent}"
-            message = {"role": "assistant", "content": said, "reasoning_content": f"I was given {sent}"}
+            plain = f"you sent {dict(self.headers)} to {self.path}" if encode is plainly else "you sent this"
+            said = f"Thought: {plain}\nAnswer: {encode(sent)} {encode(f'{self.path} {sent}')}"
+            message = {"role": "assistant", "content": said, "reasoning_content": f"I was given {encode(sent)}"}
             usage = {"prompt_tokens": 3, "completion_tokens": 3}
             good = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
             body = json.dumps(good if status == 200 else {"error": {"message": said}}).encode()
-            self.send_response(status, sent)
+            self.send_response(status, encode(sent))
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
-            self.send_header("x-you-sent", sent)
+            self.send_header("x-you-sent", encode(sent))
             self.end_headers()
             self.wfile.write(body)
 
@@ -97,6 +103,69 @@ def test_a_credential_is_nowhere_in_what_a_run_leaves(
     assert [form for form in forms if form in text] == []
     if status == 200:
         assert "[key]" in load(out).prediction[0]
+
+
+def in_base64(sent: str) -> str:
+    return b64encode(sent.encode()).decode()
+
+
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "base64": in_base64,
+    "base64 without padding": lambda sent: in_base64(sent).rstrip("="),
+    "base64 for addresses": lambda sent: urlsafe_b64encode(sent.encode()).decode(),
+    "base64, shifted by one": lambda sent: in_base64(f"-{sent}-"),
+    "base64, shifted by two": lambda sent: in_base64(f"--{sent}--"),
+    "base64 of the secret": lambda sent: in_base64(sent.partition(" ")[2]),
+    "x-api-key in base64": lambda sent: in_base64(f"x-api-key: {sent.partition(' ')[2]}"),
+    "hexadecimal": lambda sent: sent.encode().hex(),
+    "HEXADECIMAL": lambda sent: sent.encode().hex().upper(),
+    "quoted": lambda sent: quote(sent, safe=""),
+}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
+@pytest.mark.parametrize("user_info", ["", "someone:pa~ss?w0rd>99"], ids=["key", "user info"])
+def test_an_encoded_credential_is_nowhere_in_what_a_run_leaves(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, encode: Callable[[str], str], status: int, user_info: str
+) -> None:
+    out = tmp_path / "run"
+    with echoing(status, encode) as (host, seen):
+        address = f"http://{quote(user_info)}@{host}" if user_info else f"http://{host}"
+        asked = ("--model", "openai/test", "--api-base", address, "--max-retries", 0)
+        quiet("--arch", "direct", "-n", 2, *asked, "--out", out)
+    printed = capfd.readouterr()
+    text = left_behind(out) + printed.out + printed.err
+    secrets = [seen[0].partition(" ")[2], *filter(None, [user_info])]
+    # The middle of what was sent, since characters at the ends also have bits of what is next to the secret.
+    shown = [
+        part
+        for sent in (seen[0], secrets[0], *(f"Basic {each}" for each in secrets))
+        for part in [encode(sent)]
+        if len(part) > 24 and part[10:-6] in text
+    ]
+    assert shown == []
+    assert "[key]" in text
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_credential_in_the_query_of_an_address_is_sent_and_nowhere_in_what_a_run_leaves(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, status: int
+) -> None:
+    out = tmp_path / "run"
+    with echoing(status) as (host, seen):
+        address = f"http://{host}?api_key=secret12345678&version=2"
+        run = ("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", address, "--max-retries", 0)
+        quiet(*run, "--out", out)
+    printed = capfd.readouterr()
+    text = left_behind(out) + printed.out + printed.err
+    assert seen
+    assert "secret12345678" not in text
+    assert "/v1/chat/completions?api_key=[key]&version=2" in text or status == 400
+    manifest = json.loads((out / "run.json").read_text())
+    assert manifest["options"]["api_base"].endswith("/v1?api_key=***&version=2")
+    assert quiet("--resume", out) == 2
+    assert "give --api-base again" in capfd.readouterr().err
 
 
 def test_run_json_keeps_no_key_of_the_command_or_the_environment(

@@ -18,7 +18,7 @@ import pytest
 from command_runs import SCRIPT, quiet, start
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -34,12 +34,12 @@ class Waiting:
         self.answers = False
         self._count = 0
 
-    def __call__(self, _: dict[str, Any]) -> Reply | Fault:
+    def __call__(self, _: dict[str, Any]) -> ServerReply | ServerFault:
         self._count += 1
         if self._count <= ANSWERED or self.answers:
-            return Reply("Answer: Neva")
+            return ServerReply("Answer: Neva")
         self.asked.set()
-        return Fault("hang")
+        return ServerFault("hang")
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from asking import ASK, client, run
 from endpoints import ARCHITECTURES, Strict, answer, refusal
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Message, Usage
 
 pytestmark = pytest.mark.anyio
 
 REFUSED = ("stop", "temperature", "seed", "max_tokens", "response_format", "grammar")
-NO_SYSTEM = Fault(status=400, message="Unsupported value: 'messages[0].role'", param="messages[0].role")
+NO_SYSTEM = ServerFault(status=400, message="Unsupported value: 'messages[0].role'", param="messages[0].role")
 CHANGING = {"run_id", "started_at", "latency_s", "working_s", "waiting_s", "retries", "attempts", "call_index"}
 
 
@@ -89,8 +89,8 @@ async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
 
 
 async def test_an_endpoint_without_text_completions_is_asked_as_a_chat() -> None:
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return "ok" if "messages" in request else Fault(status=404, message="Not Found")
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return "ok" if "messages" in request else ServerFault(status=404, message="Not Found")
 
     with ModelServer(reply) as server:
         async with client(server, style="completion") as model:
@@ -124,8 +124,8 @@ async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
 async def test_the_models_own_output_limit_is_learnt() -> None:
     said = "max_tokens is too large: 512. This model supports at most 256 completion tokens."
 
-    def reply(request: dict[str, Any]) -> str | Fault:
-        return "ok" if request["max_tokens"] <= 256 else Fault(status=400, message=said, param="max_tokens")
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return "ok" if request["max_tokens"] <= 256 else ServerFault(status=400, message=said, param="max_tokens")
 
     with ModelServer(reply) as server:
         async with client(server) as model:
@@ -139,13 +139,15 @@ async def test_the_models_own_output_limit_is_learnt() -> None:
 
 
 async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them() -> None:
-    wanted = Fault(status=400, message="Missing `reasoning_content` field in the assistant message at message index 2.")
+    wanted = ServerFault(
+        status=400, message="Missing `reasoning_content` field in the assistant message at message index 2."
+    )
 
-    def reply(request: dict[str, Any]) -> Reply | Fault:
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
         assistant = [message for message in request["messages"] if message["role"] == "assistant"]
         if not all(message.get("reasoning_content") for message in assistant):
             return wanted
-        return Reply("Answer: Paris", message={"reasoning_content": "France."}, usage=Usage(10, 0, 5, 2))
+        return ServerReply("Answer: Paris", message={"reasoning_content": "France."}, usage=Usage(10, 0, 5, 2))
 
     from rewoo_bench.types import ToolCall
 
@@ -163,9 +165,9 @@ def test_the_lenient_server_answers_every_architecture() -> None:
 
 
 async def test_what_was_accepted_before_another_refusal_is_remembered_though_no_answer_came() -> None:
-    def reply(request: dict[str, Any]) -> Fault:
+    def reply(request: dict[str, Any]) -> ServerFault:
         refused = next((name for name in ("stop", "temperature") if name in request), None)
-        return refusal(refused) if refused else Fault(status=400, message="a filter says no")
+        return refusal(refused) if refused else ServerFault(status=400, message="a filter says no")
 
     with ModelServer(reply) as server:
         async with client(server) as model:

@@ -13,7 +13,7 @@ from endpoints import ARCHITECTURES, THINKING, THOUGHT, Strict, Thinker, plain
 
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.testing.server import Fault, ModelServer, Reply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Example, Usage
 
 pytestmark = pytest.mark.anyio
@@ -64,10 +64,10 @@ async def test_a_reply_that_was_cut_while_thinking_is_tried_with_twice_the_budge
 
 
 async def test_small_budgets_leave_room_for_thoughts_too() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
+    def reply(request: dict[str, Any]) -> ServerReply:
         if request["max_tokens"] > 700:
-            return Reply("yes", usage=Usage(9, 0, 720, 700))
-        return Reply("", finish_reason="length", usage=Usage(9, 0, request["max_tokens"]))
+            return ServerReply("yes", usage=Usage(9, 0, 720, 700))
+        return ServerReply("", finish_reason="length", usage=Usage(9, 0, request["max_tokens"]))
 
     with ModelServer(reply) as server:
         async with client(server) as model:
@@ -111,10 +111,10 @@ async def test_a_judge_that_thinks_for_ever_gives_no_verdict(tmp_path: Path) -> 
 
 
 async def test_a_stop_string_inside_a_thought_is_no_end() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
+    def reply(request: dict[str, Any]) -> ServerReply:
         text = "<think>First\nObservation: none.</think>Action: Finish[Oslo]"
         cut = text.partition("\nObservation")[0] if "stop" in request else text
-        return Reply(cut, usage=Usage(10, 0, 9))
+        return ServerReply(cut, usage=Usage(10, 0, 9))
 
     with ModelServer(reply) as server:
         async with client(server) as model:
@@ -125,7 +125,7 @@ async def test_a_stop_string_inside_a_thought_is_no_end() -> None:
 
 
 async def test_a_cut_reply_of_an_endpoint_that_begins_in_thoughts_is_a_thought() -> None:
-    replies = [Reply("Norway.</think>Oslo"), *[Reply("Norway, or", finish_reason="length")] * 2]
+    replies = [ServerReply("Norway.</think>Oslo"), *[ServerReply("Norway, or", finish_reason="length")] * 2]
     with ModelServer(lambda _: replies.pop(0)) as server:
         async with client(server) as model:
             assert (await model.complete(ASK, role="agent")).text == "Oslo"
@@ -143,7 +143,7 @@ async def test_an_endpoint_that_thinks_and_refuses_is_both(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("sent", [10**30, -5, "many", [1], {"a": 1}])
 async def test_an_absurd_usage_is_estimated(sent: Any) -> None:
-    reply = Reply("Paris", usage_object={"prompt_tokens": sent, "completion_tokens": 1})
+    reply = ServerReply("Paris", usage_object={"prompt_tokens": sent, "completion_tokens": 1})
     with ModelServer(lambda _: reply) as server:
         async with client(server) as model:
             completion = await model.complete(ASK, role="agent")
@@ -152,7 +152,7 @@ async def test_an_absurd_usage_is_estimated(sent: Any) -> None:
 
 
 async def test_a_fault_is_no_thought() -> None:
-    with ModelServer(lambda _: Fault("no_choices")) as server:
+    with ModelServer(lambda _: ServerFault("no_choices")) as server:
         async with client(server) as model:
             with pytest.raises(Exception, match="without choices"):
                 await model.complete(ASK, role="agent")
@@ -161,7 +161,7 @@ async def test_a_fault_is_no_thought() -> None:
 async def test_a_thought_that_ends_early_without_a_stop_string_too_changes_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    replies = [Reply("<think>hm, I"), Reply("<think>hm, I"), Reply("Action: Finish[Oslo]")]
+    replies = [ServerReply("<think>hm, I"), ServerReply("<think>hm, I"), ServerReply("Action: Finish[Oslo]")]
     with ModelServer(lambda _: replies.pop(0)) as server:
         async with client(server) as model:
             await model.complete(ASK, role="agent", stop=["\nObservation"])

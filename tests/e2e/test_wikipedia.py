@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
+import aiohttp
 import pytest
 
 from rewoo_bench.errors import ToolError
@@ -142,12 +142,12 @@ async def test_lookup_reads_on_in_the_page_found(server: Server) -> None:
 
 @pytest.mark.anyio
 async def test_a_shared_client_is_used_and_left_open(server: Server) -> None:
-    async with httpx.AsyncClient(headers={"X-Test": "1"}) as client:
+    async with aiohttp.ClientSession(headers={"X-Test": "1"}) as client:
         tool = wikipedia(server, client=client)
         assert isinstance(tool, Tool)
         await ask(tool, "Bergen")
         await ask(tool, "Bergen")
-        assert not client.is_closed
+        assert not client.closed
 
 
 @pytest.mark.anyio
@@ -157,6 +157,21 @@ async def test_every_request_says_who_asks(server: Server, monkeypatch: pytest.M
     await ask(wikipedia(server), "Bergen")
     assert [agent.startswith("rewoo-bench/") for agent in server.user_agents] == [True] * 3
     assert [agent.split("(")[1] for agent in server.user_agents] == ["me@example.org)"] * 2 + ["you@example.org)"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+async def test_a_proxy_of_the_environment_is_used(
+    server: Server, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("http_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(variable, server.url.removesuffix("/w/api.php"))
+    assert (await ask(Wikipedia(base_url="http://wiki.invalid/w/api.php"), "Bergen")).startswith("Bergen: ")
+    monkeypatch.setenv("no_proxy", "wiki.invalid")
+    with pytest.raises(ToolError, match="after 1 attempts: ClientConnectorDNSError"):
+        await ask(Wikipedia(base_url="http://wiki.invalid/w/api.php", max_retries=0), "Bergen")
 
 
 @pytest.mark.anyio
@@ -219,7 +234,7 @@ async def test_a_lasting_fault_is_a_tool_error(server: Server, fault: Reply, att
 @pytest.mark.anyio
 async def test_a_server_that_is_slow_or_gone_is_a_tool_error(server: Server) -> None:
     server.delay_s = 0.5
-    with pytest.raises(ToolError, match="after 2 attempts: ReadTimeout"):
+    with pytest.raises(ToolError, match="after 2 attempts: SocketTimeoutError"):
         await ask(wikipedia(server, timeout_s=0.1, max_retries=1), "Bergen")
-    with pytest.raises(ToolError, match="after 1 attempts: ConnectError"):
+    with pytest.raises(ToolError, match="after 1 attempts: ClientConnectorError"):
         await ask(Wikipedia(base_url="http://127.0.0.1:1/w/api.php", max_retries=0), "Bergen")

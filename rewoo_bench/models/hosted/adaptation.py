@@ -1,13 +1,13 @@
-"""What an endpoint doesn't accept, and how a request is changed so that it does.
+"""Changes of requests that an endpoint doesn't accept in their first form.
 
     adaptation = Adaptation()
     body = adaptation.apply({"model": "o4", "messages": […], "stop": ["\\nObservation"], "max_tokens": 512})
     # the endpoint answers 400: "Unsupported parameter: 'stop' is not supported with this model."
-    change = refusals.find_change(400, text, body)          # Change("drop", "stop")
+    change = refusals.find_change(400, text, body)          # RequestChange("drop", "stop")
     adaptation = adaptation.with_change(change)
     adaptation.apply(…)                                     # the same request without "stop"
 
-Nothing here knows a model's name: what an endpoint accepts is learnt from its own answers (refusals.py).
+No model's name is known here: what an endpoint accepts is learnt from its own errors (refusals.py).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _TOOL_PARAMETERS = ("tools", "tool_choice", "parallel_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RequestChange:
     """One difference between a refused request and the next one.
 
     drop: the parameter `name` is left out. max_completion_tokens: the output limit goes by that name.
     developer, fold_system: the system message becomes a developer message, or the start of the first user message.
     merge_turns: neighbouring turns of one role become one. chat: a transcript is sent as a chat.
-    limit: the output limit is at most `value`: the model's own (name "model"), or what this prompt leaves room for.
+    limit: the output limit is at most `value`: the model's own (name "model"), or the rest of this prompt's context.
     thoughts: a model's reasoning is sent back with its tool calls.
     """
 
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """How requests to one endpoint differ from what was asked for; the default is not at all."""
+    """How requests to one endpoint differ from the settings; by default not at all."""
 
     dropped: tuple[str, ...] = ()
     max_tokens_as: str = "max_tokens"
@@ -68,11 +68,11 @@ class Adaptation:
     def without(cls, names: Sequence[str]) -> Adaptation:
         """Requests without these parameters; "system" is the role of the system message."""
         plain = cls(dropped=tuple(dict.fromkeys(name for name in names if name != "system")))
-        return plain.with_change(Change("fold_system")) if "system" in names else plain
+        return plain.with_change(RequestChange("fold_system")) if "system" in names else plain
 
     @classmethod
     def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
-        """The adaptation that `as_manifest` wrote down."""
+        """The adaptation that `as_manifest` returned."""
         return cls(
             dropped=tuple(facts.get("left_out", ())),
             max_tokens_as=facts.get("max_tokens_as") or "max_tokens",
@@ -83,7 +83,7 @@ class Adaptation:
             most_tokens=facts.get("max_tokens_at_most") or None,
         )
 
-    def with_change(self, change: Change) -> Adaptation:
+    def with_change(self, change: RequestChange) -> Adaptation:
         """The adaptation with one more change."""
         match change.kind:
             case "drop" if change.name in self.dropped:
@@ -126,7 +126,7 @@ class Adaptation:
         return changed
 
     def as_manifest(self) -> dict[str, Any]:
-        """What a run's manifest says of it: only what differs from the request as it was asked for."""
+        """For the manifest: only the differences from the settings."""
         facts = {
             "left_out": list(self.dropped),
             "max_tokens_as": self.max_tokens_as if self.max_tokens_as != "max_tokens" else "",

@@ -1,9 +1,9 @@
-"""What the attempts of one model call have taken so far, added up to a receipt.
+"""The cost of one model call so far, summed over its attempts.
 
-ledger = Ledger()
-ledger.book(error.receipt)          # an attempt that failed
-ledger.book(completion.receipt)     # the one that was answered
-ledger.receipt()                    # CallCost(attempts=2, billed=…, …)
+costs = AttemptCosts()
+costs.add(error.call_cost)          # a failed attempt
+costs.add(completion.call_cost)     # the successful one
+costs.call_cost()                   # CallCost(attempts=2, billed=…, …)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NOTHING = Usage()
 
 
 @dataclass(slots=True)
-class Ledger:
+class AttemptCosts:
     """Attempts, waiting, billed tokens and dollars. One unknown price makes the sum unknown."""
 
     attempts: int = 0
@@ -25,8 +25,8 @@ class Ledger:
     cost_usd: float | None = None
     estimated: bool = False
 
-    def book(self, call_cost: CallCost | None) -> None:
-        """Adds what an attempt reported: None is one attempt that cost nothing. A receipt may cover several."""
+    def add(self, call_cost: CallCost | None) -> None:
+        """Adds an attempt: None is one that cost nothing. A `CallCost` may cover several attempts."""
         self.attempts += call_cost.attempts if call_cost else 1
         if call_cost is None or call_cost.billed == _NOTHING:
             return

@@ -1,16 +1,16 @@
 """A hosted or local model, by its litellm name.
 
-    model = LiteLLMModel("openai/gpt-4o-mini")
+    model = HostedModel("openai/gpt-4o-mini")
     completion = await model.complete([Message("user", "2 + 2?")], role="solver")
     completion.text     # "4"
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
     await model.aclose()
 
-litellm knows the providers: where a name is served and at what price. An endpoint in the OpenAI form is
-asked directly, every other one through litellm (transport.py). This module sends a call (request.py) as the
-endpoint accepts it (adaptation.py, refusals.py), reads the answer (reply.py, usage.py), and turns whatever goes
-wrong into a `ModelError` that says whether trying again makes sense. It never tries a failed call again, and
-neither do litellm and what is below it: `RetryingModel` does, and records it.
+The providers and prices are litellm's. An endpoint in the OpenAI form is called directly, every other one through
+litellm (transport.py). This module sends a request (request.py) in the form that the endpoint accepts
+(adaptation.py, refusals.py), reads the response (responses.py, usage.py), and turns every failure into a
+`ModelError` that says whether to try again. Neither this module nor litellm retries a failed call: `RetryingModel`
+does, and records it.
 """
 
 from __future__ import annotations
@@ -25,41 +25,40 @@ import anyio
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
-from rewoo_bench.models.hosted.adaptation import Adaptation, Change
-from rewoo_bench.models.hosted.attempts import Ledger
-from rewoo_bench.models.hosted.completions import Reading, estimated_prompt, read_answer, unreadable
+from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
+from rewoo_bench.models.hosted.attempts import AttemptCosts
+from rewoo_bench.models.hosted.completions import CompletionResult, estimated_prompt, read_answer, unreadable
 from rewoo_bench.models.hosted.refusals import find_change
-from rewoo_bench.models.hosted.request import Call, Constrain, Settings, Style, to_body
+from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.redaction import of_environment, sent_in, without, without_in
 from rewoo_bench.types import Completion, Message, Tool
 
-__all__ = ["LiteLLMModel", "Style"]
+__all__ = ["HostedModel", "Style"]
 
 TRUNCATED = "reasoning_truncated"
 _MOST_CHANGES = 16  # of one request, before it is given up
 _log = logging.getLogger(__name__)
 
 
-class LiteLLMModel:
+class HostedModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
     `style` "completion" sends the messages' contents, without roles, as one transcript that the model
-    continues; a call with tools is sent as a chat even so, since only chats have them. `constrain` says what
-    decoding may be held to: a "grammar" (and a schema), a "schema" where the provider has that, or "none".
+    continues; a call with tools is still sent as a chat, since only chats have tools. `constrain` is the most that
+    decoding is constrained by: a "grammar" (or a schema), a "schema" where the provider supports one, or "none".
     `timeout` (seconds) is for the whole call, `connect_timeout` for reaching the server.
 
-    What the endpoint refuses is learnt from its errors: the request goes again without it, and so do all
-    later ones (`adaptation`). `drop_params` names what is never sent; `extra_body` is sent with every request.
-    `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
+    Parameters that the endpoint refuses are learnt from its errors: the request is sent again without them, and so
+    are all later ones (`adaptation`). `drop_params` names parameters that are never sent; `extra_body` is sent with
+    every request. `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
 
-    `max_output_tokens` is meant for the visible text. A reply that was cut while the model was thinking is
-    asked for once more with twice the budget, up to the model's own limit; where that was enough, later calls
-    get as much at once.
+    `max_output_tokens` is for the visible text. A reply that was cut while the model was thinking is requested
+    once more with twice the budget, up to the model's own limit; if that was enough, later calls start with it.
 
-    A key that isn't given comes from the provider's own environment variable, also with a custom `api_base`.
-    litellm's callbacks are not called: the journal has every call. `find_route` says where the name is
-    served, in litellm's place. Connections belong to this object and to one event loop; `aclose` closes them.
+    Without `api_key` the key comes from the provider's environment variable, also with a custom `api_base`.
+    litellm's callbacks are not called: the journal has every call. `find_route` replaces litellm's choice of the
+    endpoint. Connections belong to this object and to one event loop; `aclose` closes them.
     """
 
     def __init__(
@@ -87,8 +86,10 @@ class LiteLLMModel:
         self.max_output_tokens = max_output_tokens
         self.adaptation = Adaptation.without(drop_params)
         self.thinking_tokens = 0
-        """What calls may write beside their visible text: as much as thoughts were seen to need."""
-        self._settings = Settings(temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {}))
+        """Output tokens for thoughts, in addition to the visible text: the most that was needed so far."""
+        self._settings = RequestSettings(
+            temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {})
+        )
         self._api_key = api_key
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
@@ -107,22 +108,21 @@ class LiteLLMModel:
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
     ) -> Completion:
-        """The model's answer. Raises `ModelError`, with `retry_after` where the provider gave it, and
-        `HarnessFault` where this machine has no file or memory left for the call.
+        """The model's answer. Raises `ModelError`, with the provider's `retry_after` if any, and `HarnessFault`
+        where this machine has no file or memory left for the call.
 
-        The receipt covers every request that was sent: also those that the endpoint refused for a parameter, and
-        a reply that was cut while the model was thinking. A call that is cancelled leaves its receipt, with
-        estimated tokens, on the exception that cancels it.
+        `call_cost` covers every request: also those that the endpoint refused for a parameter, and a reply that was
+        cut while the model was thinking. The cost of a cancelled call, estimated, is on the exception that cancels it.
         """
         visible = self.max_output_tokens if max_tokens is None else max_tokens
-        call = Call(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
-        ledger = Ledger()
-        completion = await self._complete(call, ledger)
+        call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
+        costs = AttemptCosts()
+        completion = await self._complete(call, costs)
         if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
-            completion = await self._complete(replace(call, budget=larger), ledger)
+            completion = await self._complete(replace(call, budget=larger), costs)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, larger - visible)
-        return completion if ledger.attempts == 1 else replace(completion, call_cost=ledger.call_cost())
+        return completion if costs.attempts == 1 else replace(completion, call_cost=costs.call_cost())
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -131,12 +131,12 @@ class LiteLLMModel:
             providers.check_key(self.name)
 
     def sent(self) -> dict[str, Any]:
-        """How requests differed from what was asked for, for the manifest; empty where they didn't."""
+        """For the manifest: how requests differ from the settings; empty where they don't."""
         thinking = {"output_tokens_for_thoughts": self.thinking_tokens} if self.thinking_tokens else {}
         return {**self.adaptation.as_manifest(), **thinking}
 
     def recall(self, sent: Mapping[str, Any]) -> None:
-        """Begins with what an earlier session of the run had learnt: what `sent` gave then."""
+        """Restores what an earlier session of the run had learnt, as `sent` returned it."""
         self.adaptation = Adaptation.from_manifest(sent)
         self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
@@ -144,26 +144,28 @@ class LiteLLMModel:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
 
-    async def _complete(self, call: Call, ledger: Ledger) -> Completion:
-        """The answer to a request that the endpoint accepts; what was sent is booked in the ledger."""
-        changes: list[Change] = []
-        without_stop = Change("drop", "stop")
+    async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
+        """The answer to the request in a form that the endpoint accepts. Each request sent is added to `costs`."""
+        changes: list[RequestChange] = []
+        without_stop = RequestChange("drop", "stop")
         while True:
-            reading = await self._send(call, ledger, changes)
-            if reading is None:
+            result = await self._send(call, costs, changes)
+            if result is None:
                 continue
-            ledger.book(reading.completion.call_cost)
-            self._begins_in_thought |= reading.late_close
-            stopped_early = reading.stopped_in_thought and without_stop not in changes
+            costs.add(result.completion.call_cost)
+            self._begins_in_thought |= result.late_close
+            stopped_early = result.stopped_in_thought and without_stop not in changes
             if not stopped_early:
-                if reading.ends_in_thought:  # also without a stop string
+                if result.ends_in_thought:  # also without a stop string
                     changes = [change for change in changes if change is not without_stop]
                 self._remember(changes)
-                return reading.completion
-            changes.append(without_stop)  # the stop string may have been found among thoughts: we cut ourselves
+                return result.completion
+            changes.append(without_stop)  # the stop string may have been inside thoughts: the text is cut here
 
-    async def _send(self, call: Call, ledger: Ledger, changes: list[Change]) -> Reading | None:
-        """One request; None where the endpoint refused it, and `changes` has one more that may help."""
+    async def _send(
+        self, call: ModelRequest, costs: AttemptCosts, changes: list[RequestChange]
+    ) -> CompletionResult | None:
+        """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
         adaptation = self.adaptation
         for change in changes:
             adaptation = adaptation.with_change(change)
@@ -173,49 +175,49 @@ class LiteLLMModel:
         body = adaptation.apply(to_body(call, settings, route, style))
         try:
             answer = await self._transport.send(route, body)
-            reading = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
-            return replace(reading, completion=_without(reading.completion, self._secrets()))
+            result = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+            return replace(result, completion=_without(result.completion, self._secrets()))
         except TimeoutError:
-            raise self._failed(provider_errors.no_answer(self.name, self._transport.timeout), ledger) from None
+            raise self._failed(provider_errors.no_answer(self.name, self._transport.timeout), costs) from None
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if (bad := provider_errors.unreadable_answer(error)) is not None:
-                found = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
-                raise self._failed(found, ledger) from None
-            helpful = find_change(*provider_errors.refusal(error), body)
-            if helpful is not None and helpful not in changes and len(changes) < _MOST_CHANGES:
+                failure = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
+                raise self._failed(failure, costs) from None
+            next_change = find_change(*provider_errors.refusal(error), body)
+            if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
                 self._remember(changes)  # the endpoint names something else now, so it accepts these
-                ledger.book(None)
-                changes.append(helpful)
+                costs.add(None)
+                changes.append(next_change)
                 return None
-            # Not chained: what a provider says may repeat the key.
-            found = provider_errors.to_model_error(
+            # Not chained: a provider's message may repeat the key.
+            failure = provider_errors.to_model_error(
                 error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
             )
-            raise self._failed(found, ledger) from None
+            raise self._failed(failure, costs) from None
         except anyio.get_cancelled_exc_class() as cancelled:
-            ledger.book(estimated_prompt(call, route))
-            cancelled.call_cost = ledger.call_cost()  # type: ignore[attr-defined]  # for whoever books it above
+            costs.add(estimated_prompt(call, route))
+            cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # read by the meter
             raise
 
-    def _failed(self, error: ModelError, ledger: Ledger) -> ModelError:
-        """The error, with the receipt of all requests of its call."""
-        ledger.book(error.call_cost)
-        error.call_cost = ledger.call_cost()
+    def _failed(self, error: ModelError, costs: AttemptCosts) -> ModelError:
+        """The error, with the cost of all requests of its call."""
+        costs.add(error.call_cost)
+        error.call_cost = costs.call_cost()
         return error
 
-    def _remember(self, changes: Sequence[Change]) -> None:
-        """Makes changes that led to an answer those of all later requests, and says each once."""
+    def _remember(self, changes: Sequence[RequestChange]) -> None:
+        """Applies changes that led to an answer to all later requests, with a warning for each."""
         for change in changes:
             if change.kind == "limit" and not change.name:
                 continue  # it belongs to one prompt
             adaptation = self.adaptation.with_change(change)
             if adaptation != self.adaptation:
-                _log.warning("%s doesn't take requests as they were; from now on %s", self.name, change)
+                _log.warning("%s refused a part of the request; from now on %s", self.name, change)
             self.adaptation = adaptation
 
-    def _larger_budget(self, call: Call) -> int:
+    def _larger_budget(self, call: ModelRequest) -> int:
         """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
         wanted = 2 * max(call.budget, self.max_output_tokens)
         limits = (providers.max_output_tokens(self._route(self.style)), self.adaptation.most_tokens)
@@ -227,7 +229,7 @@ class LiteLLMModel:
         return self._routes[style]
 
     def _secrets(self) -> frozenset[str]:
-        """What of a request's credentials a server can send back, in every form."""
+        """The request's credentials in every form in which a server may send them back."""
         if self._sent is None:
             route = self._route(self.style)
             self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
@@ -235,10 +237,10 @@ class LiteLLMModel:
 
 
 def _without(completion: Completion, secrets: Collection[str]) -> Completion:
-    """The completion without credentials, which a server that repeats its request's headers puts into an answer.
+    """The completion without credentials: a server may repeat its request's headers in an answer.
 
-    Taken out here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
-    really sent is looked for: an answer is evidence, and nothing in it is guessed to be a key.
+    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
+    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(
         replace(

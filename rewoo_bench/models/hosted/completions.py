@@ -1,6 +1,6 @@
-"""From an endpoint's answer to a completion: its text cut where it should have stopped, its tokens and its price.
+"""From an endpoint's response to a completion: its text cut at the stop strings, its tokens and its price.
 
-Whatever an answer looks like, what it cost is counted: one without choices, and one that can't be read, too.
+The cost of every response is counted, also of one without choices and of one that can't be read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from rewoo_bench.models.hosted import openai_format, providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
-from rewoo_bench.models.hosted.request import Call
-from rewoo_bench.models.hosted.responses import Reply, cut_at_stop, read_reply
+from rewoo_bench.models.hosted.request import ModelRequest
+from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response
 from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
 from rewoo_bench.text.tokens import count_tokens
@@ -20,8 +20,8 @@ from rewoo_bench.types import CallCost, Completion, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A completion, and what its reply tells about the endpoint.
+class CompletionResult:
+    """A completion, and facts of the reply that later requests depend on.
 
     `late_close`: the reply began inside a thought. `stopped_in_thought`: a stop string ended it inside one.
     """
@@ -33,7 +33,7 @@ class Reading:
 
 
 class Unreadable(BadAnswer):
-    """An answer that is JSON and has another form. `receipt` is what it cost, as far as it says."""
+    """A response that is JSON but doesn't match the schema. `call_cost` is its cost, as far as it is given."""
 
     def __init__(self, message: str, call_cost: CallCost) -> None:
         super().__init__(message)
@@ -41,71 +41,71 @@ class Unreadable(BadAnswer):
 
 
 def read_answer(
-    answer: Answer, call: Call, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
-) -> Reading:
-    """The completion in an answer to the request `body`. Raises `Unreadable`.
+    answer: Answer, request: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
+) -> CompletionResult:
+    """The completion in the response to the request `body`. Raises `Unreadable`.
 
-    `begins_in_thought` says that this endpoint's replies begin inside a thought: one that was cut before it
-    was closed is a thought then, though no mark in it says so.
+    `begins_in_thought`: this endpoint's replies begin inside a thought. A reply that was cut before the closing
+    mark is a thought then, although it has no mark.
     """
     document = answer.document
     usage = read_usage(document.get("usage"))
     choices = document.get("choices")
     if not choices:
         error = document.get("error")
-        said = error.get("message") if isinstance(error, Mapping) else error
-        message = f"an error in place of an answer: {said}" if said else "an answer without choices"
-        raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer))
+        reason = error.get("message") if isinstance(error, Mapping) else error
+        message = f"an error in place of an answer: {reason}" if reason else "an answer without choices"
+        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer))
     try:
-        reply = read_reply(choices[0])
+        reply = read_response(choices[0])
     except (AttributeError, LookupError, TypeError, ValueError):
         message = "a response that doesn't match the OpenAI schema"
-        raise Unreadable(message, _receipt(usage or Usage(), "provider", route, answer)) from None
+        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer)) from None
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
-    text, rest = cut_at_stop(reply.text, call.stop)
+    text, rest = cut_at_stop(reply.text, request.stop)
     source: Literal["provider", "estimated"] = "provider"
-    # Every prompt has tokens, and so has every answer that isn't empty: a zero is a missing count.
+    # Every prompt has tokens, and so has every answer that isn't empty: a zero means a missing count.
     written = reply.thoughts or reply.text or reply.tool_calls
     if usage is None or not usage.input_tokens or (written and not usage.output_tokens):
-        usage, source = _estimate(call, body, reply), "estimated"
+        usage, source = _estimate(request, body, reply), "estimated"
     completion = Completion(
         text,
         usage,
         _finish_reason(reply, text, rest, usage),
         reply.tool_calls,
-        _receipt(usage, source, route, answer),
+        _call_cost(usage, source, route, answer),
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
     )
     stopped = reply.cut_thought and not text and reply.finish_reason != "length" and "stop" in body
-    return Reading(completion, reply.late_close, stopped, reply.cut_thought and not text)
+    return CompletionResult(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
-def unreadable(error: BadAnswer, call: Call, route: providers.Route) -> CallCost | None:
-    """What an answer cost that can't be read: by the usage that can be found in it, else estimated."""
+def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) -> CallCost | None:
+    """The cost of a response that can't be read: from the usage in its text, else estimated."""
     if isinstance(error, Unreadable):
         return error.call_cost
     if not error.text.strip():
         return None
     if (usage := salvage_usage(error.text)) is not None:
-        return _receipt(usage, "provider", route, Answer({}))
-    return estimated_prompt(call, route)
+        return _call_cost(usage, "provider", route, Answer({}))
+    return estimated_prompt(request, route)
 
 
-def estimated_prompt(call: Call, route: providers.Route) -> CallCost:
-    """What a request cost at least whose answer never came: its prompt, counted with our own tokenizer.
+def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
+    """The least cost of a request that was never answered: its prompt, counted with our own tokenizer.
 
-    A server that we started ourselves bills nobody.
+    Our own server costs nothing.
     """
     if route.is_ours:
         return CallCost()
-    usage = openai_format.estimate_chat(call.messages, call.tools, "", ())
-    return _receipt(usage, "estimated", route, Answer({}))
+    usage = openai_format.estimate_chat(request.messages, request.tools, "", ())
+    return _call_cost(usage, "estimated", route, Answer({}))
 
 
-def _finish_reason(reply: Reply, text: str, rest: str, usage: Usage) -> str:
+def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:
     if rest:
         return "stop"
     nothing = not text and not reply.tool_calls
@@ -114,7 +114,7 @@ def _finish_reason(reply: Reply, text: str, rest: str, usage: Usage) -> str:
     return reply.finish_reason
 
 
-def _receipt(
+def _call_cost(
     usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer
 ) -> CallCost:
     details = answer.details if source == "provider" else None
@@ -122,8 +122,8 @@ def _receipt(
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)
 
 
-def _estimate(call: Call, body: Mapping[str, Any], reply: Reply) -> Usage:
+def _estimate(request: ModelRequest, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
     written = f"{reply.thoughts}\n{reply.text}" if reply.thoughts else reply.text
     if "prompt" in body:
-        return openai_format.estimate_transcript(call.messages, written)
-    return openai_format.estimate_chat(call.messages, call.tools, written, reply.tool_calls)
+        return openai_format.estimate_transcript(request.messages, written)
+    return openai_format.estimate_chat(request.messages, request.tools, written, reply.tool_calls)

@@ -1,8 +1,8 @@
-"""A request in the OpenAI form, which litellm takes for every provider: messages, tools, what it is made of.
+"""The parts of a request in the OpenAI form, which litellm accepts for every provider: messages, tools, schemas.
 
     to_chat([Message("user", "2 + 2?")])    # [{"role": "user", "content": "2 + 2?"}]
 
-The way back, from an answer to our data, is in reply.py and usage.py.
+Responses are read in responses.py and usage.py.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EPHEMERAL = {"type": "ephemeral"}  # Anthropic's mark at the end of a prefix th
 def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False, thoughts: bool = False) -> list[dict[str, Any]]:
     """Messages in the OpenAI chat form, tool calls and their results included.
 
-    With `prompt_cache`, the ends of prefixes that a later request begins with carry `cache_control`: what is the
-    same for every question, and a trace that has begun to grow. With `thoughts`, plain reasoning goes back with
-    the tool calls that it came with; what a provider has signed always does.
+    With `prompt_cache`, `cache_control` marks the ends of prefixes that a later request repeats: the part that is
+    the same for every question, and a trace that has begun to grow. With `thoughts`, plain reasoning is sent back
+    with its tool calls; signed reasoning always is.
     """
     sent = [_to_chat(message, thoughts) for message in messages]
     for index in _prefix_ends(messages) if prompt_cache else ():
@@ -40,7 +40,7 @@ def _prefix_ends(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def to_transcript(messages: Sequence[Message]) -> str:
-    """Messages as one text for a model that goes on with it: contents with a blank line between them."""
+    """Messages as one text that a model continues: contents with a blank line between them."""
     text = "\n\n".join(message.content for message in messages)
     return text if text.endswith("\n") else text + "\n"
 
@@ -61,20 +61,20 @@ def to_functions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def to_response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema in the OpenAI form. Its `title`, where it has one, is the name that providers want."""
+    """A JSON Schema in the OpenAI form. Its `title`, if any, is the name that providers require."""
     name = "".join(c for c in str(schema.get("title", "")) if c.isascii() and c.isalnum()) or "answer"
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
 
 
 def estimate_chat(messages: Sequence[Message], tools: Sequence[Tool], text: str, calls: Sequence[ToolCall]) -> Usage:
-    """What a chat call took, counted with our own tokenizer."""
+    """The usage of a chat call, counted with our own tokenizer."""
     prompt = count_messages(messages) + sum(count_tokens(json.dumps(tool)) for tool in to_functions(tools))
     answer = count_tokens(text) + sum(count_call(call.name, call.arguments) for call in calls)
     return Usage(input_tokens=prompt, output_tokens=answer)
 
 
 def estimate_transcript(messages: Sequence[Message], text: str) -> Usage:
-    """What a completion call took, counted with our own tokenizer."""
+    """The usage of a completion call, counted with our own tokenizer."""
     return Usage(input_tokens=count_tokens(to_transcript(messages)), output_tokens=count_tokens(text))
 
 

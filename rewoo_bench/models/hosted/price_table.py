@@ -41,8 +41,8 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What the file says of a model. `fields` is its JSON object."""
+class PriceEntry:
+    """A model of the table. `fields` is its JSON object."""
 
     name: str
     fields: Mapping[str, Any]
@@ -94,8 +94,8 @@ class Entry:
     def rates(self, input_tokens: int) -> Rates | None:
         """The prices of a request with a prompt of that length; None where the file has none.
 
-        Tokens read from a cache or written to one cost what other input does where they have no
-        price of their own, and reasoning costs what other output does.
+        Without a price of their own, tokens read from or written to a cache cost the same as other input, and
+        reasoning the same as other output.
         """
         fields = self._fields_of(input_tokens)
         if fields.get("input_cost_per_token") is None:
@@ -111,22 +111,22 @@ class Entry:
         )
 
     def _fields_of(self, input_tokens: int) -> Mapping[str, Any]:
-        """The fields, with the prices of a long prompt in the place of the usual ones."""
+        """The fields, with the prices of a long prompt instead of the usual ones."""
         if tiers := self.fields.get("tiered_pricing"):
             return {"output_cost_per_token": self.fields.get("output_cost_per_token"), **_tier(tiers, input_tokens)}
         above = sorted(_thresholds(self.fields))
         return {**self.fields, **{price: rate for count, price, rate in above if input_tokens > count}}
 
 
-def find_entry(*names: str) -> Entry | None:
-    """The first of these names that has a price in the file, else the first that is there at all."""
-    found = [Entry(name, _table()[name]) for name in names if name in _table()]
-    return next((entry for entry in found if entry.is_priced), found[0] if found else None)
+def find_entry(*names: str) -> PriceEntry | None:
+    """The first of these names that has a price in the file, else the first that is in the file."""
+    entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
+    return next((entry for entry in entries if entry.is_priced), entries[0] if entries else None)
 
 
 @cache
 def _table() -> dict[str, Any]:
-    """The whole file by model name. Raises `DataError` where litellm's package hasn't it."""
+    """The whole file by model name. Raises `DataError` where litellm's package has no such file."""
     spec = find_spec("litellm")
     folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
     path = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)

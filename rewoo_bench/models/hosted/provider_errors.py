@@ -1,10 +1,10 @@
-"""What went wrong with a call, as a `ModelError`: one line without secrets, and whether to try again.
+"""A failed call as a `ModelError`: one line without secrets, and whether to try again.
 
     litellm.RateLimitError(…)   ->  ModelError("'openai/x' answered 429: slow down", status=429, retryable=True)
     openai.APITimeoutError(…)   ->  ModelError("'openai/x': no answer within 120 s", retryable=True)
 
-litellm dresses a broken connection as status 500 and an unreadable body as the same, so the
-exceptions behind its own are looked at: `status` is there only where a provider sent one.
+litellm reports a broken connection and an unreadable body as status 500, so the causes of its exceptions
+are examined: `status` is set only where a provider sent one.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
 
 
 def expected() -> tuple[type[Exception], ...]:
-    """Whatever a call may raise: ours, aiohttp's, and the root of litellm's."""
+    """All exceptions of a call: ours, aiohttp's, and the base class of litellm's."""
     ours = (HTTPFailure, Unreachable, BadAnswer, OSError)
     return (*ours, *_loaded("aiohttp", "ClientError"), *_loaded("openai", "OpenAIError"))
 
 
 def refusal(error: BaseException) -> tuple[int | None, str]:
-    """The HTTP status of a failed call, and all that the endpoint said in its error."""
+    """The HTTP status of a failed call, and the whole text of the endpoint's error."""
     chain = list(causes(error, suppressed=True))
     bodies = (getattr(getattr(cause, "response", None), "text", None) for cause in chain)
     body = next((text for text in bodies if isinstance(text, str) and text.lstrip().startswith("{")), None)
@@ -46,12 +46,16 @@ def refusal(error: BaseException) -> tuple[int | None, str]:
 
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Collection[str] = ()) -> ModelError:
-    """Why a call of the model `name` failed. `timeout` (seconds) is for the message."""
+    """The error of a failed call of the model `name`. `timeout` (seconds) is for the message."""
     chain = list(causes(error, suppressed=True))
     ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
     status = _status(chain)
-    if type(error).__name__ == "ContextWindowExceededError" or (status in (400, 413) and _CONTEXT.search(_said(chain))):
-        return _say(f"{name!r}: the prompt is longer than the model's context: {_said(chain)}", secrets, status)
+    if type(error).__name__ == "ContextWindowExceededError" or (
+        status in (400, 413) and _CONTEXT.search(_provider_message(chain))
+    ):
+        return _model_error(
+            f"{name!r}: the prompt is longer than the model's context: {_provider_message(chain)}", secrets, status
+        )
     if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
         return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
@@ -59,19 +63,25 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
             break
         if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
             text = str(cause).replace(" ssl:default", "")
-            return _say(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
+            return _model_error(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
         if isinstance(
             cause, (TimeoutError, *_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
         ):
             return no_answer(name, timeout)
         if isinstance(cause, (OSError, *_broken_connections())):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
-            return _say(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
-    # An error without a status came inside a 200, or from litellm: another attempt may do.
+            return _model_error(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
+    # An error without a status came inside a 200, or from litellm: another attempt may succeed.
     retryable = status is None or status in _RETRYABLE or status >= 500
     answered = f"answered {status}" if status else "failed"
     retry_after = _retry_after(chain)
-    return _say(f"{name!r} {answered}: {_said(chain)}", secrets, status, retryable=retryable, retry_after=retry_after)
+    return _model_error(
+        f"{name!r} {answered}: {_provider_message(chain)}",
+        secrets,
+        status,
+        retryable=retryable,
+        retry_after=retry_after,
+    )
 
 
 def _broken_connections() -> tuple[type[Exception], ...]:
@@ -83,7 +93,7 @@ def _broken_connections() -> tuple[type[Exception], ...]:
 
 
 def _loaded(package: str, error: str) -> tuple[type[Exception], ...]:
-    """An exception of a package; none where the package wasn't imported, since then it raised nothing."""
+    """An exception of a package, if the package was imported; else it can't have raised anything."""
     module = sys.modules.get(package)
     return (getattr(module, error),) if module else ()
 
@@ -94,7 +104,7 @@ def no_answer(name: str, timeout: float) -> ModelError:
 
 
 def unreadable_answer(error: BaseException) -> BadAnswer | None:
-    """The answer that a call failed for, where it was one that can't be read: ours, or litellm's."""
+    """The unreadable response that made a call fail, read by us or by litellm; else None."""
     for cause in causes(error, suppressed=True):
         if isinstance(cause, BadAnswer):
             return cause
@@ -104,13 +114,13 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
 
 
 def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], call_cost: CallCost | None) -> ModelError:
-    """The error for an answer that can't be read. Another attempt may get a better one."""
-    found = _say(f"{name!r} sent {error}", secrets, retryable=True)
-    found.call_cost = call_cost
-    return found
+    """The error for a response that can't be read. Another attempt may succeed."""
+    failure = _model_error(f"{name!r} sent {error}", secrets, retryable=True)
+    failure.call_cost = call_cost
+    return failure
 
 
-def _say(
+def _model_error(
     message: str,
     secrets: Collection[str],
     status: int | None = None,
@@ -132,8 +142,8 @@ def _status(chain: Sequence[BaseException]) -> int | None:
     return None
 
 
-def _said(chain: Sequence[BaseException]) -> str:
-    """What the provider itself said: the message of its error object, else litellm's without its labels."""
+def _provider_message(chain: Sequence[BaseException]) -> str:
+    """The provider's message: that of its error object, else litellm's without its labels."""
     for cause in chain:
         body = getattr(cause, "body", None)
         if isinstance(body, dict) and isinstance(body.get("message"), str):
@@ -146,7 +156,7 @@ def _said(chain: Sequence[BaseException]) -> str:
 
 
 def _retry_after(chain: Sequence[BaseException]) -> float | None:
-    """Seconds that the provider asks to wait: from `retry-after-ms`, or `Retry-After` as seconds or a date."""
+    """The wait that the provider asks for, in seconds: `retry-after-ms`, or `Retry-After` as seconds or a date."""
     for cause in chain:
         headers: Any = (
             getattr(cause, "litellm_response_headers", None)

@@ -1,11 +1,11 @@
-"""Who serves a model's name, with what key, and at what price.
+"""The provider, key and price of a model's name.
 
 find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
 find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
                                                                  # "text-completion-openai/mine"
 
-Names in the OpenAI form are answered from litellm's table of models alone (price_file.py). litellm
-itself, whose import takes some seconds, is loaded for every other provider: quiet and offline.
+Names in the OpenAI form need only litellm's table of models (price_table.py). For every other provider
+litellm itself is imported, quiet and offline, which takes some seconds.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Any, Literal
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
-from rewoo_bench.models.hosted.price_table import Entry, find_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
 from rewoo_bench.types import Usage
 
-# Providers whose endpoints we ask directly: to them litellm would send what we do.
+# Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -36,11 +36,11 @@ _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a name is served.
+    """The endpoint of a model's name.
 
-    `model` is what litellm calls it, `bare` the same without the provider. `entry` is what the price
-    file says of it, None where it isn't there or where the address is somebody else's: a server of
-    one's own may well call its model gpt-4o. `is_ours` is a server that we started.
+    `model` is litellm's name for it, `bare` the same without the provider. `entry` is its line of the price table,
+    None where it has none or where the address isn't the provider's: a user's own server may well call its
+    model gpt-4o. `is_ours` marks a server that we started.
     """
 
     model: str
@@ -49,13 +49,13 @@ class Route:
     api_key: str | None
     api_base: str | None
     takes_schema: bool
-    entry: Entry | None
+    entry: PriceEntry | None
     is_ours: bool = False
 
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """The environment is the host's: what litellm, or we for it, change inside is undone."""
+    """Undoes changes of the environment that are made inside: it belongs to the host program."""
     before = dict(os.environ)
     try:
         yield
@@ -66,14 +66,14 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _validated(name: str) -> dict[str, Any]:
-    """What litellm says of the variables that a model's provider wants."""
+    """litellm's report on the variables that a model's provider needs."""
     litellm = load_litellm()
     with _environment_kept():
-        # Set but empty is how CI hands over a secret that it doesn't have; litellm takes it for a key.
+        # In CI a missing secret is often an empty variable; litellm would take that for a key.
         for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
             del os.environ[variable]
-        found: dict[str, Any] = litellm.validate_environment(model=name)
-    return found
+        report: dict[str, Any] = litellm.validate_environment(model=name)
+    return report
 
 
 @cache
@@ -98,11 +98,16 @@ def find_route(
     api_key: str | None = None,
     style: Literal["chat", "completion"] = "chat",
 ) -> Route:
-    """The route of a model's name. Raises `ModelNotFound` where nobody is known to serve it."""
+    """The route of a model's name. Raises `ModelNotFound` where no provider of it is known."""
     named = _in_openai_form(name)
     if named is None:
         return _find_with_litellm(name, api_base, api_key, style)
     return _openai_route(*named, api_base, api_key, style)
+
+
+def is_provider_name(name: str) -> bool:
+    """Whether a provider's name is in front of the model's, or the name is one of OpenAI's."""
+    return "/" in name or _in_openai_form(name) is not None
 
 
 def _openai_route(
@@ -113,7 +118,9 @@ def _openai_route(
     if style == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
-    like = entry or _openai_entry(_DATE.sub("", bare))  # a new edition takes what the others do; its price may differ
+    like = entry or _openai_entry(
+        _DATE.sub("", bare)
+    )  # a new edition supports what the others do; its price may differ
     takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
     return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
 
@@ -132,7 +139,7 @@ def _find_with_litellm(
     except litellm.exceptions.BadRequestError:
         raise ModelNotFound(
             f"unknown model {name!r}{_hint(name)}: litellm knows no provider of that name; "
-            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with an api_base of your own"
+            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with your own api_base"
         ) from None
     if provider in OPENAI_FORM:
         return _openai_route(provider, bare, api_base or base, api_key or key, style)
@@ -157,10 +164,10 @@ def check_key(name: str) -> None:
     if _in_openai_form(name):
         missing = [] if os.environ.get("OPENAI_API_KEY", "").strip() else ["OPENAI_API_KEY"]
     else:
-        found = _validated(name)
+        report = _validated(name)
         # An address that isn't set has a default; a key has none.
-        missing = [variable for variable in found["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
-        missing = [] if found["keys_in_environment"] else missing
+        missing = [variable for variable in report["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
+        missing = [] if report["keys_in_environment"] else missing
     if missing:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
 
@@ -168,8 +175,8 @@ def check_key(name: str) -> None:
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     """US dollars of a call, None where the price isn't known.
 
-    `details` is litellm's own usage object, where litellm carried the call: it also has what only some
-    providers count (audio, searches), and litellm prices it. Without it, `usage` is priced.
+    `details` is litellm's own usage object of a call through litellm: it includes counts of only some providers
+    (audio, searches), and litellm prices it. Without it, `usage` is priced.
     """
     if route.entry is None or not route.entry.is_priced:
         return None
@@ -180,7 +187,7 @@ def price(route: Route, usage: Usage, details: Any = None) -> float | None:
 
 
 def price_list(route: Route) -> dict[str, float] | None:
-    """Dollars per million tokens, for the record; None where the price isn't known."""
+    """Dollars per million tokens, for the manifest; None where the price isn't known."""
     rates = route.entry.rates(1) if route.entry else None
     if rates is None:
         return None
@@ -195,9 +202,9 @@ def max_output_tokens(route: Route) -> int | None:
 
 @contextmanager
 def without_callbacks() -> Iterator[None]:
-    """Calls made inside leave no work behind: litellm neither logs them nor calls anybody back.
+    """Switches off litellm's logging and callbacks for calls made inside.
 
-    Its logging worker would take a tenth of a call's time and outlive it.
+    Its logging worker would take a tenth of a call's time and outlive the call.
     """
     mark = _internal_mark()
     token = mark.set(True)
@@ -209,17 +216,17 @@ def without_callbacks() -> Iterator[None]:
 
 @cache
 def plain_tools() -> dict[str, Any]:
-    """The argument that keeps litellm from asking its MCP gateway about tools of ours.
+    """The argument that keeps litellm from sending our tools to its MCP gateway.
 
-    To ask, it imports the package mcp, which it doesn't depend on: without this argument a call
-    with tools ends in "No module named 'mcp'". A litellm without the gateway doesn't know it.
+    The gateway imports the package mcp, which isn't a dependency of litellm: without this argument a call with
+    tools ends in "No module named 'mcp'". A litellm without the gateway doesn't know the argument.
     """
     gateway = Path(load_litellm().__file__).parent / "responses" / "mcp" / "chat_completions_handler.py"
     return {"_skip_mcp_handler": True} if gateway.is_file() else {}
 
 
 async def close_shared_pool() -> None:
-    """Close the connections that litellm made itself, and forget them, so that it makes new ones."""
+    """Close litellm's own connections and forget them, so that it opens new ones."""
     litellm = load_litellm()
     await litellm.close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()
@@ -234,7 +241,7 @@ def _in_openai_form(name: str) -> tuple[str, str] | None:
     return (entry.provider, name) if entry else None
 
 
-def _openai_entry(bare: str) -> Entry | None:
+def _openai_entry(bare: str) -> PriceEntry | None:
     """OpenAI's model of that name; a fine-tuned one ("ft:gpt-4o-…:me::1") has its base's entry ("ft:gpt-4o-…").
 
     Gateways to many providers call it "openai/gpt-4o".
@@ -248,7 +255,7 @@ def _openai_entry(bare: str) -> Entry | None:
 def _internal_mark() -> ContextVar[bool]:
     try:
         from litellm._internal_context import is_internal_call
-    except ImportError:  # an older litellm, or one that moved it: slower, and just as right
+    except ImportError:  # an older litellm, or one that moved it: slower, and just as correct
         return ContextVar("unused", default=False)
     mark: ContextVar[bool] = is_internal_call
     return mark

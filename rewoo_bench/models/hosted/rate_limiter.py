@@ -1,11 +1,11 @@
-"""How many model calls are in flight: halved when the provider says 429, and slowly raised again.
+"""An adaptive limit on model calls in flight: halved after a 429, and slowly raised again.
 
 Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is
-half of what it was, at most once in `hold_s` seconds, since calls in flight fail together; after as
-many good answers as the limit is, one more is allowed, up to where it began.
+halved, at most once in `hold_s` seconds, since calls in flight fail together; after as many good
+answers as the limit, it rises by one, up to its first value.
 
-It also knows whether anybody is there at all: where every connection was refused from the first, no
-call needs all its attempts to find that out.
+It also knows whether the server was ever reached: if every connection was refused from the start, no call
+has to use up all its attempts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import anyio
 from rewoo_bench.concurrency import take
 
 TOO_MANY_REQUESTS = 429
-_FEWEST_REFUSALS = 3  # connections that are refused, before a server is taken to be absent
+_FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
 
 
 class AdaptiveLimiter:
-    """A capacity limiter for `async with` that learns from a provider's answers. `places` is its limit now."""
+    """A capacity limiter for `async with` that learns from a provider's answers. `places` is its current limit."""
 
     def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = places
@@ -38,7 +38,7 @@ class AdaptiveLimiter:
 
     @property
     def nobody_there(self) -> bool:
-        """Whether no connection was ever made: not by the first calls, all of which have tried, nor by a later one."""
+        """Whether no connection was ever made: neither by any of the first calls nor by a later one."""
         return not self._answered and self._unreachable >= max(_FEWEST_REFUSALS, self._first_calls)
 
     @property
@@ -58,7 +58,7 @@ class AdaptiveLimiter:
             self._limiter.total_tokens = self.places + 1
 
     def failed(self, status: int | None, *, unreachable: bool = False) -> None:
-        """A call failed, with an HTTP status where there was one; `unreachable` where no connection was made."""
+        """A call failed, with an HTTP status if there was one. `unreachable`: no connection was made."""
         self._unreachable += unreachable
         self._answered |= not unreachable
         if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:

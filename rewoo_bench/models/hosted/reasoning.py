@@ -1,11 +1,11 @@
-"""Separates a model's reasoning from its visible text, whatever form the reasoning has.
+"""Separate a model's reasoning from its visible text, in every form that models write.
 
     split("<think>It is in France.</think>Answer: Paris")
-    # Split(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
+    # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
 
-Some servers send the reasoning in a field of its own (wire.py reads that). Others leave it in the text:
-between tags, before a closing tag alone (where the prompt's template has already opened it), after an
-opening tag that is never closed (the reply was cut), or in the channels of the Harmony format
+Some servers send the reasoning in a field of its own (responses.py reads it). Others leave it in the text:
+between tags, before a closing tag alone (if the prompt's template has opened it), after an opening tag that
+is never closed (the reply was cut), or in the channels of the Harmony format
 (https://cookbook.openai.com/articles/openai-harmony). Reasoning must never be read as an answer, an
 action or a plan.
 """
@@ -38,17 +38,17 @@ _OPENINGS = frozenset(_CLOSING)
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
 _SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
-_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around what comes after a thought, by R1's own prompt
+_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
 _FINAL = "final"
-# What is left of Harmony where a server drops its special tokens.
+# Harmony without its special tokens, which some servers drop.
 _BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
 _BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """A reply in its parts. `unclosed` says that it ends inside a thought; `late_close` that it began inside one.
+class SplitReply:
+    """The parts of a reply. `unclosed`: it ends inside a thought. `late_close`: it began inside one.
 
     `calls` holds (tool, arguments as text) of Harmony's tool calls.
     """
@@ -60,26 +60,26 @@ class Split:
     calls: tuple[tuple[str, str], ...] = ()
 
 
-def split(text: str, *, cut: bool = False) -> Split:
+def split(text: str, *, cut: bool = False) -> SplitReply:
     """The visible text and the reasoning of a reply. Takes time linear in its length.
 
-    `cut` says that the reply was cut for its length. Else an opening mark in the middle of a line that is never
+    `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
     closed is plain text.
     """
     if not _SIGN.search(text):
-        return Split(text)
+        return SplitReply(text)
     if _HARMONY.search(text):
         return _split_harmony(text)
     if match := _BARE_HARMONY.match(text):
-        return Split(text[match.end() :].strip(), match[1].strip())
+        return SplitReply(text[match.end() :].strip(), match[1].strip())
     if _BARE_CUT.match(text):
-        return Split("", text.strip().removeprefix("analysis"), unclosed=True)
+        return SplitReply("", text.strip().removeprefix("analysis"), unclosed=True)
     if _ANY_MARK.search(text):
         return _split_tags(text, cut)
-    return Split(text)
+    return SplitReply(text)
 
 
-def _split_tags(text: str, cut: bool) -> Split:
+def _split_tags(text: str, cut: bool) -> SplitReply:
     """A closing mark without an opening one closes a thought that began before the text."""
     visible: list[str] = []
     thoughts: list[str] = []
@@ -103,14 +103,14 @@ def _split_tags(text: str, cut: bool) -> Split:
         visible[-1], closing = text[visible_from:], ""
     else:
         (thoughts if closing else visible).append(text[position:])
-    return Split(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
+    return SplitReply(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
 
 
 def _joined(pieces: list[str]) -> str:
     return "\n".join(piece.strip() for piece in pieces if piece.strip())
 
 
-def _split_harmony(text: str) -> Split:
+def _split_harmony(text: str) -> SplitReply:
     """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
     visible: list[str] = []
     thoughts: list[str] = []
@@ -136,5 +136,5 @@ def _split_harmony(text: str) -> Split:
         else:
             header = ""
     if not in_message:  # cut in the middle of a header
-        return Split("", _joined([*thoughts, text[marks[-1].end() :]]), unclosed=True)
-    return Split(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))
+        return SplitReply("", _joined([*thoughts, text[marks[-1].end() :]]), unclosed=True)
+    return SplitReply(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))

@@ -1,12 +1,12 @@
-"""Reads what an endpoint refuses out of its error, so that the request can be sent again without it.
+"""Find in an endpoint's error which part of a request it refuses, so that the request can be sent without it.
 
     find_change(400, '{"error": {"message": "Unsupported parameter: \\'stop\\' …", "param": "stop"}}', body)
-    # Change("drop", "stop")
+    # RequestChange("drop", "stop")
 
-Read are OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
-sentences in which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter say no. A parameter counts as
-refused only where the request has it and where the same sentence says that it isn't supported: a value out of
-range, a prompt that is too long or a filtered prompt is an error of the request itself.
+It reads OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
+sentences with which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter refuse a parameter. A
+parameter counts as refused only if the request has it and the same sentence says that it isn't supported: a value
+out of range, a prompt that is too long or a filtered prompt is an error of the request itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from rewoo_bench.models.hosted.adaptation import Change
+from rewoo_bench.models.hosted.adaptation import RequestChange
 
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
 _LONGEST = 8_000  # characters of an error that are read
@@ -34,14 +34,14 @@ _NO = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
-# What an error repeats of the request: long quotations, and pydantic's `input`.
+# Parts of the request in an error: long quotations, and pydantic's `input`.
 _QUOTED = re.compile(
     r"""(?<!\w)(['"`])(?:(?!\1).){40,}?\1(?!\w)|(?<=input['"]:)\s?(['"]).*?\2|(?<=input_value=)(['"]).*?\3""", re.DOTALL
 )
 _LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
-# What else a parameter is called in sentences.
+# Other names of parameters in sentences.
 _ALIASES = {
     "tools": r"tools?|tool[ _](?:use|calls?|calling|choice)|function[ _]call(?:s|ing)?|functions",
     "response_format": r"response[_ ]format|json[_ ]schema|structured outputs?|json mode|guided[_ ]\w+",
@@ -84,84 +84,84 @@ _PROMPT_SIZE = re.compile(
 _LEAST_OUTPUT = 16
 
 
-def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Change | None:
-    """What to change in the request `body` that was answered with an error's `text`; None where nothing helps."""
+def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The change of the request `body` that an error's `text` asks for; None where no change helps."""
     if status not in _STATUSES:
         return None
     text = text[:_LONGEST]
     error = _error_object(text)
-    spoken = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
+    message = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
     parameter = _parameter(error)
-    if _FILTERED.search(f"{spoken} {_code(error)}") and _dropping(parameter, body) is None:
+    if _FILTERED.search(f"{message} {_code(error)}") and _dropping(parameter, body) is None:
         return None
-    if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(spoken)):
-        return Change("chat")
+    if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
+        return RequestChange("chat")
     if status == 500:  # servers whose chat template raises
-        return _turn_change(spoken, "", body) or (_spoken_change(spoken, body) if "jinja" in spoken else None)
+        return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
     return (
-        _limit_change(spoken, body)
-        or _mark_change(spoken, body)
-        or _turn_change(spoken, parameter, body)
-        or _named_change(parameter, spoken, body)
-        or _located_change(text, spoken, body)
-        or _spoken_change(spoken, body)
+        _limit_change(message, body)
+        or _mark_change(message, body)
+        or _turn_change(message, parameter, body)
+        or _named_change(parameter, message, body)
+        or _located_change(text, message, body)
+        or _sentence_change(message, body)
     )
 
 
-def _limit_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """A smaller output limit, where the one that was sent is too large."""
     sent = next((body[name] for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), None)
     if sent is None:
         return None
-    if (context := _CONTEXT.search(spoken)) and (prompt := _PROMPT_SIZE.search(spoken)):
+    if (context := _CONTEXT.search(message)) and (prompt := _PROMPT_SIZE.search(message)):
         left = int(context[1]) - int(prompt[1])
-        return Change("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
-    if not any(name in spoken for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
+        return RequestChange("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
+    if not any(name in message for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
         return None
-    if not _TOO_LARGE.search(spoken):
+    if not _TOO_LARGE.search(message):
         return None
-    found = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(spoken)]
-    smaller = [limit for limit in found if _LEAST_OUTPUT <= limit < sent]
-    return Change("limit", "model", max(smaller)) if smaller else None
+    limits = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
+    smaller = [limit for limit in limits if _LEAST_OUTPUT <= limit < sent]
+    return RequestChange("limit", "model", max(smaller)) if smaller else None
 
 
-def _mark_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
-    """Plain contents, where contents with cache marks, which are lists of parts, aren't accepted."""
-    marked = any(isinstance(message.get("content"), list) for message in body.get("messages") or ())
-    return Change("drop", "cache_control") if marked and _NO_PARTS.search(spoken) else None
+def _mark_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """Plain contents where lists of parts, which cache marks need, aren't accepted."""
+    marked = any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ())
+    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(message) else None
 
 
-def _turn_change(spoken: str, parameter: str, body: Mapping[str, Any]) -> Change | None:
-    """Another way to send the turns: their roles, their order, or what stands in them."""
+def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """Another form of the turns: other roles, another order, or other contents."""
     messages = body.get("messages") or ()
-    roles = {message["role"] for message in messages}
-    if _THOUGHTS_WANTED.search(spoken) and "assistant" in roles:
-        return Change("thoughts")
-    if _ALTERNATE.search(spoken):
+    roles = {turn["role"] for turn in messages}
+    if _THOUGHTS_WANTED.search(message) and "assistant" in roles:
+        return RequestChange("thoughts")
+    if _ALTERNATE.search(message):
         merged = all(a["role"] != b["role"] for a, b in pairwise(messages))
         if not merged:
-            return Change("merge_turns")
-        return Change("fold_system") if roles & {"system", "developer"} else None
+            return RequestChange("merge_turns")
+        return RequestChange("fold_system") if roles & {"system", "developer"} else None
     about_roles = parameter.startswith("messages") and "role" in parameter
-    if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(spoken))):
+    if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(message))):
         return None
     if "system" in roles:
-        openai = about_roles or "developer" in spoken.casefold().replace("developer instruction", "")
-        return Change("developer") if openai else Change("fold_system")
-    return Change("fold_system") if "developer" in roles else None
+        openai = about_roles or "developer" in message.casefold().replace("developer instruction", "")
+        return RequestChange("developer") if openai else RequestChange("fold_system")
+    return RequestChange("fold_system") if "developer" in roles else None
 
 
-def _named_change(parameter: str, spoken: str, body: Mapping[str, Any]) -> Change | None:
-    """The parameter that the error object names, where it says that it isn't supported."""
-    if not parameter or not _NO.search(spoken):
+def _named_change(parameter: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter that the error object names as not supported."""
+    if not parameter or not _NO.search(message):
         return None
     head = _WORD.match(parameter)
     return _dropping(head[0], body) if head else None
 
 
-def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> Change | None:
+def _located_change(text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter in pydantic's `loc`."""
-    if not _NO.search(spoken):
+    if not _NO.search(message):
         return None
     plain = text.replace('\\"', '"')
     for match in _LOC.finditer(plain):
@@ -173,9 +173,9 @@ def _located_change(text: str, spoken: str, body: Mapping[str, Any]) -> Change |
     return None
 
 
-def _spoken_change(spoken: str, body: Mapping[str, Any]) -> Change | None:
-    """The parameter that a sentence names and refuses; one in quotes before any other."""
-    for sentence in _SENTENCE.split(spoken):
+def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter that a sentence refuses; one in quotes before any other."""
+    for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
             continue
         named = [(name, match) for name in _candidates(body) if (match := _mention(name, sentence))]
@@ -196,12 +196,12 @@ def _candidates(body: Mapping[str, Any]) -> list[str]:
     return [*(name for name in body if name not in _NEVER), *marked]
 
 
-def _dropping(name: str, body: Mapping[str, Any]) -> Change | None:
-    """What to do about a refused parameter, in the form in which the request has it."""
+def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The change for a refused parameter, by its name in the request."""
     name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
-    return Change("max_completion_tokens") if name == "max_tokens" else Change("drop", name)
+    return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)
 
 
 def _code(error: Any) -> str:
@@ -218,7 +218,7 @@ def _parameter(error: Any) -> str:
 
 
 def _error_object(text: str) -> Any:
-    """The JSON document in an error's text, which a client may have put words around; None where there is none."""
+    """The JSON document in an error's text, which may have words around it; None where there is none."""
     for start in (0, text.find("{")):
         try:
             return json.loads(text[start:]) if start >= 0 else None
@@ -228,7 +228,7 @@ def _error_object(text: str) -> Any:
 
 
 def _texts(document: Any, depth: int = 0) -> Iterator[str]:
-    """Every text of an error object that speaks, not what it repeats of the request."""
+    """The texts of an error object, without those that repeat the request."""
     if isinstance(document, str):
         inner = _error_object(document) if document.lstrip().startswith("{") and depth < 4 else None
         yield from _texts(inner, depth + 1) if inner is not None else (document,)

@@ -1,7 +1,7 @@
-"""What is asked of an endpoint, as the body of a request in the OpenAI form.
+"""The body of a request in the OpenAI form.
 
-call = Call([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
-to_body(call, Settings(temperature=0.0), route, "chat")
+request = ModelRequest([Message("user", "2 + 2?")], stop=("\\n",), budget=512)
+to_body(request, RequestSettings(temperature=0.0), route, "chat")
 # {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\\n"], "messages": […]}
 """
 
@@ -20,8 +20,8 @@ Constrain = Literal["grammar", "schema", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a model. `budget` is the most tokens that it may write."""
+class ModelRequest:
+    """One request to a model. `budget` is the largest number of output tokens."""
 
     messages: Sequence[Message]
     stop: tuple[str, ...] = ()
@@ -32,8 +32,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What is the same for every call of a model; None is not sent."""
+class RequestSettings:
+    """Settings of all requests to a model; None is not sent."""
 
     temperature: float | None = 0.0
     seed: int | None = None
@@ -42,36 +42,36 @@ class Settings:
     prompt_cache: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     thoughts: bool = False
-    """Whether reasoning goes back with the tool calls that it came with."""
+    """Whether reasoning is sent back with its tool calls."""
 
 
-def to_body(call: Call, settings: Settings, route: Route, style: Style) -> dict[str, Any]:
+def to_body(request: ModelRequest, settings: RequestSettings, route: Route, style: Style) -> dict[str, Any]:
     """The request, in a chat's or a completion's form."""
     body: dict[str, Any] = {
         "model": route.bare,
         "temperature": settings.temperature,
         "seed": settings.seed,
-        "max_tokens": call.budget,
-        "stop": list(call.stop) or None,
+        "max_tokens": request.budget,
+        "stop": list(request.stop) or None,
         "reasoning_effort": settings.reasoning_effort,
-        **_constraint(call, settings.constrain, route, style),
-        "tools": openai_format.to_functions(call.tools) or None,
+        **_constraint(request, settings.constrain, route, style),
+        "tools": openai_format.to_functions(request.tools) or None,
         **settings.extra_body,
     }
     body = {name: value for name, value in body.items() if value is not None}
     if style == "completion":
-        return {**body, "prompt": openai_format.to_transcript(call.messages)}
-    messages = openai_format.to_chat(call.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
+        return {**body, "prompt": openai_format.to_transcript(request.messages)}
+    messages = openai_format.to_chat(request.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
     return {**body, "messages": messages}
 
 
-def _constraint(call: Call, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
-    """What holds the decoding to a form; a grammar before a schema, since servers take only one."""
+def _constraint(request: ModelRequest, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
+    """The constraint on decoding; a grammar before a schema, since servers accept only one."""
     by_grammar = constrain == "grammar"
-    if call.grammar is not None and by_grammar:
-        return {"grammar": call.grammar}
-    if call.schema is not None and by_grammar and style == "completion":
-        return {"json_schema": dict(call.schema)}  # llama.cpp's own field: this endpoint has no response_format
-    if call.schema is not None and constrain != "none" and (route.takes_schema or by_grammar):
-        return {"response_format": openai_format.to_response_format(call.schema)}
+    if request.grammar is not None and by_grammar:
+        return {"grammar": request.grammar}
+    if request.schema is not None and by_grammar and style == "completion":
+        return {"json_schema": dict(request.schema)}  # llama.cpp's own field: this endpoint has no response_format
+    if request.schema is not None and constrain != "none" and (route.takes_schema or by_grammar):
+        return {"response_format": openai_format.to_response_format(request.schema)}
     return {}

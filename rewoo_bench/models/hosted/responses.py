@@ -1,10 +1,10 @@
-"""Reads an answer in the OpenAI form: its visible text, its thoughts, its tool calls, and why it ended.
+"""Read a response in the OpenAI form: its visible text, its thoughts, its tool calls, and its finish reason.
 
-    read_reply({"message": {"content": "<think>France.</think>Paris"}, "finish_reason": "stop"})
-    # Reply(text="Paris", thoughts="France.", …)
+    read_response({"message": {"content": "<think>France.</think>Paris"}, "finish_reason": "stop"})
+    # ParsedResponse(text="Paris", thoughts="France.", …)
 
-Whatever a model or a server puts there, what comes out can be kept in any file: text without half surrogate
-pairs, names that are short texts, arguments that are JSON of a sensible depth.
+Whatever the response holds, the result can be written to any file: text without half surrogate pairs,
+short names, arguments that are JSON of a sensible depth.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _FINISH_REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a model wrote, in its parts. `text` is the visible text alone.
+class ParsedResponse:
+    """The parts of a reply. `text` is the visible text alone.
 
-    `cut_thought` says that the reply ends inside a thought, `late_close` that it began inside one.
-    `repairs` names what had to be changed before it could be kept.
+    `cut_thought`: the reply ends inside a thought. `late_close`: it began inside one.
+    `repairs` names the changes that were needed to record it.
     """
 
     text: str
@@ -63,24 +63,24 @@ class Reply:
     repairs: tuple[str, ...] = ()
 
 
-def read_reply(choice: Mapping[str, Any]) -> Reply:
-    """A choice of an answer in the OpenAI form: chat or completion, content as text or as a list of parts.
+def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
+    """One choice of a response: chat or completion, content as text or as a list of parts.
 
-    Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` for what has another form.
+    Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` where it doesn't match the schema.
     """
     with noting() as notes:
         reply = _read(choice)
     return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
 
 
-def _read(choice: Mapping[str, Any]) -> Reply:
+def _read(choice: Mapping[str, Any]) -> ParsedResponse:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
     written, aside = _content(fields.get("text") if message is None else fields.get("content"))
     finish_reason = _finish_reason(choice.get("finish_reason"))
     parts = split(check_text(written), cut=finish_reason == "length")
     thoughts = [check_text(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
-    return Reply(
+    return ParsedResponse(
         parts.text,
         "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
         _tool_calls(fields) or (_harmony_calls(parts.calls) if parts.calls else ()),
@@ -91,7 +91,7 @@ def _read(choice: Mapping[str, Any]) -> Reply:
 
 
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
-    """The text up to the first stop string, as a provider would have cut it; and what came after."""
+    """The text before the first stop string, as a provider would cut it, and the rest."""
     if not stop:
         return text, ""
     ends = [position for position in (text.find(mark) for mark in stop if mark) if position >= 0]
@@ -122,38 +122,38 @@ def _is_part(value: Any) -> bool:
 
 
 def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The thoughts that stand beside the content, under the names that servers have for them."""
+    """The thoughts in fields of their own, whose names depend on the server."""
     for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
         if value := fields.get(name):
             yield "".join(_content([value] if _is_part(value) else value))
 
 
 def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The tool calls of a message; arguments that are no JSON object stay text (`RAW_ARGUMENTS`)."""
+    """The tool calls of a message; arguments that aren't a JSON object stay text (`RAW_ARGUMENTS`)."""
     if not (given := fields.get("tool_calls")):
         return ()
     calls = [call for call in given if isinstance(call, Mapping)]
     echo = {name: fields[name] for name in _ECHOED if fields.get(name)}
-    found = []
+    parsed = []
     for i, call in enumerate(calls):
         function = call.get("function") or {}
         name, id_ = _short(function.get("name") or ""), _short(call.get("id") or f"call_{i}")
         own = {name: call[name] for name in _ECHOED_OF_CALL if call.get(name)}
         returned = {"message": {} if i else echo, "call": own}
         returned = {part: kept for part, echoed in returned.items() if (kept := _kept(echoed))}
-        found.append(ToolCall(id_, name, _arguments(function.get("arguments")), returned))
-    return tuple(found)
+        parsed.append(ToolCall(id_, name, _arguments(function.get("arguments")), returned))
+    return tuple(parsed)
 
 
 def _kept(echoed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a provider wants back, in full length since it may be signed; nothing where it is no sensible JSON."""
+    """Fields that a provider wants back, in full length since they may be signed; empty where they aren't valid."""
     try:
-        with noting():  # what is cut here is only looked at
+        with noting():  # the repairs are dropped: this only checks
             check_value(echoed)
     except ValueError:
         return {}
-    found: dict[str, Any] = json.loads(replace_surrogates(json.dumps(echoed, ensure_ascii=False)))
-    return found
+    kept: dict[str, Any] = json.loads(replace_surrogates(json.dumps(echoed, ensure_ascii=False)))
+    return kept
 
 
 def _harmony_calls(calls: Sequence[tuple[str, str]]) -> tuple[ToolCall, ...]:
@@ -172,7 +172,7 @@ def _finish_reason(reason: Any) -> str:
 
 
 def _arguments(given: Any) -> dict[str, Any]:
-    """Arguments as an object. Text that is none, or is nested too deeply, stays text under `RAW_ARGUMENTS`."""
+    """Arguments as an object. Other text, or JSON nested too deeply, stays text under `RAW_ARGUMENTS`."""
     try:
         arguments = given if isinstance(given, Mapping) else json.loads(given or "{}")
         return check_fields(arguments) if isinstance(arguments, Mapping) else _raw(given)

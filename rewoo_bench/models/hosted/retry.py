@@ -1,9 +1,9 @@
-"""Patience with a provider: the one place where a model call is tried again, and recorded.
+"""Retries of model calls: the only place where a failed call is tried again, and recorded.
 
     limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
-    model = RetryingModel(LiteLLMModel("openai/gpt-4o-mini"), limiter=limiter)
+    model = RetryingModel(HostedModel("openai/gpt-4o-mini"), limiter=limiter)
     completion = await model.complete(messages, role="planner")
-    completion.receipt      # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
+    completion.call_cost    # CallCost(attempts=2, waiting=((12.0, 13.5),), billed=…, …)
 
 Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 `base_delay * 2**attempt`, so that callers that failed together don't come back together
@@ -23,23 +23,22 @@ import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.call_cost import attach, call_cost_of
-from rewoo_bench.models.hosted.attempts import Ledger
+from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
-# Getting a free place takes microseconds too; below this it isn't worth a line in the books.
+# Taking a free place of the limiter takes microseconds, too; a shorter wait isn't recorded.
 _SHORTEST_WAIT_S = 0.001
 
 
 class RetryingModel:
-    """A model that tries again where its `ModelError` says that makes sense.
+    """A model whose failed calls are tried again where their `ModelError` is retryable.
 
-    At most `max_retries` + 1 attempts. `limiter` bounds calls in flight, over every model that
-    shares it, and learns from 429s; its place is given back during a back-off. A provider's
-    Retry-After is kept where it is longer than the drawn wait; no wait is longer than `max_delay`
-    (seconds). `name` is what the books call the model, by default its own name; `identity` is what a
-    cache knows it by, its settings included. `prices` are dollars per million tokens by kind, where
-    they are known.
+    At most `max_retries` + 1 attempts. `limiter` bounds the calls in flight of all models that share it, and
+    learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
+    than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is the model's name in the tables, by
+    default its own; `identity` is its part of a cache key, settings included. `prices` are dollars per million
+    tokens by kind, where they are known.
     """
 
     def __init__(
@@ -67,66 +66,70 @@ class RetryingModel:
         self._limiter = limiter
         self._base_delay = base_delay
         self._max_delay = max_delay
-        self._rng = rng or random.Random()  # jitter is only there to be different everywhere
+        self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
         self._sleep = sleep
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """The first completion that comes, with a receipt over all attempts.
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+        """The first completion, with the cost of all attempts.
 
-        Raises the last `ModelError`, with such a receipt, where none came. A cancellation takes such a
-        receipt along too, where anything was paid.
+        Raises the last `ModelError`, with the same cost, where all attempts fail. A cancellation has it attached,
+        too, if anything was paid.
         """
-        ledger = Ledger()
+        costs = AttemptCosts()
         try:
-            return await self._first_answer(ledger, messages, asked)
+            return await self._first_answer(costs, messages, options)
         except ModelError as error:
-            error.call_cost = ledger.call_cost()
+            error.call_cost = costs.call_cost()
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
             if (call_cost := call_cost_of(cancelled)) is not None:
-                ledger.book(call_cost)
-            if ledger.billed != Usage():
-                attach(cancelled, ledger.call_cost())
+                costs.add(call_cost)
+            if costs.billed != Usage():
+                attach(cancelled, costs.call_cost())
             raise
 
-    async def _first_answer(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
+    async def _first_answer(
+        self, costs: AttemptCosts, messages: Sequence[Message], options: CompletionOptions
+    ) -> Completion:
         for failures in count():
             try:
-                completion = await self._attempt(ledger, messages, asked)
+                completion = await self._attempt(costs, messages, options)
             except ModelError as error:
-                ledger.book(error.call_cost)
+                costs.add(error.call_cost)
                 if self._limiter is not None:
                     self._limiter.failed(error.status, unreachable=error.unreachable)
                 if not error.retryable or failures >= self.max_retries or self._is_alone(error):
                     raise
                 delay = self._delay(failures, error.retry_after)
             else:
-                ledger.book(completion.call_cost)
+                costs.add(completion.call_cost)
                 if self._limiter is not None:
                     self._limiter.succeeded()
-                alone = ledger.attempts == 1 and not ledger.waiting
-                return completion if alone else replace(completion, call_cost=ledger.call_cost())
+                alone = costs.attempts == 1 and not costs.waiting
+                return completion if alone else replace(completion, call_cost=costs.call_cost())
             started = time.monotonic()
             await self._sleep(delay)
-            ledger.waiting.append((started, time.monotonic()))
+            costs.waiting.append((started, time.monotonic()))
         raise AssertionError("there is always another attempt, or an error")
 
     def _is_alone(self, error: ModelError) -> bool:
-        """Whether nothing has ever answered, so that another attempt is in vain."""
+        """Whether no server has ever answered, so that another attempt is useless."""
         return error.unreachable and self._limiter is not None and self._limiter.nobody_there
 
-    async def _attempt(self, ledger: Ledger, messages: Sequence[Message], asked: CompletionOptions) -> Completion:
-        """One attempt in a place among the calls in flight; waiting for the place is booked."""
+    async def _attempt(
+        self, costs: AttemptCosts, messages: Sequence[Message], options: CompletionOptions
+    ) -> Completion:
+        """One attempt, within the limit of calls in flight; the wait for a place is recorded."""
         if self._limiter is None:
-            return await self.model.complete(messages, **asked)
+            return await self.model.complete(messages, **options)
         started = time.monotonic()
         async with self._limiter:
             got = time.monotonic()
             if got - started > _SHORTEST_WAIT_S:
-                ledger.waiting.append((started, got))
-            return await self.model.complete(messages, **asked)
+                costs.waiting.append((started, got))
+            return await self.model.complete(messages, **options)
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after the failed attempt of that number, from 0."""
+        """Seconds to wait after the failed attempt number `attempt`, from 0."""
         longest = min(self._max_delay, self._base_delay * 2.0**attempt)
         return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))

@@ -1,4 +1,4 @@
-"""Sends a request to where a model is served: straight to an endpoint in the OpenAI form, else through litellm.
+"""Send a request: directly to an OpenAI-compatible endpoint, else through litellm.
 
 transport = Transport(timeout=120, connect_timeout=10)
 answer = await transport.send(route, {"model": "tiny", "messages": […]})
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import Endpoint
 
-# What litellm takes as arguments; everything else is handed on to the provider as it is.
+# Arguments of litellm; everything else is passed on to the provider unchanged.
 _ARGUMENTS = frozenset(
     {"messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"}
     | {"reasoning_effort", "tools", "response_format"}
@@ -25,7 +25,7 @@ _ARGUMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer in the OpenAI form. `details` is litellm's own usage object, where the call went through it."""
+    """A response in the OpenAI form. `details` is litellm's usage object, if the call went through litellm."""
 
     document: Mapping[str, Any]
     details: Any = None
@@ -45,7 +45,7 @@ class Transport:
         self._endpoint: Endpoint | None = None
 
     async def send(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
-        """The answer. Raises `TimeoutError`, or what `provider_errors.expected()` names."""
+        """The response. Raises `TimeoutError`, or one of `provider_errors.expected()`."""
         async with asyncio.timeout(self.timeout):  # anyio's takes nearly three times as long
             if route.provider in providers.OPENAI_FORM:
                 path = "/completions" if "prompt" in body else "/chat/completions"
@@ -72,7 +72,7 @@ class Transport:
         self._sharing.add(id(self))
         arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
         turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
-        # In the place of an empty text beside tool calls litellm would put words of its own.
+        # litellm would replace an empty text next to tool calls by words of its own.
         arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
         others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
         with providers.without_callbacks():

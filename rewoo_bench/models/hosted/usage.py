@@ -1,11 +1,11 @@
-"""Reads a provider's token counts, in each form that providers send them in.
+"""Read a provider's token counts, in each form in which providers send them.
 
     read_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
                 "completion_tokens_details": {"reasoning_tokens": 20}})
-    # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): here the reasoning stands beside the completion
+    # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): here the completion doesn't include the reasoning
 
-A count that can't be right (negative, absurdly large, no number) makes the whole usage unreadable: `None`,
-and the caller counts with a tokenizer of its own.
+An impossible count (negative, absurdly large, not a number) makes the whole usage invalid: `None`, and the
+caller counts with its own tokenizer.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rewoo_bench.types import Usage
 # No call has more tokens: a thousand times the longest context of 2026.
 MOST_TOKENS = 10**9
 
-_MOST_BESIDE = 10**6  # tokens that a total may have beyond input and output: a model's thoughts
+_MOST_UNLISTED = 10**6  # tokens of a total that are neither input nor output: a model's thoughts
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 _REASONING = ("reasoning_tokens",)
 _INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
-# Read from a cache: OpenAI's, DeepSeek's, Moonshot's, Anthropic's name for it.
+# Tokens read from a cache, by the names of OpenAI, DeepSeek, Moonshot and Anthropic.
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
 _CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
 _CACHE_FIELDS = frozenset({*_INPUT_DETAILS, *_CACHED, *_CACHE_WRITE})
@@ -38,10 +38,10 @@ class _Absurd(Exception):
 
 
 def read_usage(usage: Any) -> Usage | None:
-    """The counts of a usage object; zeros where it says nothing, None where it can't be right.
+    """The counts of a usage object; zeros for missing counts, None where a count is impossible.
 
-    Reasoning that is counted beside the completion (xAI; Gemini's total_tokens) is added to the output.
-    Cached input that is counted beside the input (Anthropic's own form) is added to the input.
+    Reasoning that the completion doesn't include (xAI; Gemini's total_tokens) is added to the output.
+    Cached input that the input doesn't include (Anthropic's own form) is added to the input.
     """
     if usage is None:
         return Usage()
@@ -54,16 +54,16 @@ def read_usage(usage: Any) -> Usage | None:
 
 
 def salvage_usage(text: str) -> Usage | None:
-    """The usage in an answer that is no JSON as a whole, such as one cut at its end; None where there is none."""
+    """The usage in a response that isn't valid JSON, such as one that was cut; None where there is none."""
     start = text.rfind('"usage"')
     brace = text.find("{", start)
     if start < 0 or brace < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, brace)
+        counts, _ = json.JSONDecoder().raw_decode(text, brace)
     except (ValueError, RecursionError):
         return None
-    usage = read_usage(found)
+    usage = read_usage(counts)
     return usage if usage != Usage() else None
 
 
@@ -79,12 +79,12 @@ def _read(usage: Mapping[str, Any]) -> Usage:
     if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
         input_tokens += cached + cache_write  # Anthropic's own form
     total = _count(usage.get("total_tokens"))
-    beside = total - input_tokens - output_tokens
-    if beside > _MOST_BESIDE:
+    unlisted = total - input_tokens - output_tokens
+    if unlisted > _MOST_UNLISTED:
         raise _Absurd
-    if beside > 0 and input_tokens and _OUTPUT[0] in usage:  # the total is what is paid
-        reasoning = reasoning or beside
-        output_tokens += beside
+    if unlisted > 0 and input_tokens and _OUTPUT[0] in usage:  # the total is what is paid
+        reasoning = reasoning or unlisted
+        output_tokens += unlisted
     elif reasoning > output_tokens:
         output_tokens += reasoning
     if cached > input_tokens or cache_write > input_tokens:
@@ -93,7 +93,7 @@ def _read(usage: Mapping[str, Any]) -> Usage:
 
 
 def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[str, ...]) -> int:
-    """A count that stands in the details or beside them; the first that isn't zero."""
+    """A count in the details or outside them; the first that isn't zero."""
     for detail in details:
         part = usage.get(detail)
         if isinstance(part, dict) and (count := _first(part, names)):

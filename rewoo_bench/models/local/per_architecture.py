@@ -1,11 +1,11 @@
-"""A model behind servers that this run started: each architecture asks its own.
+"""A model on servers that this run started: one for each architecture.
 
-    model = ServedModel(servers, {server: LiteLLMModel(…) for server in servers.all})
+    model = PerArchitectureModel(servers, {server: HostedModel(…) for server in servers.all})
     await model.complete(messages, role="solver")       # raises ModelGone once the server has ended
 
-A provider that can't be reached may be there again in a minute. A server of our own that was killed
-for want of memory, or died of a fault, won't: each further question would fail after all its
-retries, so the run ends with the reason and can be resumed.
+A provider that can't be reached may be back in a minute. Our own server that ran out of memory or crashed
+won't: every further question would fail after all its retries, so the run ends with the reason and can be
+resumed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from rewoo_bench.models.local.server import LocalServer, Servers
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model
 
 
-class ServedModel:
+class PerArchitectureModel:
     """The servers, and the client of each."""
 
     def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:
         self._servers = servers
         self._clients = clients
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
         """The model's completion. Raises `ModelError`, as `ModelGone` where the server has ended."""
         server = self._servers.of(current_architecture())
         try:
-            return await self._clients[server].complete(messages, **asked)
+            return await self._clients[server].complete(messages, **options)
         except ModelError as error:
             if error.status is None and (end := await to_thread.run_sync(server.how_it_ended)):
                 name = server.path.name
-                raise ModelGone(f"what served {name!r} has ended ({end})", call_cost=error.call_cost) from error
+                raise ModelGone(f"the server of {name!r} has ended ({end})", call_cost=error.call_cost) from error
             raise

@@ -1,11 +1,11 @@
-"""A model file with its weights in another type, beside the first.
+"""A copy of a model file with its weights in another type, in the same folder.
 
     requantised(Path("smollm2-135m.gguf"), "Q8_0")      # smollm2-135m-Q8_0.gguf, written once
 
 llama.cpp has fast kernels for some types and not for others: on two cores a 135M model's Q4_1 weights
-took 2.3 s a question, the same as Q8_0 1.9 s. Eight bits hold what four said to 0.4% of a block's
-largest weight. It is written by a process of its own, `python -P requantise.py SOURCE TARGET TYPE`,
-which takes 400 MB and gives all of them back.
+took 2.3 s a question, the same as Q8_0 1.9 s. The error of eight bits is at most 0.4% of a block's
+largest weight. A process of its own writes the file, `python -P requantise.py SOURCE TARGET TYPE`: it takes
+400 MB of memory, which end with it.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from pathlib import Path
 def requantised(source: Path, to: str, *, progress: bool = True) -> Path:
     """The file with its quantised weights as type `to` (a name of ggml's).
 
-    Any number of processes may ask at once: one writes, the others wait for it. Raises
-    `ModelNotFound` where it can't be written, as on a full disk.
+    Safe in any number of processes: one writes, the others wait for it. Raises `ModelNotFound` where it can't be
+    written, as on a full disk.
     """
     from filelock import FileLock
 
-    from rewoo_bench.models.local.file_hashes import beside, is_unchanged, stamped_sha256
+    from rewoo_bench.models.local.file_hashes import is_unchanged, stamp_of, stamped_sha256
 
     target = source.with_name(f"{source.stem}-{to}.gguf")
     try:
-        if is_unchanged(target, beside(target)):
+        if is_unchanged(target, stamp_of(target)):
             return target
         with FileLock(target.with_suffix(".lock")):
-            if not is_unchanged(target, beside(target)):
+            if not is_unchanged(target, stamp_of(target)):
                 if progress:
                     print(f"writing {source.stem} as {to} once, which is faster to compute with", file=sys.stderr)
-                beside(target).unlink(missing_ok=True)
+                stamp_of(target).unlink(missing_ok=True)
                 _write_whole(source, target, to)
-                stamped_sha256(target, beside(target))
+                stamped_sha256(target, stamp_of(target))
     except OSError as error:
         raise _not_written(source, to, error.strerror or str(error)) from None
     return target
 
 
 def _write_whole(source: Path, target: Path, to: str) -> None:
-    """Writes beside its place, in a process of its own, and then gives the file its name."""
+    """Writes under a temporary name, in a process of its own, and then renames the file."""
     partial = target.with_suffix(".partial")
     command = [sys.executable, "-P", __file__, str(source), str(partial), to]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
-            said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
-            raise _not_written(source, to, said[-1])
+            lines = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
+            raise _not_written(source, to, lines[-1])
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
 
 
 def _not_written(source: Path, to: str, reason: str) -> Exception:
-    from rewoo_bench.errors import ModelNotFound  # here, since the process that writes needs nothing of ours
+    from rewoo_bench.errors import ModelNotFound  # here, since the writing process imports nothing of ours
 
-    where = f"can't write {source.name!r} as {to} beside it, in {str(source.parent)!r}"
+    where = f"can't write {source.name!r} as {to} in its folder, {str(source.parent)!r}"
     return ModelNotFound(f"{where}: {reason}; REWOO_BENCH_CACHE names another folder")
 
 

@@ -1,11 +1,11 @@
-"""llama.cpp on this machine, behind an OpenAI-compatible endpoint on loopback.
+"""llama.cpp on this machine, with an OpenAI-compatible endpoint on loopback.
 
     async with serve(Path("model.gguf"), ServerSettings(context=8192), copies=2) as servers:
         servers.of("rewoo").api_base     # "http://127.0.0.1:43127/v1"
         servers.of("react").api_base     # "http://127.0.0.1:43129/v1"
 
-Each server is a process of its own (server_process.py says why) that ends with this one. Users of the
-same file with the same settings share the servers, which end with their last user.
+Each server is a process of its own (server_process.py has the reason) that ends with this one. Users of the same
+file with the same settings share the servers, which end with their last user.
 
 Why a server for each architecture: llama.cpp finds the prefix of a prompt in the prompts before it.
 In one server, the architecture that comes second finds the prompts of the first, and looks faster
@@ -41,17 +41,15 @@ _SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller fil
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How a model is served.
+    """Settings of a model's server.
 
-    `context` is tokens of one prompt and its answer. `n_parallel` is how many requests are decoded
-    in one batch; with 1 an answer depends on its prompt alone (server_process.py has the exception),
-    with more also on what else was in the batch. `prompt_cache_mib` bounds the memory for prompts
-    that wait for their next use (in turn they all find their prefix there, one slot or four); it is
-    taken only as needed, and the oldest prompts leave it first. It is the same however many servers
-    there are, so that what an architecture finds doesn't depend on which others run. `threads` is
-    None for one on each physical core this process may use. `share_weights` maps the file into
-    memory, where several servers hold its weights once. `program` is a llama-server of the user's
-    in the place of xllamacpp's, with arguments that overrule ours (server_process.py has those).
+    `context` is the tokens of one prompt and its answer. `n_parallel` requests are decoded in one batch; with 1 an
+    answer depends on its prompt alone (server_process.py has the exception), with more also on the rest of the
+    batch. `prompt_cache_mib` bounds the memory for cached prompts; it is used only as needed, and the oldest
+    prompts leave it first. It is the same for any number of servers, so that an architecture's cached prefixes
+    don't depend on the other architectures. `threads` None means one for each physical core that this process may
+    use. `share_weights` maps the file into memory, where several servers share its weights. `program` is a user's
+    llama-server instead of xllamacpp's, with arguments that take precedence over ours.
     """
 
     context: int = 8192
@@ -63,7 +61,7 @@ class ServerSettings:
 
 
 class LocalServer:
-    """A running server. `settings` are those in force: no context longer than was trained."""
+    """A running server. `settings` are those in force: `context` is at most the trained length."""
 
     def __init__(self, path: Path, settings: ServerSettings) -> None:
         """Loads the model, which takes seconds. Raises `ModelNotFound`."""
@@ -89,7 +87,7 @@ class LocalServer:
     def _await_address(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        answer = json.loads(line) if line else {"error": "load", "message": "it died while loading"}
+        answer = json.loads(line) if line else {"error": "load", "message": "it ended while loading"}
         if "address" in answer:
             return str(answer["address"])
         if answer["error"] == "import":
@@ -105,12 +103,12 @@ class LocalServer:
         )
 
     def how_it_ended(self) -> str | None:
-        """What ended it before its time; None where it still runs, which takes a second to be sure of."""
+        """The reason why it ended; None where it still runs, which takes a second to find out."""
         try:
             code = self._process.wait(_TIME_TO_BE_KNOWN_S)
         except subprocess.TimeoutExpired:
             return None
-        with self._reading:  # all calls in flight ask at once
+        with self._reading:  # all calls in flight come here at once
             if self._end is None:
                 assert self._process.stdout is not None
                 line = self._process.stdout.readline()
@@ -119,24 +117,24 @@ class LocalServer:
             return self._end
 
     def close(self) -> None:
-        """End the process and give its memory back. Requests under way fail; closing twice is fine."""
+        """End the process and free its memory. Requests in flight fail; closing twice is allowed."""
         try:
             self._process.communicate(timeout=_TIME_TO_END_S)  # closes the pipes, at which it ends; and waits
-        except subprocess.TimeoutExpired:  # it is loading, and hears nothing
+        except subprocess.TimeoutExpired:  # it is loading, and doesn't read the pipe
             self._process.kill()
             self._process.communicate()
 
 
 def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
     child = Path(__file__).with_name("server_process.py")
-    told = json.dumps({"path": str(path), **asdict(settings)})
-    # How long an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
+    arguments = json.dumps({"path": str(path), **asdict(settings)})
+    # The time for which an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
     # second, idle and with one core busy: 24 and 24 where it sleeps at once ("passive"), 54 and 1 to
     # 12 by libgomp's default, 50 and 16 with this; and it doesn't spin on between two requests.
-    # The second asks for large pages, where the kernel gives them to who asks.
+    # The second variable asks for large pages, where the kernel gives them on request.
     env = {"GOMP_SPINCOUNT": "3000000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
     return subprocess.Popen(
-        [sys.executable, "-P", str(child), told],
+        [sys.executable, "-P", str(child), arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # llama.cpp's own log
@@ -145,7 +143,7 @@ def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[byt
 
 
 def server_version(program: Sequence[str]) -> dict[str, str]:
-    """What serves, by name, and its version. Raises `ModelNotFound` where a program of the user's can't be started."""
+    """The server's name and version. Raises `ModelNotFound` where the user's program can't be started."""
     if not program:
         return {"xllamacpp": version("xllamacpp")}
     try:
@@ -154,12 +152,12 @@ def server_version(program: Sequence[str]) -> dict[str, str]:
         raise ModelNotFound(f"--llama-server: {program[0]!r} can't be started: {error}") from None
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("version")]
     if done.returncode or not lines:
-        raise ModelNotFound(f"--llama-server: {program[0]!r} is no llama-server: it tells no version")
+        raise ModelNotFound(f"--llama-server: {program[0]!r} is not a llama-server: it prints no version")
     return {"llama_server": lines[0]}
 
 
 def physical_cores() -> int:
-    """Cores that this process may use, hyper-threads counted once; -1, llama.cpp's own count, elsewhere."""
+    """Number of cores that this process may use, hyper-threads counted once; -1 (llama.cpp's own count) elsewhere."""
     if not hasattr(os, "sched_getaffinity"):
         return -1
     cores = set()
@@ -170,7 +168,7 @@ def physical_cores() -> int:
 
 
 class Servers:
-    """Servers of one file, each with a prefix cache of its own; an architecture keeps the one it got first."""
+    """Servers of one file, each with a prefix cache of its own. An architecture always uses the same server."""
 
     def __init__(self, path: Path, settings: ServerSettings, copies: int) -> None:
         """Loads the model `copies` times, which takes seconds. Raises `ModelNotFound`."""
@@ -192,12 +190,12 @@ class Servers:
         return self.all[0].settings
 
     def of(self, architecture: str) -> LocalServer:
-        """The architecture's server; more architectures than servers share them in turn."""
+        """The architecture's server. If there are more architectures than servers, they share them in turn."""
         with self._assigning:
             return self._assigned.setdefault(architecture, self.all[len(self._assigned) % len(self.all)])
 
     def close(self) -> None:
-        """End the processes. Closing twice is fine."""
+        """End the processes. Closing twice is allowed."""
         for server in self.all:
             server.close()
 
@@ -226,7 +224,7 @@ class _Running:
         servers.close()
 
     def close(self) -> None:
-        """End what an interrupted program left running."""
+        """End servers that an interrupted program left running."""
         while self._running:
             self._running.popitem()[1][0].close()
 
@@ -237,7 +235,7 @@ atexit.register(_running.close)
 
 @asynccontextmanager
 async def serve(path: Path, settings: ServerSettings = ServerSettings(), *, copies: int = 1) -> AsyncIterator[Servers]:
-    """Servers for this file, shared with all users that ask for the same. Raises `ModelNotFound`."""
+    """Servers for this file, shared with all users of the same file and settings. Raises `ModelNotFound`."""
     servers = await to_thread.run_sync(_running.acquire, path, settings, copies)
     try:
         yield servers

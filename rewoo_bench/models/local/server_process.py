@@ -1,10 +1,9 @@
-"""The process that llama.cpp runs in: `python -P server_process.py '{"path": …}'`.
+"""The process of a llama.cpp server: `python -P server_process.py '{"path": …}'`.
 
 It writes one line of JSON, `{"address": "http://127.0.0.1:43127"}` or `{"error": …}`, and then
-serves until its standard input ends, as it does when the parent dies in whatever way. `local.py`
-starts it. It imports nothing of ours, so that it starts fast. Where settings name a `program`, it
-serves with that llama-server in the place of the one in xllamacpp, and ends when that one does,
-with a line more, `{"ended": …}`.
+serves until its standard input ends, which also happens when the parent dies. `server.py` starts it. It
+imports nothing of ours, so that it starts fast. If the settings have a `program`, that llama-server serves
+instead of xllamacpp's; when it ends, so does this process, with another line, `{"ended": …}`.
 
 Why a process: closed in the parent's own, xllamacpp 2026.10 waits for ever, with the interpreter's
 lock held, where a request is still running (after Ctrl-C) or the server has only just started.
@@ -48,7 +47,7 @@ def start_embedded(settings: dict[str, Any]) -> Any:
     # Without flash attention the scores of a piece's tokens against all before them are a table, in
     # a 135M model of 12 MB for 260 tokens after 1,000 others; for 64 it fits into a core's own cache.
     params.n_ubatch = 64
-    # Private memory can be in large pages (local.py asks for them), which saves some 5% of the time.
+    # Private memory can be in large pages (server.py asks for them), which saves some 5% of the time.
     modes = xllamacpp.llama_load_mode
     params.load_mode = modes.LLAMA_LOAD_MODE_MMAP if settings["share_weights"] else modes.LLAMA_LOAD_MODE_NONE
     params.ui = False
@@ -57,14 +56,14 @@ def start_embedded(settings: dict[str, Any]) -> Any:
 
 
 class OwnServer:
-    """A llama-server of the user's, with the settings of the embedded one; the user's arguments come last."""
+    """A user's llama-server, with the settings of the embedded one; the user's arguments come last."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         port = _free_port()
         self.listening_address = f"http://127.0.0.1:{port}"
         self._command = [settings["program"][0], *_arguments(settings, port), *settings["program"][1:]]
         self._process: subprocess.Popen[str] | None = None
-        self._said: deque[str] = deque(maxlen=1)
+        self._last_line: deque[str] = deque(maxlen=1)
 
     def start(self) -> None:
         """Loads the model. Raises `RuntimeError`."""
@@ -86,7 +85,7 @@ class OwnServer:
         while not self._is_ready():
             if process.poll() is not None:
                 listening.join(1)
-                raise RuntimeError(f"{name!r} ended with {_named(process.returncode)}: {' '.join(self._said)}")
+                raise RuntimeError(f"{name!r} ended with {_named(process.returncode)}: {' '.join(self._last_line)}")
             time.sleep(0.05)
 
     def close(self) -> None:
@@ -94,14 +93,14 @@ class OwnServer:
             self._process.kill()
 
     def wait(self) -> str:
-        """Waits until it has ended, and says how."""
+        """Waits until it has ended; returns how it ended."""
         assert self._process is not None
-        return f"{_named(self._process.wait())}: {' '.join(self._said)}"
+        return f"{_named(self._process.wait())}: {' '.join(self._last_line)}"
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
-        """Reads its log, which would fill the pipe, and holds the last line of it."""
+        """Reads its log, which would fill the pipe, and keeps the last line."""
         assert process.stderr is not None
-        self._said.extend(line.strip() for line in process.stderr if line.strip())
+        self._last_line.extend(line.strip() for line in process.stderr if line.strip())
 
     def _is_ready(self) -> bool:
         try:
@@ -112,7 +111,7 @@ class OwnServer:
 
 
 def _arguments(settings: dict[str, Any], port: int) -> list[str]:
-    """What `start_embedded` sets, as flags."""
+    """The settings of `start_embedded` as flags."""
     threads = str(settings["threads"])
     return [
         "--model", settings["path"],
@@ -152,22 +151,22 @@ def main() -> None:
 
 
 def serve_own(settings: dict[str, Any]) -> OwnServer:
-    """The user's server, which ends with the parent while it is still loading, too."""
+    """The user's server. It ends with the parent, also while it is still loading."""
     server = OwnServer(settings)
     threading.Thread(target=wait_for_end, args=[server], daemon=True).start()
     server.start()
-    threading.Thread(target=tell_end, args=[server], daemon=True).start()
+    threading.Thread(target=report_end, args=[server], daemon=True).start()
     return server
 
 
-def tell_end(server: OwnServer) -> None:
-    """Ends this process when the user's server has ended, and says how it did."""
+def report_end(server: OwnServer) -> None:
+    """Ends this process when the user's server has ended, and prints how it ended."""
     print(json.dumps({"ended": server.wait()}), flush=True)
     os._exit(1)
 
 
 def wait_for_end(server: Any) -> None:
-    """Ends this process, and a server of the user's, when the parent has closed the pipe or is gone."""
+    """Ends this process, and the user's server, when the parent has closed the pipe or is gone."""
     # For xllamacpp's server only in the main thread: it doesn't start where another one reads.
     sys.stdin.read()
     if isinstance(server, OwnServer):

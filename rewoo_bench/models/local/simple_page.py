@@ -1,7 +1,7 @@
-"""Pages of a package index, in the JSON form and in the HTML form of the simple API.
+"""Pages of a package index: the JSON form and the HTML form of the simple API.
 
     parse_html('<a href="../files/a-1.whl#sha256=0f17…">a-1.whl</a>', "https://example.org/simple/a/")
-        -> [Link("https://example.org/simple/files/a-1.whl", "0f17…")]
+        -> [WheelLink("https://example.org/simple/files/a-1.whl", "0f17…")]
 
 Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/
 """
@@ -15,8 +15,8 @@ from urllib.parse import SplitResult, parse_qs, unquote, urljoin, urlsplit, urlu
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A file that a page names. `sha256` is None where the page doesn't say it."""
+class WheelLink:
+    """A link to a file. `sha256` is None where the page has none."""
 
     url: str
     sha256: str | None = None
@@ -26,21 +26,21 @@ class Link:
         return unquote(urlsplit(self.url).path).rpartition("/")[2]
 
 
-def parse_json(text: str, url: str) -> list[Link]:
-    """The links of a page in the JSON form. Raises `ValueError` for other JSON, or none."""
+def parse_json(text: str, url: str) -> list[WheelLink]:
+    """The links of a page in the JSON form. Raises `ValueError` for anything else."""
     try:
         files = json.loads(text)["files"]
-        return [Link(urljoin(url, file["url"]), (file.get("hashes") or {}).get("sha256")) for file in files]
+        return [WheelLink(urljoin(url, file["url"]), (file.get("hashes") or {}).get("sha256")) for file in files]
     except (LookupError, TypeError, AttributeError):
         raise ValueError("no list of files with their URLs") from None
 
 
-def parse_html(text: str, url: str) -> list[Link]:
+def parse_html(text: str, url: str) -> list[WheelLink]:
     """The links of a page in the HTML form; a hash is in the fragment, `…whl#sha256=…`."""
     page = _Anchors()
     page.feed(text)
     whole = [urlsplit(urljoin(urljoin(url, page.base), anchor)) for anchor in page.anchors]
-    return [Link(urlunsplit(link._replace(fragment="")), _sha256(link)) for link in whole]
+    return [WheelLink(urlunsplit(link._replace(fragment="")), _sha256(link)) for link in whole]
 
 
 class _Anchors(HTMLParser):
@@ -60,5 +60,5 @@ class _Anchors(HTMLParser):
 
 
 def _sha256(link: SplitResult) -> str | None:
-    found = parse_qs(link.fragment).get("sha256")
-    return found[0] if found else None
+    hashes = parse_qs(link.fragment).get("sha256")
+    return hashes[0] if hashes else None

@@ -1,14 +1,14 @@
-"""A model that is none: it knows the way to each answer and writes it in every architecture's own form.
+"""The oracle: not a language model, it knows the gold chain and writes replies in every architecture's form.
 
     oracle                                             a perfect plan, perfect turns, the answer
     oracle?extra_steps=2&wrong_title=0.1&verbosity=1.5  an imperfect one, the same every time
 
-It separates what an architecture costs from how good a model is: its tokens are counted with one
-pinned tokenizer, and the same on every machine. It goes the way of the question's gold chain
-(`Example.chain`), and answers only from what the prompt shows of it, or "unknown"; how often that is
-right says nothing about any model.
+It separates the cost of an architecture from the quality of a model: its tokens are counted with one pinned
+tokenizer and are the same on every machine. It follows the question's gold chain (`Example.chain`), and
+answers only from the part of it that the prompt shows, else "unknown". Its accuracy says nothing about any
+model.
 
-The evaluator hands it each question's gold by `knowing`, its own door: no runner sees any.
+The evaluator gives it each question's gold through `with_gold`; no runner sees it.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
-from rewoo_bench.models.oracle.replies import Reply, Talk, reply
-from rewoo_bench.models.oracle.route import Route
+from rewoo_bench.models.oracle.lookup_path import LookupPath
+from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, write_reply
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
 
 
 class OracleSettings(BaseModel):
-    """What stands behind `oracle?`: how far from perfect it is."""
+    """The options after `oracle?`: deviations from the perfect oracle."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     extra_steps: int = Field(default=0, ge=0)
     """Searches beyond those that are needed."""
     wrong_title: float = Field(default=0.0, ge=0, le=1)
-    """The share of pages that are first looked for under a wrong title; which ones, `seed` decides."""
+    """The share of pages that are first searched for under a wrong title; `seed` chooses them."""
     verbosity: float = Field(default=1.0, gt=0)
     """The length of thoughts, as a multiple."""
     parallel: bool = True
-    """Whether native calls that don't need each other go in one turn."""
+    """Whether independent native calls are made in one turn."""
     seed: int = 0
 
 
 def open_oracle(name: str) -> Oracle:
-    """The oracle of that name. Raises `UsageError` for a setting that there isn't."""
+    """The oracle of that name. Raises `UsageError` for an unknown or invalid option."""
     try:
         options = read_options(name.partition("?")[2])
     except ValueError as error:
@@ -56,62 +56,62 @@ def open_oracle(name: str) -> Oracle:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The oracle before it knows a question."""
+    """The oracle without a question."""
 
     settings: OracleSettings = OracleSettings()  # noqa: RUF009 - frozen
     name: str = ORACLE
 
     def with_gold(self, example: Example) -> Model:
         """The oracle of one question."""
-        return _Knowing(example, self.settings, self.name)
+        return _QuestionOracle(example, self.settings, self.name)
 
     async def complete(self, messages: Sequence[Message], **_: Unpack[CompletionOptions]) -> Completion:
-        """Raises `ModelError`: without a question's gold there is nothing to say."""
-        raise ModelError("the oracle knows no question; an evaluator hands it each question's gold chain")
+        """Raises `ModelError`: without a question's gold there is no answer."""
+        raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What exactly answers, JSON-ready."""
+        """The exact description, JSON-ready."""
         return {"name": self.name, **self.settings.model_dump(), "tokenizer": TOKENIZER}
 
 
 @dataclass
-class _Knowing:
-    """The oracle of one question. It remembers only what it was sent, to say how much of it a cache would have."""
+class _QuestionOracle:
+    """The oracle of one question. It keeps the requests, to count the tokens that a prefix cache would have."""
 
     example: Example
     settings: OracleSettings
     name: str
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """What the gold chain says next. Raises `ModelError` for a form that it doesn't know."""
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+        """The next reply along the gold chain. Raises `ModelError` for an unknown form."""
         settings = self.settings
-        route = Route(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
-        talk = Talk.read(messages, self.example.question)
-        said = reply(talk, route, asked, settings.verbosity, settings.parallel)
-        tools = asked.get("tools") or ()
+        path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+        prompt = ParsedPrompt.read(messages, self.example.question)
+        answer = write_reply(prompt, path, options, settings.verbosity, settings.parallel)
+        tools = options.get("tools") or ()
         usage = Usage(
             input_tokens=count_prompt(messages, tools),
-            cached_input_tokens=self._cached(messages, talk, tools),
-            output_tokens=_count_reply(said),
+            cached_input_tokens=self._cached(messages, prompt, tools),
+            output_tokens=_count_reply(answer),
         )
         self._sent.append(list(messages))
         call_cost = CallCost(billed=usage, usage_source="estimated")
-        return Completion(said.text, usage, "tool_calls" if said.calls else "stop", said.calls, call_cost)
+        return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
 
-    def _cached(self, messages: Sequence[Message], talk: Talk, tools: Sequence[Tool]) -> int:
-        """Tokens that a prefix cache would have: what comes before the question, and what was sent before."""
-        known = max([talk.start, *(_shared(before, messages) for before in self._sent)])
+    def _cached(self, messages: Sequence[Message], prompt: ParsedPrompt, tools: Sequence[Tool]) -> int:
+        """Tokens that a prefix cache would have: the part before the question, and the part that was sent before."""
+        known = max([prompt.start, *(_shared(before, messages) for before in self._sent)])
         return count_prompt(messages[:known], tools) if known else 0
 
 
-def _count_reply(said: Reply) -> int:
-    return count_tokens(said.text) + sum(count_call(call.name, call.arguments) for call in said.calls)
+def _count_reply(answer: OracleReply) -> int:
+    return count_tokens(answer.text) + sum(count_call(call.name, call.arguments) for call in answer.calls)
 
 
 def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """So many messages at the beginning are the same."""
+    """Number of equal messages at the beginning."""
     same = 0
     for one, other in zip(before, now, strict=False):
         if one != other:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.journal.response_cache import AnswerCache
+from rewoo_bench.journal.response_cache import ResponseCache
 
 ANSWER = {"text": "Neva", "usage": {"input_tokens": 3}, "receipt": {"latency_s": 0.1, "cost_usd": None}}
 
@@ -29,7 +29,7 @@ def no_larger_files(size: int) -> Iterator[None]:
 
 
 def kept(folder: Path, key: bytes = b"key") -> dict[str, Any] | None:
-    with closing(AnswerCache(folder)) as cache:
+    with closing(ResponseCache(folder)) as cache:
         return cache.get(key)
 
 
@@ -42,7 +42,7 @@ def change(folder: Path, text: str | bytes | int | None) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A cache with one answer."""
-    with closing(AnswerCache(tmp_path)) as cache:
+    with closing(ResponseCache(tmp_path)) as cache:
         cache.put(b"key", ANSWER)
     return tmp_path
 
@@ -62,13 +62,26 @@ def test_what_is_no_answer_is_a_warning_and_asked_again(
     folder: Path, text: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     change(folder, text)
-    with closing(AnswerCache(folder)) as cache:
+    with closing(ResponseCache(folder)) as cache:
         assert cache.get(b"key") is None
         assert [record.getMessage() for record in caplog.records] == [
-            f"--cache: an answer in {str(folder / 'answers.sqlite')!r} is damaged; it is asked again"
+            f"--cache: {str(folder / 'answers.sqlite')!r} has damaged answers; those calls are made again"
         ]
         cache.put(b"key", ANSWER)
     assert kept(folder) == ANSWER
+
+
+def test_damaged_rows_are_missing_and_the_others_answer(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(ResponseCache(folder)) as cache:
+        for key in (b"first", b"second"):
+            cache.put(key, ANSWER)
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database, database:
+        database.execute("UPDATE answers SET answer = CAST(? AS TEXT) WHERE key != ?", (b'{"text": "N\xff', b"key"))
+    with closing(ResponseCache(folder)) as cache:
+        assert [cache.get(key) for key in (b"first", b"key", b"second", b"key")] == [None, ANSWER, None, ANSWER]
+        cache.put(b"first", ANSWER)
+    assert kept(folder, b"first") == ANSWER
+    assert len(caplog.records) == 1
 
 
 def test_no_flipped_bit_gives_another_answer(folder: Path) -> None:
@@ -80,12 +93,12 @@ def test_no_flipped_bit_gives_another_answer(folder: Path) -> None:
         change(folder, flipped.decode())
         found = kept(folder)  # a flip in the name of the checksum's field leaves it, under another name
         assert found is None or {name: found.get(name) for name in ANSWER} == ANSWER
-        with closing(AnswerCache(folder)) as cache:
+        with closing(ResponseCache(folder)) as cache:
             cache.put(b"key", ANSWER)
 
 
 def test_a_full_disk_is_one_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with closing(AnswerCache(folder)) as cache:
+    with closing(ResponseCache(folder)) as cache:
         with no_larger_files(1 << 20):
             for number in range(3):
                 cache.put(b"%d" % number, {"text": "x" * (1 << 21)})
@@ -102,7 +115,7 @@ def test_a_file_that_is_no_cache_is_one_warning(
 ) -> None:
     path = tmp_path / "answers.sqlite"
     path.mkdir() if content is None else path.write_bytes(content)
-    with closing(AnswerCache(tmp_path)) as cache:
+    with closing(ResponseCache(tmp_path)) as cache:
         cache.put(b"key", ANSWER)
         assert cache.get(b"key") is None
     assert len(caplog.records) == 1
@@ -112,7 +125,7 @@ def test_a_file_that_is_no_cache_is_one_warning(
 def test_a_cache_that_may_only_be_read_answers_and_keeps_nothing(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(AnswerCache(folder)) as cache:
+    with closing(ResponseCache(folder)) as cache:
         assert cache._database is not None
         cache._database.execute("PRAGMA query_only = 1")
         assert cache.get(b"key") == ANSWER

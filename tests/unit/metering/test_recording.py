@@ -19,7 +19,7 @@ from parts import Query, Told
 from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import AnswerCache
+from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import open_journal, read_journal
 from rewoo_bench.metering.recorded_calls import RecordedModel, recorded_tools
 from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
@@ -171,7 +171,7 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
 
 
 async def test_a_cache_pays_for_an_answer_once_over_runs(tmp_path: Path) -> None:
-    cache = AnswerCache(tmp_path / "cache")
+    cache = ResponseCache(tmp_path / "cache")
     usage = Usage(10, 0, 2, 0)
     for run, lines in (("a", [Completion("Neva", usage, call_cost=CallCost(billed=usage))]), ("b", [])):
         (tmp_path / run).mkdir()

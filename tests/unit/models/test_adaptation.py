@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.adaptation import Adaptation, Change
+from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
 from rewoo_bench.models.hosted.refusals import find_change
 
 MESSAGES = [{"role": "system", "content": "Plan."}, {"role": "user", "content": "Question: …"}]
@@ -23,8 +23,8 @@ BODY: dict[str, Any] = {
     "grammar": "root ::= [a-z]",
     "reasoning_effort": "low",
 }
-WITHOUT_STOP = Change("drop", "stop")
-FOLDED = Change("fold_system")
+WITHOUT_STOP = RequestChange("drop", "stop")
+FOLDED = RequestChange("fold_system")
 
 
 def openai(message: str, param: str | None = None, code: str | None = None) -> str:
@@ -49,56 +49,58 @@ def pydantic(name: str) -> list[dict[str, Any]]:
         (
             400,
             openai("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
-            Change("drop", "temperature"),
+            RequestChange("drop", "temperature"),
         ),
         (
             400,
             openai("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "max_tokens"),
-            Change("max_completion_tokens"),
+            RequestChange("max_completion_tokens"),
         ),
         (
             400,
             openai("Unsupported value: 'messages[0].role' does not support 'system'.", "messages[0].role"),
-            Change("developer"),
+            RequestChange("developer"),
         ),
-        (400, openai("Unrecognized request argument supplied: seed"), Change("drop", "seed")),
+        (400, openai("Unrecognized request argument supplied: seed"), RequestChange("drop", "seed")),
         (
             400,
             openai("max_tokens is too large: 512. This model supports at most 256 completion tokens.", "max_tokens"),
-            Change("limit", "model", 256),
+            RequestChange("limit", "model", 256),
         ),
         # vLLM, Mistral, any FastAPI server
         (
             400,
             openai("[{'type': 'extra_forbidden', 'loc': ('body', 'grammar'), 'msg': 'Extra inputs not permitted'}]"),
-            Change("drop", "grammar"),
+            RequestChange("drop", "grammar"),
         ),
-        (422, json.dumps({"detail": pydantic("seed")}), Change("drop", "seed")),
+        (422, json.dumps({"detail": pydantic("seed")}), RequestChange("drop", "seed")),
         (400, openai("System role not supported"), FOLDED),
         (400, openai("Conversation roles must alternate user/assistant/user/assistant/..."), FOLDED),
         (
             400,
             openai("'max_tokens' is too large: 512. This model's maximum context length is 600 tokens and your request "
                    "has 300 input tokens (512 > 600 - 300)."),
-            Change("limit", "", 300),
+            RequestChange("limit", "", 300),
         ),
         # Anthropic
-        (400, anthropic("temperature: Extra inputs are not permitted"), Change("drop", "temperature")),
-        (400, anthropic("`temperature` may only be set to 1 when thinking is enabled."), Change("drop", "temperature")),
+        (400, anthropic("temperature: Extra inputs are not permitted"), RequestChange("drop", "temperature")),
+        (400, anthropic("`temperature` may only be set to 1 when thinking is enabled."),
+         RequestChange("drop", "temperature")),
         (400, anthropic('messages: Unexpected role "system". There is a top-level `system` parameter.'), FOLDED),
         (
             400,
             anthropic("max_tokens: 512 > 400, which is the maximum allowed number of output tokens for this model"),
-            Change("limit", "model", 400),
+            RequestChange("limit", "model", 400),
         ),
         # llama.cpp
         (500, json.dumps({"error": {"code": 500, "message": "System role not supported at row 1"}}), FOLDED),
-        (500, json.dumps({"error": {"message": "tools param requires --jinja flag"}}), Change("drop", "tools")),
+        (500, json.dumps({"error": {"message": "tools param requires --jinja flag"}}), RequestChange("drop", "tools")),
         # Ollama
-        (400, json.dumps({"error": "registry.example/library/gemma does not support tools"}), Change("drop", "tools")),
-        (400, json.dumps({"error": '"qwen" does not support thinking'}), Change("drop", "reasoning_effort")),
+        (400, json.dumps({"error": "registry.example/library/gemma does not support tools"}),
+         RequestChange("drop", "tools")),
+        (400, json.dumps({"error": '"qwen" does not support thinking'}), RequestChange("drop", "reasoning_effort")),
         # OpenRouter
-        (404, openai("No endpoints found that support tool use."), Change("drop", "tools")),
+        (404, openai("No endpoints found that support tool use."), RequestChange("drop", "tools")),
         (
             400,
             json.dumps({"error": {"message": "Provider returned error", "code": 400, "metadata": {
@@ -108,11 +110,12 @@ def pydantic(name: str) -> list[dict[str, Any]]:
         (400, openai("Developer instruction is not enabled for models/gemma-3"), FOLDED),
         # xAI, Groq
         (400, openai("Argument not supported on this model: stop"), WITHOUT_STOP),
-        (400, openai("property 'seed' is unsupported"), Change("drop", "seed")),
-        (400, openai("This model does not support response format json_schema"), Change("drop", "response_format")),
+        (400, openai("property 'seed' is unsupported"), RequestChange("drop", "seed")),
+        (400, openai("This model does not support response format json_schema"),
+         RequestChange("drop", "response_format")),
     ],
 )  # fmt: skip
-def test_the_refused_part_is_found(status: int, text: str, change: Change) -> None:
+def test_the_refused_part_is_found(status: int, text: str, change: RequestChange) -> None:
     assert find_change(status, text, BODY) == change
 
 
@@ -138,16 +141,22 @@ def test_an_error_of_the_request_itself_changes_nothing(status: int | None, text
 @pytest.mark.parametrize(
     ("text", "change"),
     [
-        ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', Change("drop", "tools")),
-        ("`temperature` and `top_p` cannot both be specified for this model.", Change("drop", "temperature")),
-        ("response_format value as json_schema is enabled only for api versions …", Change("drop", "response_format")),
-        ("invalid temperature: only 1 is allowed for this model", Change("drop", "temperature")),
-        ("This response_format type is unavailable now", Change("drop", "response_format")),
-        ("The reasoning model does not support Function Calling", Change("drop", "tools")),
+        (
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
+            RequestChange("drop", "tools"),
+        ),
+        ("`temperature` and `top_p` cannot both be specified for this model.", RequestChange("drop", "temperature")),
+        (
+            "response_format value as json_schema is enabled only for api versions …",
+            RequestChange("drop", "response_format"),
+        ),
+        ("invalid temperature: only 1 is allowed for this model", RequestChange("drop", "temperature")),
+        ("This response_format type is unavailable now", RequestChange("drop", "response_format")),
+        ("The reasoning model does not support Function Calling", RequestChange("drop", "tools")),
         ("does not support successive user or assistant messages", FOLDED),
     ],
 )
-def test_more_ways_to_say_no(text: str, change: Change) -> None:
+def test_more_ways_to_say_no(text: str, change: RequestChange) -> None:
     assert find_change(400, openai(text), BODY) == change
 
 
@@ -169,25 +178,25 @@ def test_what_was_tried_and_refused_too_leads_on() -> None:
     renamed = {**BODY, "max_completion_tokens": 512}
     del renamed["max_tokens"]
     refused = openai("Unsupported parameter: 'max_completion_tokens'.", "max_completion_tokens")
-    assert find_change(400, refused, renamed) == Change("drop", "max_completion_tokens")
+    assert find_change(400, refused, renamed) == RequestChange("drop", "max_completion_tokens")
     developer = {**BODY, "messages": [{"role": "developer", "content": "Plan."}, MESSAGES[1]]}
     assert find_change(400, openai("Unsupported value: 'messages[0].role'", "messages[0].role"), developer) == FOLDED
 
 
 def test_a_completion_endpoint_that_is_not_there_leads_to_the_chat() -> None:
     body = {"model": "m", "prompt": "Question: …", "temperature": 0.0}
-    assert find_change(404, '{"detail": "Not Found"}', body) == Change("chat")
-    assert find_change(400, openai("This is a chat model; use v1/chat/completions"), body) == Change("chat")
-    assert find_change(400, openai("Unknown parameter: 'temperature'"), body) == Change("drop", "temperature")
+    assert find_change(404, '{"detail": "Not Found"}', body) == RequestChange("chat")
+    assert find_change(400, openai("This is a chat model; use v1/chat/completions"), body) == RequestChange("chat")
+    assert find_change(400, openai("Unknown parameter: 'temperature'"), body) == RequestChange("drop", "temperature")
 
 
 def test_missing_thoughts_are_sent_back() -> None:
     body = {"messages": [*MESSAGES, {"role": "assistant", "content": "", "tool_calls": []}]}
     says = "Missing `reasoning_content` field in the assistant message at message index 2."
-    assert find_change(400, openai(says), body) == Change("thoughts")
+    assert find_change(400, openai(says), body) == RequestChange("thoughts")
 
 
-def applied(*changes: Change, **body: Any) -> dict[str, Any]:
+def applied(*changes: RequestChange, **body: Any) -> dict[str, Any]:
     adaptation = Adaptation()
     for change in changes:
         adaptation = adaptation.with_change(change)
@@ -196,12 +205,12 @@ def applied(*changes: Change, **body: Any) -> dict[str, Any]:
 
 def test_a_dropped_parameter_is_not_sent() -> None:
     assert "stop" not in applied(WITHOUT_STOP, stop=["\n"])
-    assert applied(Change("max_completion_tokens"), max_tokens=9)["max_completion_tokens"] == 9
-    assert applied(Change("limit", "model", 5), max_tokens=9)["max_tokens"] == 5
+    assert applied(RequestChange("max_completion_tokens"), max_tokens=9)["max_completion_tokens"] == 9
+    assert applied(RequestChange("limit", "model", 5), max_tokens=9)["max_tokens"] == 5
 
 
 def test_the_system_message_goes_where_it_is_accepted() -> None:
-    assert [m["role"] for m in applied(Change("developer"))["messages"]] == ["developer", "user"]
+    assert [m["role"] for m in applied(RequestChange("developer"))["messages"]] == ["developer", "user"]
     (folded,) = applied(FOLDED)["messages"]
     assert folded == {"role": "user", "content": "Plan.\n\nQuestion: …"}
 
@@ -221,7 +230,7 @@ def test_without_tools_their_calls_are_told_as_text() -> None:
 
 def test_the_manifest_says_only_what_differs() -> None:
     assert Adaptation().as_manifest() == {}
-    changed = Adaptation.without(["seed", "system"]).with_change(Change("max_completion_tokens"))
+    changed = Adaptation.without(["seed", "system"]).with_change(RequestChange("max_completion_tokens"))
     assert changed.as_manifest() == {
         "left_out": ["seed"],
         "max_tokens_as": "max_completion_tokens",
@@ -232,7 +241,12 @@ def test_the_manifest_says_only_what_differs() -> None:
 
 def test_what_was_learnt_can_be_read_back_from_a_manifest() -> None:
     learnt = Adaptation.without(["seed"])
-    for change in (Change("max_completion_tokens"), Change("developer"), Change("chat"), Change("limit", "model", 900)):
+    for change in (
+        RequestChange("max_completion_tokens"),
+        RequestChange("developer"),
+        RequestChange("chat"),
+        RequestChange("limit", "model", 900),
+    ):
         learnt = learnt.with_change(change)
     assert Adaptation.from_manifest(json.loads(json.dumps(learnt.as_manifest()))) == learnt
     assert Adaptation.from_manifest({}) == Adaptation()
@@ -241,7 +255,7 @@ def test_what_was_learnt_can_be_read_back_from_a_manifest() -> None:
 def test_an_endpoint_that_wants_plain_contents_gets_them_without_cache_marks() -> None:
     marked = {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}
     says = "Invalid type for 'messages[0].content': expected a string, but got an array instead."
-    plain = Change("drop", "cache_control")
+    plain = RequestChange("drop", "cache_control")
     assert find_change(400, openai(says, "messages[0].content"), {"messages": [marked]}) == plain
     assert find_change(400, openai(says), {"messages": MESSAGES}) is None
     assert Adaptation(dropped=("cache_control",)).apply({"messages": [marked]})["messages"][0]["content"] == "Hi"

@@ -118,7 +118,7 @@ async def test_a_prefix_cache_would_have_what_is_the_same_for_every_question_and
 
 
 async def test_without_a_question_it_has_nothing_to_say() -> None:
-    with pytest.raises(ModelError, match="knows no question"):
+    with pytest.raises(ModelError, match="has no gold chain"):
         await Oracle().complete([Message("user", "?")], role="agent")
 
 

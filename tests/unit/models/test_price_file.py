@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.price_table import Entry, find_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
 from rewoo_bench.models.hosted.providers import find_route, load_litellm, max_output_tokens, price, price_list
 from rewoo_bench.types import Usage
 
@@ -26,7 +26,7 @@ USAGES = [
 ]
 
 
-def by_litellm(entry: Entry, usage: Usage) -> float:
+def by_litellm(entry: PriceEntry, usage: Usage) -> float:
     litellm = load_litellm()
     counted = litellm.Usage(
         prompt_tokens=usage.input_tokens,
@@ -69,14 +69,14 @@ def test_a_long_prompt_has_prices_of_its_own(input_tokens: int, output_tokens: i
     fields: dict[str, Any] = {"input_cost_per_token": 1.0, "output_cost_per_token": 3.0}
     longer = {"input_cost_per_token_above_200_tokens": 2.0, "output_cost_per_token_above_200_tokens": 5.0}
     other = {"input_cost_per_token_above_200_tokens_priority": 9.0, "input_cost_per_token_flex": 9.0}
-    entry = Entry("mine", {**fields, **longer, **other})
+    entry = PriceEntry("mine", {**fields, **longer, **other})
     assert entry.price(Usage(input_tokens, output_tokens=output_tokens)) == dollars
 
 
 def test_an_unknown_price_is_none_and_a_free_model_costs_nothing() -> None:
     assert find_entry("openai/nobody-knows") is None
-    assert Entry("mine", {"litellm_provider": "openai"}).price(Usage(1)) is None
-    assert Entry("mine", {"input_cost_per_token": 0, "output_cost_per_token": 0}).price(Usage(1)) == 0.0
+    assert PriceEntry("mine", {"litellm_provider": "openai"}).price(Usage(1)) is None
+    assert PriceEntry("mine", {"input_cost_per_token": 0, "output_cost_per_token": 0}).price(Usage(1)) == 0.0
 
 
 def test_the_facts_of_a_model_are_there() -> None:
@@ -120,9 +120,9 @@ def test_a_model_of_openai_is_found_and_priced_as_litellm_would(name: str, model
 
 def test_names_in_the_openai_form_load_no_litellm() -> None:
     code = (
-        "import sys; from rewoo_bench.models.hosted.client import LiteLLMModel\n"
-        "for name in ('openai/gpt-4o', 'gpt-4o', 'openai/mine'): LiteLLMModel(name, api_key='k').check()\n"
-        "LiteLLMModel('openai/mine', api_base='http://127.0.0.1:9/v1').check()\n"
+        "import sys; from rewoo_bench.models.hosted.client import HostedModel\n"
+        "for name in ('openai/gpt-4o', 'gpt-4o', 'openai/mine'): HostedModel(name, api_key='k').check()\n"
+        "HostedModel('openai/mine', api_base='http://127.0.0.1:9/v1').check()\n"
         "from rewoo_bench.models.hosted.provider_errors import to_model_error\n"
         "to_model_error(OSError('gone'), 'm', timeout=1)\n"
         "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"

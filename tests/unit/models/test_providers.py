@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
-from rewoo_bench.models.hosted.client import LiteLLMModel
+from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.redaction import redact
 from rewoo_bench.types import Usage
@@ -16,12 +16,12 @@ KEY = "sk-live-0123456789abcdef"
 @pytest.mark.parametrize("name", ["nosuch", "nosuch/model"])
 def test_a_name_that_litellm_cannot_place_is_refused(name: str) -> None:
     with pytest.raises(ModelNotFound, match=f"{name!r}.*put the provider first"):
-        LiteLLMModel(name).check()
+        HostedModel(name).check()
 
 
 def test_a_provider_without_completions_is_refused() -> None:
     with pytest.raises(ModelNotFound, match="'anthropic' has no completion endpoint"):
-        LiteLLMModel("anthropic/claude-sonnet-4-5", style="completion").check()
+        HostedModel("anthropic/claude-sonnet-4-5", style="completion").check()
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_a_provider_without_completions_is_refused() -> None:
 def test_a_missing_key_is_named_before_a_run(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(MissingKey, match=f"set {variable}"):
-        LiteLLMModel(name).check()
-    LiteLLMModel(name, api_key=KEY).check()
-    LiteLLMModel(name, api_base="http://127.0.0.1:9/v1").check()
+        HostedModel(name).check()
+    HostedModel(name, api_key=KEY).check()
+    HostedModel(name, api_base="http://127.0.0.1:9/v1").check()
     monkeypatch.setenv(variable, KEY)
-    LiteLLMModel(name).check()
+    HostedModel(name).check()
 
 
 def test_a_price_is_known_or_null() -> None:

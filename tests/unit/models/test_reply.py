@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.responses import cut_at_stop, read_reply
+from rewoo_bench.models.hosted.responses import cut_at_stop, read_response
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import ToolCall
 
@@ -46,12 +46,12 @@ def call(arguments: Any = "{}", **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_the_visible_text_and_the_thoughts(choice: dict[str, Any], text: str, thoughts: str) -> None:
-    reply = read_reply(choice)
+    reply = read_response(choice)
     assert (reply.text, reply.thoughts) == (text, thoughts)
 
 
 def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
-    reply = read_reply(json.loads(r'{"message": {"content": "half \ud83d \ud83d\ude00"}}'))
+    reply = read_response(json.loads(r'{"message": {"content": "half \ud83d \ud83d\ude00"}}'))
     assert reply.text == "half \ufffd \U0001f600"
     assert reply.repairs == ("a lone surrogate became U+FFFD",)
 
@@ -74,12 +74,12 @@ def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
     ],
 )
 def test_arguments_of_tool_calls(arguments: Any, read: dict[str, Any]) -> None:
-    assert read_reply(message(tool_calls=[call(arguments)])).tool_calls == (ToolCall("c1", "Search", read),)
+    assert read_response(message(tool_calls=[call(arguments)])).tool_calls == (ToolCall("c1", "Search", read),)
 
 
 def test_names_of_tool_calls_are_texts_whatever_was_sent() -> None:
     odd = {"id": 7, "function": {"name": 12, "arguments": "{}"}}
-    (found, *_) = read_reply(message(tool_calls=[odd, "no call", None])).tool_calls
+    (found, *_) = read_response(message(tool_calls=[odd, "no call", None])).tool_calls
     assert (found.id, found.name) == ("7", "12")
 
 
@@ -87,7 +87,7 @@ def test_what_a_provider_wants_back_stays_with_the_call() -> None:
     signature = {"google": {"thought_signature": "abc"}}
     blocks = [{"type": "thinking", "thinking": "Norway?", "signature": "xyz"}]
     choice = message(None, thinking_blocks=blocks, tool_calls=[call(extra_content=signature), call()])
-    first, second = read_reply(choice).tool_calls
+    first, second = read_response(choice).tool_calls
     assert first.echo == {"message": {"thinking_blocks": blocks}, "call": {"extra_content": signature}}
     assert second.echo == {}
 
@@ -96,7 +96,7 @@ def test_what_a_provider_wants_back_stays_with_the_call() -> None:
     ("sent", "read"), [("length", "length"), ("max_tokens", "length"), ("end_turn", "stop"), (3, "3")]
 )
 def test_finish_reasons_have_one_name(sent: Any, read: str) -> None:
-    assert read_reply({**message("x"), "finish_reason": sent}).finish_reason == read
+    assert read_response({**message("x"), "finish_reason": sent}).finish_reason == read
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_finish_reasons_have_one_name(sent: Any, read: str) -> None:
 )
 def test_what_is_no_message_is_refused(choice: Any) -> None:
     with pytest.raises((AttributeError, TypeError, ValueError)):
-        read_reply(choice)
+        read_response(choice)
 
 
 def test_a_text_is_cut_at_the_first_stop_string() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewoo_bench.models.local.file_hashes import beside, is_unchanged, stamped_sha256
+from rewoo_bench.models.local.file_hashes import is_unchanged, stamp_of, stamped_sha256
 
 
 @pytest.fixture
@@ -24,24 +24,24 @@ def rewrite(path: Path, data: bytes, mtime_ns: int) -> None:
 
 
 def test_an_unchanged_file_is_not_read_again(model: Path) -> None:
-    first = stamped_sha256(model, beside(model))
+    first = stamped_sha256(model, stamp_of(model))
     assert first == hashlib.sha256(b"weights").hexdigest()
     rewrite(model, b"WEIGHTS", model.stat().st_mtime_ns)  # a change that only reading would find
-    assert stamped_sha256(model, beside(model)) == first
+    assert stamped_sha256(model, stamp_of(model)) == first
 
 
 @pytest.mark.parametrize(("data", "later_ns"), [(b"WEIGHTS", 1), (b"weights and more", 0)])
 def test_another_time_or_size_is_hashed_again(model: Path, data: bytes, later_ns: int) -> None:
-    stamped_sha256(model, beside(model))
+    stamped_sha256(model, stamp_of(model))
     rewrite(model, data, model.stat().st_mtime_ns + later_ns)
-    assert [is_unchanged(model, beside(model)) for _ in range(2)] == [False, False]
-    assert stamped_sha256(model, beside(model)) == hashlib.sha256(data).hexdigest()
+    assert [is_unchanged(model, stamp_of(model)) for _ in range(2)] == [False, False]
+    assert stamped_sha256(model, stamp_of(model)) == hashlib.sha256(data).hexdigest()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": 3}', '{"size": 7, "sha256": "00"}'])
 def test_a_damaged_stamp_is_none(model: Path, text: str) -> None:
-    beside(model).write_text(text, "utf-8")
-    assert stamped_sha256(model, beside(model)) == hashlib.sha256(b"weights").hexdigest()
+    stamp_of(model).write_text(text, "utf-8")
+    assert stamped_sha256(model, stamp_of(model)) == hashlib.sha256(b"weights").hexdigest()
 
 
 def test_a_folder_that_cannot_be_written_only_costs_time(model: Path) -> None:

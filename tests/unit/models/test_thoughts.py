@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.models.hosted.reasoning import Split, split
+from rewoo_bench.models.hosted.reasoning import SplitReply, split
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>Answer: Oslo<|return|>"
 ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
@@ -41,7 +41,7 @@ def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
     ["<think>Norway?", "<thought>Norway?", "<|channel|>analysis<|message|>Norway?", "analysisNorway?"],
 )
 def test_a_thought_that_was_cut_leaves_no_text(text: str) -> None:
-    assert split(text) == Split("", "Norway?", unclosed=True)
+    assert split(text) == SplitReply("", "Norway?", unclosed=True)
 
 
 def test_a_closing_mark_alone_says_that_the_reply_began_in_a_thought() -> None:
@@ -55,7 +55,7 @@ def test_several_thoughts_are_taken_out() -> None:
 
 
 def test_a_mark_inside_a_thought_of_another_kind_is_a_part_of_it() -> None:
-    assert split("<think>the tag <thought> is odd</think>Oslo") == Split("Oslo", "the tag <thought> is odd")
+    assert split("<think>the tag <thought> is odd</think>Oslo") == SplitReply("Oslo", "the tag <thought> is odd")
 
 
 def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
@@ -67,7 +67,7 @@ def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
     "text", ["Answer: Oslo", "analysis of the final score", "The analysis is final.", "a < b", "Search[<title>]", ""]
 )
 def test_plain_text_stays_as_it_is(text: str) -> None:
-    assert split(text) == Split(text)
+    assert split(text) == SplitReply(text)
 
 
 def test_many_marks_are_read_in_a_time_that_grows_with_the_text() -> None:

@@ -107,9 +107,9 @@ def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytes
 def test_opening_a_provider_leaves_the_environment_as_it_was(name: str) -> None:
     code = (
         "import os; before = dict(os.environ)\n"
-        "from rewoo_bench.models.hosted.client import LiteLLMModel\n"
+        "from rewoo_bench.models.hosted.client import HostedModel\n"
         "from rewoo_bench.errors import MissingKey\n"
-        f"try: LiteLLMModel({name!r}).check()\n"
+        f"try: HostedModel({name!r}).check()\n"
         "except MissingKey as error: print(error)\n"
         "assert dict(os.environ) == before, set(os.environ.items()) ^ set(before.items())"
     )

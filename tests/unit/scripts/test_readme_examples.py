@@ -74,7 +74,7 @@ def test_the_loop_in_the_architectures_readme_runs_on_the_embedded_model(
 def test_the_oracle_says_what_it_cant_play(look_once: str) -> None:
     (result,) = anyio.run(lambda: evaluate("sample", [look_once], model="oracle", limit=1))
     assert result.score is None
-    assert "it writes only the bundled architectures' forms" in str(result.error)
+    assert "it knows only the forms of the bundled architectures" in str(result.error)
 
 
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
