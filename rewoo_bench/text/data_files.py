@@ -70,9 +70,13 @@ def open_bounded(
         yield BoundedFile(file, max(longest_line, least), max(largest_file, least))
 
 
-def parse_json(text: bytes | str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text. Raises `ValueError` for any text that can't be read, one nested too deeply included."""
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError):
+            raise
+        raise ValueError("a whole number with too many digits") from None
