@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -37,8 +38,8 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
     content = open_baseline(run, deterministic=exact)
     text, before = content.text(), None
-    if out.is_file() and not is_stream(out):
-        before = out.read_text(encoding="utf-8", errors="replace")
+    with suppress(OSError):  # an unreadable file can be replaced
+        before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
     write_report(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from command_runs import new, quiet
 
+from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault
 
@@ -30,13 +31,17 @@ def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: py
     assert rows["billed_tokens"].sum() == 0
 
 
-def test_a_replayed_run_can_be_judged_anew(server: ModelServer) -> None:
+def test_a_replayed_run_can_be_judged_anew(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "recorded") == 0
     asked = len(server.books)
     with ModelServer(lambda request: "yes") as judge:
         judged = ("--judge-model", "openai/judge", "--api-base", judge.api_base)
         assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", *judged, "--out", "here") == 0
         assert len(judge.books) == 8
+    assert "judged [95% CI]" in capfd.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["compare", "here"])
+    assert "judged" in capfd.readouterr().out
     rows = load("here")
     assert len(server.books) == asked
     assert rows["judged_correct"].all()

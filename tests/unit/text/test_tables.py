@@ -1,0 +1,21 @@
+"""Tables as text and as Markdown, and numbers with their nouns."""
+
+from __future__ import annotations
+
+from rewoo_bench.text.counts import counted
+from rewoo_bench.text.tables import markdown_table, text_table
+
+CELLS = [["", "n", "total"], ["rewoo", "50", "1,431.9"], ["a\nb", "7", ""]]
+
+
+def test_the_first_column_is_on_the_left_and_the_others_on_the_right() -> None:
+    assert text_table(CELLS) == ["        n    total", "rewoo  50  1,431.9", "a b     7"]
+
+
+def test_markdown_holds_cells_as_plain_text() -> None:
+    cells = [["a|b", "n"], ["*x*", "1"]]
+    assert markdown_table(cells) == [r"| a\|b | n |", "| --- | ---: |", r"| \*x\* | 1 |"]
+
+
+def test_a_number_has_its_noun() -> None:
+    assert [counted(number, "row") for number in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
