@@ -1,10 +1,10 @@
-"""Exceptions that nobody raised on purpose: as one question's error, as the end of the run, or as the harness's own.
+"""Unexpected exceptions: as one question's error, as the end of the run, or as a fault of the harness.
 
     crash_of(error, "ReAct")        ->  Crash(error="KeyError in ReAct: 'x'", place="my_agent.py:41", …)
     harness_fault(error, "Search")  ->  HarnessFault("Search: OSError: [Errno 24] Too many open files: out of …")
 
-What a model writes can make a parser fail, so a crash is data: the question's row has it. The same
-exception at the same place on three questions is a fault of the code, and the run stops.
+A model's reply can make a parser fail, so a crash is data in the question's row. The same exception at the
+same place on three questions is a bug of the code, and the run stops.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
-"""What ends a run, wherever it comes from."""
+"""Exceptions that always end a run."""
 
 _SAME_CRASHES = 3  # questions with the same crash that stop a run
 _LONGEST_MESSAGE = 300
@@ -58,7 +58,7 @@ _RECORDED_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """An exception of a question: `error` is one line, `place` is the file and line of the code that failed."""
+    """An exception of a question: `error` is one line, `place` the file and line of the code that failed."""
 
     kind: str
     message: str
@@ -68,13 +68,13 @@ class Crash:
 
 
 class CrashCounter:
-    """On which questions the same exception came from the same place."""
+    """Counts the questions with the same exception at the same place."""
 
     def __init__(self) -> None:
         self._questions: dict[tuple[str, str], list[str]] = defaultdict(list)
 
     def add(self, crash: Crash, question: str) -> str | None:
-        """Why the run has to stop, or None."""
+        """The reason to stop the run, or None."""
         same = self._questions[crash.kind, crash.place]
         if question not in same:
             same.append(question)
@@ -85,28 +85,28 @@ class CrashCounter:
 
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
-    """An exception as a question's error; `where` is the class whose work it was, `group` what it came in."""
+    """An exception as a question's error; `where` is the name of the failed class, `group` its exception group."""
     kind, message = type(error).__name__, _one_line(_text_of(error))
-    said = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
+    line = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
     raised = group or error
     text = redact("".join(traceback.format_exception(raised)))
     if len(text) > _LONGEST_TRACEBACK:
         text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
-    return Crash(kind, message, _place(error.__traceback__ or raised.__traceback__), said, text)
+    return Crash(kind, message, _place(error.__traceback__ or raised.__traceback__), line, text)
 
 
 def deciding(error: BaseException) -> BaseException:
-    """The exception that counts, of a group the weightiest: what stops a run before what ends a question."""
+    """The most important exception of a group: one that stops a run before one that ends a question."""
     leaves = list(_leaves(error))
     stopping = (leaf for leaf in leaves if isinstance(leaf, RUN_STOPPING) or harness_fault(leaf, ""))
     return next(stopping, leaves[0])
 
 
 def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
-    """The fault, where an exception says that this machine is out of something, or that code is missing."""
+    """The fault, if an exception means that this machine is out of a resource, or that code is missing."""
     for cause in causes(error):
         if cause is not error and isinstance(cause, BlockingIOError):
-            continue  # with a socket that doesn't block it is nothing unusual
+            continue  # usual with a non-blocking socket
         if (short_of := _short_of(cause)) is not None:
             return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(_text_of(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):
@@ -114,9 +114,9 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     return None
 
 
-def is_recorded_harness_fault(said: str) -> bool:
-    """Whether a tool's failure, in a journal of an earlier version, was the harness's."""
-    return said.startswith(_RECORDED_FAULTS)
+def is_recorded_harness_fault(message: str) -> bool:
+    """Whether a tool's failure in a journal of an earlier version was a fault of the harness."""
+    return message.startswith(_RECORDED_FAULTS)
 
 
 def _short_of(error: BaseException) -> str | None:
@@ -131,7 +131,7 @@ def _short_of(error: BaseException) -> str | None:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions of a group and of the groups in it; one that is no group is its own."""
+    """The exceptions of a group and of its groups; a single exception is its own leaf."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)
@@ -140,7 +140,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _place(trace: TracebackType | None) -> str:
-    """Where it was raised: the last line outside of libraries, if there is one."""
+    """The file and line that raised it: the last one outside of libraries, if any."""
     frames = traceback.extract_tb(trace)
     own = [frame for frame in frames if not _is_library(Path(frame.filename))]
     chosen = own or frames
@@ -152,10 +152,10 @@ def _is_library(file: Path) -> bool:
 
 
 def _text_of(error: BaseException) -> str:
-    """What the exception says; nothing where saying it fails."""
+    """The exception's text; empty where `str` fails."""
     try:
         return str(error)
-    except Exception:  # of somebody's own class
+    except Exception:  # in a user's own class
         return ""
 
 

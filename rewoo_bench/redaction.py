@@ -1,4 +1,4 @@
-"""Takes secrets out of text that is shown or written down.
+"""Removes secrets from text before it is shown or written.
 
 redact("key sk-proj-abcdef123456")                                      # "key [key]"
 redact("can't reach http://me:hunter22@host/v1")                        # "can't reach http://***@host/v1"
@@ -34,7 +34,7 @@ _SURELY_NO_WORD = 16  # letters
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """`text` without the given secrets, those of the environment, credentials in addresses, and what looks like a key.
+    """`text` without the given secrets, those of the environment, credentials in addresses, and likely keys.
 
     For errors and settings. For a model's answer use `without`, which guesses nothing.
     """
@@ -42,7 +42,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def without(text: str, secrets: Collection[str]) -> str:
-    """`text` with "[key]" in the place of each secret."""
+    """`text` with "[key]" instead of each secret."""
     for secret in _longest_first(frozenset(secrets)):
         text = text.replace(secret, "[key]")
     return text
@@ -55,7 +55,7 @@ def _longest_first(secrets: frozenset[str]) -> Sequence[str]:
 
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:
-    """The same for all texts in a JSON-like value, the keys of objects included."""
+    """The same for all texts in a JSON-like value, including the keys of objects."""
     if isinstance(value, str):
         return without(value, secrets)
     if isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def hide_credentials(text: str) -> str:
 
 
 def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
-    """A JSON-like value of settings without secrets. It is compared later, so only what is surely a key goes."""
+    """A JSON-like value of settings without secrets. It is compared later, so only certain keys are replaced."""
     known = {*secrets, *of_environment()}
 
     def shown(value: Any) -> Any:
@@ -135,7 +135,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _forms_of_headers(headers: Iterable[str]) -> Iterator[str]:
-    """Whole headers, which show no more than their scheme where only the secret in them is replaced."""
+    """Every form of a whole header: with only the secret replaced, its scheme would remain."""
     for header in headers:
         yield from (header, quote(header, safe=""), quote_plus(header), *_in_base64(_bytes(header)))
 

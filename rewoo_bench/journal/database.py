@@ -1,7 +1,7 @@
-"""The file of a journal: one connection for all threads, its tables, and whether what is in it is what was written.
+"""The file of a journal: one connection for all threads, its tables, and checks for damage.
 
-Every row has a checksum (writer_process.py), and a row whose checksum is wrong counts as not there. Indexes have
-none: they are compared with their tables where a journal is opened, and made anew where they differ.
+Every row has a checksum (writer_process.py), and a row with a wrong checksum counts as missing. Indexes have
+none: they are compared with their tables when a journal is opened, and rebuilt if they differ.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ class JournalFile:
 
     def rows(self, table: str, where: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a table, without those that are damaged, each with its checksum last."""
-        found = self.read(f"SELECT {_COLUMNS[table]}, {self._crc} FROM {table} {where}", values)
-        return [row for row in found if is_sound(row)]
+        rows = self.read(f"SELECT {_COLUMNS[table]}, {self._crc} FROM {table} {where}", values)
+        return [row for row in rows if is_sound(row)]
 
     def each(self, table: str) -> Iterator[tuple[Any, ...]]:
-        """All rows of a table, the damaged ones too, some at a time."""
+        """All rows of a table, including damaged ones, read in batches."""
         last = -(2**63)
         query = f"SELECT rowid, {_COLUMNS[table]}, {self._crc} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
-        while found := self.read(query, (last, _ROWS_AT_ONCE)):
-            last = found[-1][0]
-            yield from (row[1:] for row in found)
+        while rows := self.read(query, (last, _ROWS_AT_ONCE)):
+            last = rows[-1][0]
+            yield from (row[1:] for row in rows)
 
     def close(self) -> None:
         self._connection.close()
 
 
 def connect(path: Path) -> JournalFile:
-    """A journal to go on with, made where there is none. Raises `DataError` and `sqlite3.Error`."""
+    """A journal to continue, created if it doesn't exist. Raises `DataError` and `sqlite3.Error`."""
     database = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
         _prepare(path, database)
@@ -87,11 +87,11 @@ def connect(path: Path) -> JournalFile:
 
 
 def _prepare(path: Path, database: sqlite3.Connection) -> None:
-    """Makes the tables where there are none, and the indexes anew where they are damaged."""
+    """Creates missing tables, and rebuilds damaged indexes."""
     database.execute("PRAGMA journal_mode = WAL")
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version not in _CONTINUED_VERSIONS:
-        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench goes on with version {VERSION}")
+        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench continues version {VERSION}")
     upgrade(database)
     database.executescript(f"{_SCHEMA} PRAGMA user_version = {VERSION};")
     if fault := _fault(database):
@@ -103,8 +103,8 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
 
 
 def connect_to_read(path: Path) -> JournalFile:
-    """A journal that nobody changes. Raises `DataError`."""
-    # Unchanging as a file: a folder that may not be written to is fine, and so is a killed run's.
+    """A journal that is only read. Raises `DataError`."""
+    # As an immutable file: so the folder may be read-only, or that of a killed run.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
     try:
@@ -122,17 +122,17 @@ def connect_to_read(path: Path) -> JournalFile:
 
 def damaged(path: Path, fault: str) -> DataError:
     message = f"{path}: the file is damaged: {fault}"
-    return DataError(f"{message}; take a copy of it from before, or save what can be read: sqlite3 {path} .recover")
+    return DataError(f"{message}; restore a copy of it, or save the readable part: sqlite3 {path} .recover")
 
 
 def _fault(database: sqlite3.Connection) -> str | None:
-    """The first thing that is wrong with the file's pages and indexes, in SQLite's words."""
-    (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-    return None if found == "ok" else str(found).replace("\n", " ")
+    """The first fault of the file's pages and indexes, as SQLite reports it."""
+    (fault,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    return None if fault == "ok" else str(fault).replace("\n", " ")
 
 
 def _check_nothing_missing(path: Path, database: sqlite3.Connection) -> None:
-    """Raises `DataError` where an index knows of more rows than there are: to make it anew would hide the loss."""
+    """Raises `DataError` where an index has more rows than its table: to rebuild it would hide the loss."""
     for table, index in (("calls", "calls_of_task"), ("questions", "sqlite_autoindex_questions_1")):
         (indexed,) = database.execute(f"SELECT count(*) FROM {table} INDEXED BY {index}").fetchone()
         (counted,) = database.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
@@ -141,5 +141,5 @@ def _check_nothing_missing(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _text(value: bytes) -> str:
-    """What is no UTF-8 any more has a wrong checksum, and needn't be an error of every query."""
+    """Text that isn't UTF-8 has a wrong checksum; decoded so, it isn't an error of every query."""
     return value.decode(errors="replace")

@@ -1,13 +1,12 @@
-"""What a run appends to before anything else happens, and the process that takes it into the journal.
+"""The append-only log of a run, and the process that writes its records into the journal.
 
     log = JournalLog(folder / "journal.sqlite")
-    log.append(b'["question", ...]\\t{...}\\t{...}\\n')    # it outlives this process now
-    log.settle()                                          # all that was appended is in the journal
+    log.append(b'["question", ...]\\t{...}\\t{...}\\n')    # from here on it survives this process
+    log.settle()                                          # all appended records are in the journal
     log.close()
 
-To append is to hand some kilobytes to the operating system: a question waits some microseconds for it,
-where a commit takes the turns of two processes. Nothing of it stays in memory; if the process can't
-keep up, `is_behind` says so.
+An append hands some kilobytes to the operating system and takes some microseconds; a commit would have to wait
+for two processes. Nothing of it stays in memory. `is_behind`: the writer process can't keep up.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ _log = logging.getLogger(__name__)
 
 _BYTES_A_PIECE = 1 << 20
 _PIECES_AHEAD = 16
-_SECONDS_UNSEEN = 0.2  # to look whether a process lives takes as long as all else here
+_SECONDS_UNSEEN = 0.2  # between checks of the process, each of which takes as long as everything else here
 
 
 class JournalLog:
-    """The log of a journal that is there. Settle and close it from a thread: they wait for the process.
+    """The log of an existing journal. Call `settle` and `close` in a thread: they wait for the process.
 
-    After a failure nothing is appended any more. `is_behind` says that much is still to be taken in.
+    After a failure nothing is appended any more. `is_behind`: many records are not in the journal yet.
     """
 
     def __init__(self, journal: Path) -> None:
-        """Takes in what sessions that were killed have left.
+        """First writes the logs of killed sessions into the journal.
 
-        Raises `sqlite3.Error`, `OSError`, and `ValueError` where what they left is no log.
+        Raises `sqlite3.Error`, `OSError`, and `ValueError` for a damaged log.
         """
         self._journal = str(journal.absolute())
         self.is_behind = False
@@ -70,17 +69,17 @@ class JournalLog:
             self._raise_failure()
 
     def settle(self) -> None:
-        """Returns when all that was appended is in the journal, or can't be taken in."""
+        """Returns when all appended records are in the journal, or can't be written."""
         with self._exchange:
             answer = self._ask()
             if answer != b".":
-                self._fail(self._last_words(answer))
+                self._fail(self._end_reason(answer))
                 with suppress(sqlite3.Error, OSError):
                     absorb_all(self._journal)
         self.is_behind = False
 
     def close(self) -> None:
-        """Ends the process once all is in the journal, and removes the log; after a failure that is kept."""
+        """Ends the process once all is in the journal, and removes the log; after a failure it stays."""
         self.settle()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
@@ -92,7 +91,7 @@ class JournalLog:
 
     def _write(self, lines: bytes) -> None:
         written = os.write(self._piece, lines)
-        while written < len(lines):  # as on a full disk, which says so at the next try
+        while written < len(lines):  # as on a full disk, where the next try fails
             written += os.write(self._piece, lines[written:])
         self._size += written
         if self._size >= _BYTES_A_PIECE:
@@ -102,10 +101,10 @@ class JournalLog:
             self.is_behind = piece_of(self._journal, self._number - _PIECES_AHEAD).exists()
 
     def _look_after(self) -> None:
-        """Sees that somebody takes in what is written. Raises `JournalError`; after a failure at every call."""
+        """Checks that the process is alive. Raises `JournalError`; after a failure at every call."""
         if self._process.poll() is not None:
             with self._exchange:
-                self._fail(self._last_words())
+                self._fail(self._end_reason())
         self._raise_failure()
         self._look_again = time.monotonic() + _SECONDS_UNSEEN
 
@@ -120,11 +119,11 @@ class JournalLog:
         except OSError:
             return b""
 
-    def _last_words(self, first: bytes = b"") -> str:
-        """Why the process has ended."""
+    def _end_reason(self, first: bytes = b"") -> str:
+        """The reason why the process has ended."""
         assert self._process.stdout is not None
-        said = first + self._process.stdout.read()
-        return said.lstrip(b".").removeprefix(b"!").decode() or "the process that writes it was ended"
+        output = first + self._process.stdout.read()
+        return output.lstrip(b".").removeprefix(b"!").decode() or "the process that writes it was ended"
 
     def _fail(self, why: str) -> None:
         self._failure = self._failure or why
@@ -136,7 +135,7 @@ class JournalLog:
 
 
 def absorb_all(journal: Path | str) -> int:
-    """Takes all that was logged into a journal; the number of the log's last piece."""
+    """Writes all logged records into a journal; returns the number of the log's last piece."""
     connection = connect(str(journal))
     try:
         upgrade(connection)
@@ -148,7 +147,7 @@ def absorb_all(journal: Path | str) -> int:
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Gives the tables of an older version their columns of checksums, which are empty in its rows."""
+    """Adds columns of checksums to the tables of an older version; they are empty in its rows."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == _WITHOUT_CHECKSUMS:
         added = "".join(f"ALTER TABLE {table} ADD COLUMN crc INTEGER; " for table in _TABLES)
@@ -156,7 +155,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
 
 
 def _tidied(journal: str) -> int:
-    """The number of the next piece. All others are in the journal then, and removed."""
+    """The number of the next piece. All others are written into the journal and removed."""
     last = absorb_all(journal)
     for number in pieces(journal):
         _remove_taken(journal, number)
@@ -164,12 +163,11 @@ def _tidied(journal: str) -> int:
 
 
 def _remove_taken(journal: str, number: int) -> None:
-    """Removes a piece that was taken in; says so where its last line was only half written."""
+    """Removes a piece that is in the journal; warns where its last line was only half written."""
     piece = piece_of(journal, number)
     with suppress(FileNotFoundError):
         if not _ends_a_line(piece):
-            said = "its last record was only half written; what that held is asked again"
-            _log.warning("%s: %s", piece, said)
+            _log.warning("%s: its last record was only half written; that call is made again", piece)
         piece.unlink()
 
 

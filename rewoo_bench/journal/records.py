@@ -1,4 +1,4 @@
-"""A call as a record: what it is found by, what of it is kept, and the way back.
+"""A call as a record of the journal: its key, its stored form, and the completion read back from it.
 
 texts = texts_of(messages, {"role": "tool", "stop": ["\n"]})
 key = CallKey("E2", "model", "tool", request_hash(texts, {"role": "tool", "stop": ["\n"]}))
@@ -23,7 +23,7 @@ from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, 
 
 
 class TaskKey(NamedTuple):
-    """A question put to an architecture, by names that are the same in every session of a run."""
+    """A question for an architecture, by names that are the same in every session of a run."""
 
     architecture: str
     example_id: str
@@ -34,7 +34,7 @@ class TaskKey(NamedTuple):
 
 
 class CallKey(NamedTuple):
-    """Where a call stands in its question, and what it asks."""
+    """The place of a call in its question, and the hash of its request."""
 
     call_site: str
     kind: Literal["model", "tool"]
@@ -46,7 +46,7 @@ class CallKey(NamedTuple):
 class CallRecord(NamedTuple):
     """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
 
-    Read back, a record has the texts' numbers instead (`text_ids`), for `Journal.texts`.
+    A record read from the journal has the ids of the texts instead (`text_ids`), for `Journal.texts`.
     """
 
     task: TaskKey
@@ -66,12 +66,12 @@ def _task_name(key: TaskKey) -> str:
 
 @lru_cache(maxsize=1024)
 def digest_of(text: str) -> bytes:
-    """sha256 of a text; prompts repeat theirs in every call."""
+    """sha256 of a text; prompts repeat their texts in every call."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[str, ...]:
-    """Everything that a request says, as texts: contents first, then what they are and what may be answered."""
+    """The whole request as texts: contents first, then roles, tools, and constraints on the answer."""
     tools, schema = options.get("tools"), options.get("schema")
     form = _form(tuple([message.role for message in messages]), options.get("grammar"))
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
@@ -84,7 +84,7 @@ def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[s
 def call_fields(call: ToolCall) -> dict[str, Any]:
     """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did.
 
-    Checked, so that what a model sent can be read back: arguments nested 200 deep couldn't.
+    Checked, so that it can be read back: arguments nested 200 deep couldn't.
     """
     checked = check_call(call)
     fields = {"id": checked.id, "name": checked.name, "arguments": dict(checked.arguments)}
@@ -99,8 +99,8 @@ def _form(roles: tuple[str, ...], grammar: str | None) -> str:
 def as_bytes(value: Any) -> bytes:
     """A value as JSON in one line of UTF-8, some five times as fast as `json.dumps`.
 
-    Half of a surrogate pair, which no file can hold and a cut-off model can send, becomes U+FFFD. Raises
-    TypeError, ValueError or RecursionError for what JSON can't hold, such as a value inside itself.
+    Half of a surrogate pair, which a cut-off reply may have and no file can hold, becomes U+FFFD. Raises
+    TypeError, ValueError or RecursionError for a value that JSON can't hold, such as one that contains itself.
     """
     try:
         return to_json(value, fallback=_plain)
@@ -109,12 +109,12 @@ def as_bytes(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's or torch's as Python's, and anything else as text."""
+    """A number of numpy or torch as one of Python, and anything else as text."""
     return value.item() if getattr(value, "ndim", None) == 0 else str(value)
 
 
 def read_answer(text: str) -> dict[str, Any]:
-    """A recorded answer; empty where it can't be read. pydantic's reader doesn't go as deep as a model may nest."""
+    """A recorded answer; empty where it can't be read. pydantic's reader has a lower limit of nesting."""
     with suppress(ValueError, RecursionError):
         try:
             answer = from_json(text)
@@ -126,7 +126,7 @@ def read_answer(text: str) -> dict[str, Any]:
 
 
 def numbers(usage: Usage) -> dict[str, int]:
-    """As `dataclasses.asdict`, which takes twenty times as long."""
+    """Like `dataclasses.asdict`, which takes twenty times as long."""
     return {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
@@ -137,13 +137,13 @@ def numbers(usage: Usage) -> dict[str, int]:
 
 
 def request_hash(prompt: Sequence[str], options: CompletionOptions) -> bytes:
-    """The hash of a request: the same texts, asked in the same way."""
-    way = _way(options["role"], tuple(options.get("stop", ())), options.get("max_tokens"))
-    return sha256(way + b"".join(map(digest_of, prompt))).digest()
+    """The hash of a request: its texts, role, stop strings and output limit."""
+    limits = _limits(options["role"], tuple(options.get("stop", ())), options.get("max_tokens"))
+    return sha256(limits + b"".join(map(digest_of, prompt))).digest()
 
 
 @lru_cache(maxsize=1024)
-def _way(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
+def _limits(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
     return json.dumps([role, stop, max_tokens]).encode()
 
 
@@ -171,7 +171,7 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
 
 
 def with_failed(call_cost: CallCost, failed: Mapping[str, Any]) -> CallCost:
-    """The receipt with that of a failed call added; one unknown price makes the sum unknown."""
+    """The cost with that of a failed call added; one unknown price makes the sum unknown."""
     lost = Usage(**failed["billed"])
     cost = call_cost.cost_usd
     if lost != Usage():

@@ -1,11 +1,11 @@
-"""Answers of models, kept across runs: what was asked of a model before isn't paid for again.
+"""The response cache of `--cache`: a request that another run has paid for isn't paid again.
 
-    cache = ResponseCache(folder, identity="openai/gpt-4o-mini …")
-    cache.get(key)      # the recorded answer, or None
+    cache = ResponseCache(folder)
+    cache.get(key)      # the cached answer, or None
 
-Two trials of a question are two questions here: with a temperature above 0 they differ. Several
-runs may use a folder at once. A cache only saves money, so one that can't be read or written is a
-warning, and the run goes on without it. Each answer has a checksum, and is asked again where that is wrong.
+Two trials of a question have two answers: with a temperature above 0 they differ. Several runs may use
+a folder at once. A cache only saves money, so if it can't be read or written, there is a warning and the run
+goes on without it. Each answer has a checksum; if that is wrong, the call is made again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResponseCache:
-    """A folder's answers. Raises `DataError` where there can't be such a folder."""
+    """The cached answers in a folder. Raises `DataError` where the folder can't be created."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / CACHE
@@ -45,27 +45,27 @@ class ResponseCache:
         try:
             self._database = _opened(self.path)
         except sqlite3.Error as error:
-            self._leave(error)
+            self._disable(error)
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """The answer that is kept; None where there is none that can be read."""
+        """The cached answer; None where it is missing or damaged."""
         with self._lock:
             try:
-                found = self._run("SELECT answer FROM answers WHERE key = ?", key)
+                rows = self._run("SELECT answer FROM answers WHERE key = ?", key)
             except sqlite3.Error as error:
-                self._leave(error)
+                self._disable(error)
                 return None
-            if not found:
+            if not rows:
                 return None
             try:
-                return _checked(found[0][0])
+                return _checked(rows[0][0])
             except (ValueError, TypeError, RecursionError):
                 self._warn_of_damage()
                 self._change("DELETE FROM answers WHERE key = ?", key)
                 return None
 
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
-        """Keeps an answer, where it can be."""
+        """Stores an answer, if the cache can be written."""
         whole = {**answer, _CHECKSUM: _checksum(answer)}
         with self._lock:
             self._change("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, json.dumps(whole))
@@ -85,15 +85,15 @@ class ResponseCache:
         try:
             self._run(statement, *values)
         except sqlite3.Error as error:
-            self._leave(error)
+            self._disable(error)
 
     def _warn_of_damage(self) -> None:
         if not self._has_warned:
             _log.warning("--cache: %r has damaged answers; those calls are made again", str(self.path))
         self._has_warned = True
 
-    def _leave(self, error: sqlite3.Error) -> None:
-        """Goes on without the cache, and says so."""
+    def _disable(self, error: sqlite3.Error) -> None:
+        """Goes on without the cache, with a warning."""
         _log.warning("--cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
         database, self._database = self._database, None
         if database is not None:
@@ -115,13 +115,13 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _checked(text: bytes) -> dict[str, Any]:
-    """An answer as it was kept. Raises `ValueError`, `TypeError` or `RecursionError` where it isn't."""
+    """An undamaged answer. Raises `ValueError`, `TypeError` or `RecursionError` for any other."""
     answer = json.loads(text)
     if not isinstance(answer, dict):
-        raise ValueError("no object")
+        raise ValueError("not an object")
     checksum = answer.pop(_CHECKSUM, None)
     if checksum is not None and checksum != _checksum(answer):
-        raise ValueError("not what was kept")
+        raise ValueError("wrong checksum")
     return answer
 
 
@@ -130,5 +130,5 @@ def _checksum(answer: Mapping[str, Any]) -> int:
 
 
 def cache_key(identity: str, request: bytes, trial: int, nth: int) -> bytes:
-    """What an answer is found by: the model and its settings, the request, and which asking of it this is."""
+    """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions."""
     return sha256(json.dumps([identity, request.hex(), trial, nth]).encode()).digest()

@@ -1,17 +1,17 @@
-"""The process that takes a run's log into its journal: `python -I -S writer_process.py journal.sqlite`.
+"""The process that moves a run's log into its journal: `python -I -S writer_process.py journal.sqlite`.
 
-The log lies beside the journal in numbered pieces, `journal.sqlite-log.7`. A line of it is a record, which
-`journal.py` writes: the CRC-32 of the rest in hexadecimal digits, and after a tab its values as a JSON list, the
-kind first, and after a tab each what is kept as the JSON that it is. Lines of older versions begin with the list.
-A row of the journal has a checksum too, of its values. A piece gets no more lines once there is a next one. How
-far the log was taken in stands in the journal and changes in the same commit, so that every record is taken in
-once, whoever is killed when, and whoever else takes them in too.
+The log is next to the journal in numbered pieces, `journal.sqlite-log.7`. Each line is a record, written by
+`store.py`: the CRC-32 of the rest in hexadecimal digits, a tab, the values as a JSON list with the kind first,
+and then, after a tab each, the values that are JSON already. Lines of older versions begin with the list.
+A row of the journal has a checksum of its values, too. A piece gets no more lines once the next one exists. The
+position up to which the log was moved is in the journal and changes in the same commit, so that every record is
+moved exactly once, even if a process is killed at any time or several processes move records.
 
-Every byte of the standard input is answered by a `.` when all that had been logged before it is in the
-journal; at the first failure of the file comes a `!` and what that was. It ends when its input does, as it
-does when the run dies in whatever way; all that was logged is in the journal then.
+Every byte of the standard input is answered by a `.` when all records logged before it are in the journal; at
+the first failure of the file by a `!` and the reason. The process ends when its input ends, also when the run is
+killed; all logged records are in the journal then.
 
-It imports nothing of ours, so that it starts fast. `journal_log.py` starts it.
+It imports nothing of ours, so that it starts fast. `log.py` starts it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _INSERTS = {
 
 
 class DamagedRecord(ValueError):
-    """What is in the log, or how far it was taken in, isn't what was written."""
+    """A record of the log, or the position in it, has a wrong checksum."""
 
 
 class _Batch(NamedTuple):
-    """What the log has beyond a place, and the place behind that: the number of a piece, and bytes of it."""
+    """Lines of the log from one position to another; a position is the number of a piece and an offset in bytes."""
 
     since: tuple[int, int]
     lines: list[bytes]
@@ -64,10 +64,10 @@ def connect(journal: str) -> sqlite3.Connection:
 
 def checksum(values: Sequence[object]) -> int:
     """CRC-32 of a row's values, as text where they aren't bytes."""
-    found = 0
+    crc = 0
     for value in values:
-        found = crc32(value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass"), found)
-    return found
+        crc = crc32(value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass"), crc)
+    return crc
 
 
 def is_sound(row: Sequence[object]) -> bool:
@@ -85,14 +85,14 @@ def piece_of(journal: str, number: int) -> Path:
 
 
 def pieces(journal: str) -> list[int]:
-    """The numbers of the pieces that are there."""
+    """The numbers of the existing pieces."""
     before, there = Path(f"{journal}-log."), Path(journal).parent.iterdir()
     ends = [file.name.removeprefix(before.name) for file in there if file.name.startswith(before.name)]
     return sorted(int(end) for end in ends if end.isdecimal())
 
 
 def absorb(connection: sqlite3.Connection, journal: str) -> None:
-    """Takes in all that is in the log. Pieces that are taken in whole are removed, but for the last."""
+    """Moves all records of the log into the journal. Finished pieces are removed, but for the last."""
     while batch := _next_batch(journal, absorbed(connection)):
         connection.execute("BEGIN IMMEDIATE")
         with connection:
@@ -107,24 +107,24 @@ def absorb(connection: sqlite3.Connection, journal: str) -> None:
 
 
 def absorbed(connection: sqlite3.Connection) -> tuple[int, int]:
-    """How far the log was taken in: the number of a piece, and bytes of it. Raises `DamagedRecord`."""
+    """The position up to which the log is in the journal: a piece and an offset. Raises `DamagedRecord`."""
     row = connection.execute("SELECT piece, offset, crc FROM absorbed").fetchone()
     if row is None or not is_sound(row):
-        raise DamagedRecord("how far its log was taken in is damaged")
+        raise DamagedRecord("the position in its log is damaged")
     return row[0], row[1]
 
 
 def _next_batch(journal: str, since: tuple[int, int]) -> _Batch | None:
-    """The next lines, as many as go into one commit; None where there is neither a line nor a piece."""
+    """The lines of the next commit; None where there is neither a new line nor a new piece."""
     lines: list[bytes] = []
     piece, offset = since
     # All but the last of these were finished before they were listed.
     for number in [number for number in pieces(journal) if number >= piece][:_PIECES_A_COMMIT]:
         if number > piece:
             piece, offset = number, 0
-        found = _lines(piece_of(journal, piece), offset)
-        lines += found.split(b"\n")[:-1]
-        offset += len(found)
+        data = _lines(piece_of(journal, piece), offset)
+        lines += data.split(b"\n")[:-1]
+        offset += len(data)
     return _Batch(since, lines, (piece, offset)) if (piece, offset) != since else None
 
 
@@ -133,10 +133,10 @@ def _lines(piece: Path, offset: int) -> bytes:
     try:
         with piece.open("rb") as log:
             log.seek(offset)
-            found = log.read()
+            data = log.read()
     except FileNotFoundError:  # another process was faster
         return b""
-    return found[: found.rfind(b"\n") + 1]
+    return data[: data.rfind(b"\n") + 1]
 
 
 def _write(connection: sqlite3.Connection, lines: Sequence[bytes]) -> None:
@@ -180,7 +180,7 @@ def _insert(connection: sqlite3.Connection, insert: str, rows: Sequence[Sequence
 
 
 def _listen(requests: queue.SimpleQueue[bytes]) -> None:
-    """Passes on what is asked, and an empty one at the end."""
+    """Passes on each request, and an empty one at the end."""
     while request := os.read(sys.stdin.fileno(), 1):
         requests.put(request)
     requests.put(b"")
@@ -202,13 +202,13 @@ def _follow(journal: str) -> None:
     connection.close()
 
 
-def _send(batch: bytes) -> None:
-    with suppress(BrokenPipeError):  # the run was killed; what it has logged is taken in all the same
-        os.write(sys.stdout.fileno(), batch)
+def _send(answer: bytes) -> None:
+    with suppress(BrokenPipeError):  # the run was killed; its records are moved all the same
+        os.write(sys.stdout.fileno(), answer)
 
 
 def main() -> None:
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach both, and the run decides what ends when
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach both processes, and the run decides
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
@@ -217,7 +217,7 @@ def main() -> None:
         sqlite3.Error,
         OSError,
         DamagedRecord,
-    ) as error:  # any other is a fault of ours: it ends this with its traceback
+    ) as error:  # any other is a bug: the process ends with its traceback
         _send(b"!" + str(error).encode())
         sys.exit(1)
 

@@ -14,7 +14,7 @@ _NO_PARTS = PromptParts()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one question may use; None is no limit. `cost_usd` needs a known price."""
+    """Limits of one question; None is no limit. `cost_usd` needs a known price."""
 
     tokens: int | None = None
     time_s: float | None = None
@@ -25,7 +25,7 @@ class Limits:
 class Call:
     """A model or tool call. `start` and `end` are seconds of the monotonic clock.
 
-    `usage` is logical (what the architecture needed); `receipt.billed` is what was paid.
+    `usage` is logical (needed by the architecture); `call_cost.billed` is what was paid.
     """
 
     index: int

@@ -1,4 +1,4 @@
-"""The end of a run before its last question: no new calls, some time for those in flight, then the end.
+"""Graceful shutdown of a run: no new calls, some time for those in flight, then the end.
 
 shutdown = GracefulShutdown()
 await shutdown.admit()      # returns at once; after `request`, never
@@ -20,7 +20,7 @@ import anyio
 
 from rewoo_bench.errors import RewooBenchError
 
-# Ctrl-C, by what CI and schedulers end a job, and a terminal that was closed, which Windows has no signal for.
+# Ctrl-C, the end of a job in CI or a scheduler, and a closed terminal, for which Windows has no signal.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS: tuple[signal.Signals, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
@@ -28,7 +28,7 @@ INCOMPLETE = 3  # exit code
 
 
 class GracefulShutdown:
-    """Counts calls in flight, each in its `with`; once shutdown is requested, admits no new ones.
+    """Counts the calls in flight, each in its `with`; once shutdown is requested, admits no new ones.
 
     `reason` is that of the first request; None for an interruption.
     """
@@ -40,7 +40,7 @@ class GracefulShutdown:
         self._in_flight = 0
 
     async def admit(self) -> None:
-        """Returns at once; after `request`, only to be cancelled."""
+        """Returns at once; after `request`, never (until it is cancelled)."""
         if self.requested.is_set():
             await anyio.sleep_forever()
 
@@ -53,7 +53,7 @@ class GracefulShutdown:
             self._idle.set()
 
     def request(self, reason: RewooBenchError | None = None) -> None:
-        """Ends the run, once; a later reason changes nothing."""
+        """Requests the end of the run. Only the first reason counts."""
         if not self.requested.is_set():
             self.reason = reason
         self.requested.set()
@@ -67,16 +67,16 @@ class GracefulShutdown:
 
 
 def signals_heard() -> list[signal.Signals]:
-    """The signals that end a run: not a hangup where `nohup` has it ignored."""
+    """The signals that end a run; not a hangup if `nohup` ignores it."""
     return [each for each in SIGNALS if each != _HANGUP or signal.getsignal(each) is not signal.SIG_IGN]
 
 
 async def shutdown_on_signal(shutdown: GracefulShutdown, grace_s: float, command: str) -> None:
     """Requests the shutdown at the first signal and ends the process at the second; finished calls are kept.
 
-    `command` is what goes on with the run.
+    `command` is the command that resumes the run.
     """
-    interrupted = False  # the brake may have been pulled for another reason
+    interrupted = False  # a shutdown may have been requested for another reason
     try:
         with anyio.open_signal_receiver(*signals_heard()) as signals:
             async for each in signals:
@@ -95,7 +95,7 @@ async def shutdown_on_signal(shutdown: GracefulShutdown, grace_s: float, command
 
 
 def leave_closed_terminal() -> None:
-    """Sends output to nowhere, where it went to a terminal that is gone: each write would be an error."""
+    """Redirects output of a closed terminal to the null device: each write would be an error."""
     for output in (1, 2):
         with suppress(OSError):
             if stat.S_ISCHR(os.fstat(output).st_mode) and not os.isatty(output):

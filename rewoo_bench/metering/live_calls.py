@@ -1,13 +1,13 @@
-"""The model calls that are really made: not those that a journal, a cache or a recorded run answers.
+"""Live model calls: those that no journal, cache or recorded run answers.
 
     meter -> recorder -> live call -> retry -> provider
 
-    async with LiveCall(live, model, messages, asked) as call:      # waits while the caps have no room
+    async with LiveCall(live, model, messages, options) as call:    # waits while the caps leave no room
         completion = await call.ask()
         ...                                                         # still in flight: time to record it
 
-Here a run's caps are kept, here no call begins any more once the run ends, and here it is known
-whether a provider has ever accepted a request.
+The caps of a run are enforced here, no call begins here once the run ends, and the state of each endpoint is
+known here: whether it has ever accepted a request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, 
 
 UNAUTHORISED = 401
 _REFUSED = frozenset({UNAUTHORISED, 403, 404})
-_UNDERSTOOD = frozenset({400, 413, 422})  # no fault of the key, the address or the model's name
+_UNDERSTOOD = frozenset({400, 413, 422})  # the key, the address and the model's name are right
 
 
 class RequestRefused(ModelError):
@@ -42,8 +42,8 @@ class RequestRefused(ModelError):
 
 @dataclass(slots=True)
 class EndpointState:
-    """What is known of the provider of one model. `accepted` says that it has dealt with a request of this run,
-    `heard` that it answered anything in this session."""
+    """The state of one model's provider. `accepted`: it has accepted a request of this run. `answered`: it has
+    answered anything in this session."""
 
     accepted: bool = False
     answered: bool = False
@@ -51,7 +51,7 @@ class EndpointState:
     """Calls in flight that began before anything was known."""
 
     def is_undecided(self, *, unreachable: bool) -> bool:
-        """Whether a refusal may be one of all requests, and not of a single prompt."""
+        """Whether the provider may refuse all requests, and not only a single prompt."""
         return not self.answered if unreachable else not self.accepted
 
     def failed(self, error: ModelError) -> None:
@@ -61,10 +61,10 @@ class EndpointState:
 
 @dataclass
 class LiveCalls:
-    """What all live calls of a run share.
+    """The shared state of all live calls of a run.
 
-    `accepted_before` says that earlier sessions of the run got answers. `spent` is where calls are
-    booked that no journal books.
+    `accepted_before`: earlier sessions of the run got answers. `spent` sums up the calls of a run without a
+    journal.
     """
 
     shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
@@ -106,7 +106,7 @@ class LiveCall:
         self._live.shutdown.__exit__()
 
     async def ask(self) -> Completion:
-        """The completion, its counts checked. Raises `ModelError`, as `RequestRefused` where that fits."""
+        """The completion with checked counts. Raises `ModelError`; `RequestRefused` if the provider refused it."""
         name = name_of(self._model)
         endpoint = self._live.endpoint(name)
         is_first = not (endpoint.answered or endpoint.accepted)
@@ -133,7 +133,7 @@ class LiveCall:
 
 
 class LiveModel:
-    """A model all of whose calls are live: nothing is recorded."""
+    """A model without recording: every call is live."""
 
     def __init__(self, live: LiveCalls, model: Model) -> None:
         self.name = name_of(model)

@@ -1,10 +1,10 @@
-"""Counts everything that one question does, from outside the architecture.
+"""Counts all calls of one question, outside of the architecture.
 
     runner -> meter -> (retry -> provider | tool)
 
 No runner counts anything: it gets `meter` as its model and `meter.wrap(tools)` as its tools,
-and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`; a row
-of questions.parquet is a sum over them, so the books balance by construction.
+and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`, and a row
+of questions.parquet is a sum over them, so the two tables always agree.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
-    `models` maps a role to its model; the key `""` stands for every other role. `question` is what
-    prompts are searched for, to tell what they are made of.
+    `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
+    count their parts.
     """
 
     def __init__(
@@ -58,9 +58,10 @@ class Meter:
         self._freed: anyio.Event | None = None  # only where a call waits for it
 
     async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
-        """The completion of the role's model, counted. Raises `LimitReached` before a call too many.
+        """The completion of the role's model, counted.
 
-        Also where the reply was cut while the model was thinking: there is nothing to go on with.
+        Raises `LimitReached` before a call beyond the limits, and where the reply was cut while the model was
+        thinking: it has no visible text.
         """
         role = options["role"]
         reserved = await self._admit(messages, options.get("max_tokens"))
@@ -97,7 +98,7 @@ class Meter:
         return {name: _MeteredTool(tool, self) for name, tool in tools.items()}
 
     async def call_tool(self, tool: Tool, arguments: BaseModel) -> str:
-        """The tool's answer, counted. Raises what the tool raises, and `LimitReached`."""
+        """The tool's answer, counted. Raises the tool's errors, and `LimitReached`."""
         self._check_limits()
         begun = self._begin("tool", tool.name, "tool")
         outcome: dict[str, Any] = {}
@@ -129,10 +130,10 @@ class Meter:
         return total
 
     async def _admit(self, messages: Sequence[Message], max_tokens: int | None) -> int:
-        """Waits while the calls in flight may use up what is left, so that only one call can overshoot a limit.
+        """Waits while the calls in flight may use up the rest, so that only one call can exceed a limit.
 
-        Returns what was reserved, in tokens: the prompt, and the longest answer. What a call will
-        cost isn't known before it ends, so with a cost limit a question's calls go one at a time.
+        Returns the reserved tokens: the prompt, and the longest answer. The cost of a call isn't known before it
+        ends, so with a cost limit a question's calls are made one at a time.
         """
         self._check_limits()
         size = 0
@@ -172,7 +173,7 @@ class Meter:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
 
     def _begin(self, kind: str, name: str, role: str, parts: PromptParts = _NO_PARTS) -> Callable[..., Call]:
-        """A call but for its end and what came of it."""
+        """A call without its end and its result."""
         index, now = self._begun, datetime.now(UTC)
         self._begun += 1
         return partial(
@@ -180,7 +181,7 @@ class Meter:
         )
 
     def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
-        """Puts a call into the books; as failed where nothing more was heard of it."""
+        """Records a call; as failed if it has no result."""
         self.calls.append(begun(status=status, end=self.clock(), **outcome))
 
 
@@ -198,8 +199,8 @@ class _MeteredTool(WrappedTool):
 def idle_seconds(calls: Sequence[Call]) -> float:
     """Seconds in which at least one call was waiting and none was working.
 
-    Calls may overlap, so it is the length of the union of all waiting intervals, less the time
-    in which some other call worked. What is left of the latency is `working_s`.
+    Calls may overlap, so it is the length of the union of all waiting intervals, without the time in which
+    another call worked. The rest of the latency is `working_s`.
     """
     events: list[tuple[float, int, int]] = []
     inside_tools = {call.call_site for call in calls if call.kind == "model" and call.role == "tool"}

@@ -1,4 +1,4 @@
-"""A model and a tool whose calls are recorded: in the journal before their answers are used, and recalled from there.
+"""A recorded model and a recorded tool: each answer is in the journal before it is used, and recalled from there.
 
 meter -> recorded model -> live call -> retry -> provider
 meter -> recorded tool -> deadline -> tool
@@ -36,13 +36,13 @@ from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, 
 
 
 class RecalledText(str):
-    """What a tool said in an earlier session of the run; `measured_s` is how long it took then."""
+    """A tool's answer in an earlier session of the run; `measured_s` is the time that it took then."""
 
     measured_s: float = 0.0
 
 
 class UnreadableRecord(ModelError):
-    """A recorded answer that was paid for and can't be read any more."""
+    """A recorded answer that was paid for and is damaged."""
 
 
 class RecordedFailure(ModelError):
@@ -50,7 +50,7 @@ class RecordedFailure(ModelError):
 
 
 class RecordedModel:
-    """A model whose calls are recorded."""
+    """A recorded model."""
 
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = getattr(model, "name", type(model).__name__)
@@ -58,23 +58,23 @@ class RecordedModel:
         self._recorder = recorder
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """The recorded completion, else the model's, which is on disk before it is given back."""
-        prompt = texts_of(messages, asked)
-        key = self._recorder.key("model", asked["role"], request_hash(prompt, asked))
+    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+        """The recorded completion, else the model's, which is recorded before it is returned."""
+        prompt = texts_of(messages, options)
+        key = self._recorder.key("model", options["role"], request_hash(prompt, options))
         if (recalled := self._recalled(key)) is not None:
             return replace(recalled, call_cost=self._with_failures(key, recalled.call_cost))
         self._recorder.check_live(key, prompt)
         if self._recorder.has_cache and (cached := await self._cached(key, prompt)) is not None:
             return cached
-        async with LiveCall(self._recorder.live, self._model, messages, asked) as call:
+        async with LiveCall(self._recorder.live, self._model, messages, options) as call:
             completion = await self._ask(call, key, prompt)
         if self._recorder.earlier_failures(key):
             return replace(completion, call_cost=self._with_failures(key, completion.call_cost))
         return completion
 
     def _recalled(self, key: CallKey) -> Completion | None:
-        """The recorded completion. One that can't be read counts as not recorded, where it cost nothing.
+        """The recorded completion. A damaged one counts as not recorded if it cost nothing.
 
         Raises `RecordedFailure` where the call failed in the run that is replayed.
         """
@@ -82,8 +82,8 @@ class RecordedModel:
             return None
         record, replayed = found
         if record.status == "error":
-            said = record.answer.get("message") or "its error can't be read"
-            raise RecordedFailure(f"it failed in the recorded run: {said}", call_cost=CallCost(replayed=True))
+            message = record.answer.get("message") or "its error can't be read"
+            raise RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
         try:
             return _read_completion(record.answer, replayed or "replayed" in record.answer)
         except ValueError as error:
@@ -108,7 +108,7 @@ class RecordedModel:
         return completion
 
     async def _ask(self, call: LiveCall, key: CallKey, prompt: tuple[str, ...]) -> Completion:
-        """The model's completion, once it is recorded. What a failed or cancelled call cost is recorded too."""
+        """The model's completion, after it is recorded. The cost of a failed or cancelled call is recorded too."""
         start = time.monotonic()
         try:
             completion = await call.ask()
@@ -130,8 +130,8 @@ class RecordedModel:
         try:
             await self._recorder.keep(record)
         except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
-            said = {"message": f"the answer can't be recorded: {error}"}
-            await self._recorder.keep(self._record(key, prompt, "error", said, completion.call_cost, start))
+            failure = {"message": f"the answer can't be recorded: {error}"}
+            await self._recorder.keep(self._record(key, prompt, "error", failure, completion.call_cost, start))
             raise
         if self._recorder.has_cache:
             await self._recorder.cache(key, self._identity, record)
@@ -146,19 +146,19 @@ class RecordedModel:
         call_cost: CallCost,
         start: float,
     ) -> CallRecord:
-        taken = {
+        cost = {
             "attempts": call_cost.attempts,
             "billed": numbers(call_cost.billed),
             "cost_usd": call_cost.cost_usd,
             "usage_source": call_cost.usage_source,
             "latency_s": time.monotonic() - start,
         }
-        answer["receipt"] = taken
+        answer["receipt"] = cost
         billed = call_cost.billed.total_tokens
         return CallRecord(self._recorder.task, key, status, prompt, answer, billed, call_cost.cost_usd)
 
     def _with_failures(self, key: CallKey, call_cost: CallCost) -> CallCost:
-        """The receipt, with what the same call took in earlier sessions, where it failed."""
+        """The cost, with that of the same call's failures in earlier sessions."""
         for record in self._recorder.earlier_failures(key):
             failed = record.answer.get("receipt") or _call_cost_of(record)
             call_cost = with_failed(call_cost, failed)
@@ -166,18 +166,18 @@ class RecordedModel:
 
 
 def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
-    """The completion that an answer was recorded of. Raises `ValueError` where it can't be read."""
+    """The completion of a recorded answer. Raises `ValueError` where it can't be read."""
     try:
         completion = as_completion(answer, replayed)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     if not is_sensible(completion):
-        raise ValueError("its text or its counts aren't what they should be")
+        raise ValueError("its text or its counts are invalid")
     return completion
 
 
 def _answer(completion: Completion) -> dict[str, Any]:
-    """A completion as it is recorded, but for its receipt."""
+    """The recorded form of a completion, without its cost."""
     answer: dict[str, Any] = {
         "text": completion.text,
         "usage": numbers(completion.usage),
@@ -191,26 +191,26 @@ def _answer(completion: Completion) -> dict[str, Any]:
 
 
 def _call_cost_of(record: CallRecord) -> dict[str, Any]:
-    """What a record says of its cost where its answer can't be read."""
+    """The cost in a record whose answer can't be read."""
     return {"attempts": 1, "billed": {"input_tokens": record.billed_tokens}, "cost_usd": record.cost_usd}
 
 
 class RecordedTool(WrappedTool):
-    """A tool whose calls are recorded. One with state (`stateful`) is called again, and its first answer counts."""
+    """A recorded tool. One with state (`stateful`) is called again in a resumed run, and its first answer counts."""
 
     def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
         super().__init__(tool)
         self._recorder = recorder
 
     async def __call__(self, arguments: BaseModel) -> str:
-        asked = as_bytes(arguments)
-        key = self._recorder.key("tool", self.name, sha256(asked).digest())
-        found = self._recorder.recall(key)
-        if found is None:
-            return await self._call(key, asked.decode(), arguments)
-        record, replayed = found
+        request = as_bytes(arguments)
+        key = self._recorder.key("tool", self.name, sha256(request).digest())
+        recalled = self._recorder.recall(key)
+        if recalled is None:
+            return await self._call(key, request.decode(), arguments)
+        record, replayed = recalled
         if self.stateful and not replayed:
-            with suppress(ToolError):  # what was said the first time counts, below
+            with suppress(ToolError):  # the first answer counts, below
                 await self._tool(arguments)
         if "error" in record.answer:
             raise ToolError(record.answer["error"])
@@ -218,24 +218,24 @@ class RecordedTool(WrappedTool):
         text.measured_s = record.answer["latency_s"]
         return text
 
-    async def _call(self, key: CallKey, asked: str, arguments: BaseModel) -> str:
-        self._recorder.check_live(key, (asked,))
+    async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
+        self._recorder.check_live(key, (request,))
         await self._recorder.shutdown.admit()
         start = time.monotonic()
         with self._recorder.shutdown:
             try:
-                said = {"text": await self._tool(arguments)}
+                result = {"text": await self._tool(arguments)}
             except ToolError as error:
-                said = {"error": str(error)}
-            answer = {**said, "latency_s": time.monotonic() - start}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (asked,), answer))
-        if "error" in said:
-            raise ToolError(said["error"])
-        return said["text"]
+                result = {"error": str(error)}
+            answer = {**result, "latency_s": time.monotonic() - start}
+            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
+        if "error" in result:
+            raise ToolError(result["error"])
+        return result["text"]
 
 
 def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The tools, recorded; but for those that ask a model, whose calls are recorded themselves."""
+    """The tools, recorded. Those that ask a model aren't wrapped, since their model calls are recorded."""
     return {
         name: tool if getattr(tool, "asks_model", False) else RecordedTool(recorder, tool)
         for name, tool in tools.items()

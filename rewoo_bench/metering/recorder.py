@@ -1,10 +1,9 @@
-"""Between a question's meter and the world: calls that were made before are answered from the journal.
+"""Records the calls of a run, and answers repeated calls of a resumed or replayed run from a journal.
 
     meter -> recorder -> (retry -> provider | tool)
 
-A question in the middle goes on by being run again from its start: every call that finished
-gives its answer at once, in its place, and the first that didn't is made. The architecture knows
-nothing of it.
+An unfinished question is resumed by running it again from its start: each finished call is answered at once
+from the journal, and the first unfinished one is made. The architecture doesn't notice.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from rewoo_bench.metering.live_calls import LiveCalls
 
 
 class NotRecorded(ModelError):
-    """A replay was asked for something that the recorded run didn't ask."""
+    """A call of a replay that isn't in the recorded run."""
 
 
 @dataclass
 class Recorder:
-    """Records the calls of a run, and answers those that were recorded.
+    """Records the calls of a run, and answers recorded ones.
 
-    `journal` is the run's own. `replay` is another run's, from which alone answers come, but for those
-    to `live_roles`. `cache` has answers of other runs.
+    `journal` is the run's own. With `replay`, the journal of another run, all answers come from there, except
+    those of `live_roles`. `cache` has answers of other runs.
     """
 
     journal: Journal
@@ -49,7 +48,7 @@ class Recorder:
         return self.live.shutdown
 
     async def question(self, task: TaskKey) -> QuestionRecorder:
-        """The recorder of one question. Reads what is known of it, where anything can be."""
+        """The recorder of one question, with its recorded calls."""
         if self.journal.is_new and self.replay is None:
             return QuestionRecorder(self, task)
         mine = await to_thread.run_sync(self.journal.calls, task)
@@ -84,19 +83,19 @@ class QuestionRecorder:
         self._replayed = {record.key: record for record in failed_first}
 
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
-        """Where the calling task stands; the n-th time the same is asked there has n."""
+        """The key of the current call; `nth` counts equal requests at one call site."""
         first = CallKey(current_call_site().name, kind, name, request)
         nth = self._counts[first] = self._counts.get(first, -1) + 1
         return first if nth == 0 else first._replace(nth=nth)
 
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
-        """What is recorded of a call, and whether another run paid for it."""
+        """The record of a call, and whether another run paid for it."""
         if key in self._done:
             return self._done[key], False
         return (self._replayed[key], True) if key in self._replayed and not self._is_live(key) else None
 
     def earlier_failures(self, key: CallKey) -> list[CallRecord]:
-        """Attempts that failed for good in earlier sessions."""
+        """Failed records of the call in earlier sessions."""
         return self._failed.get(key, [])
 
     async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
@@ -106,13 +105,13 @@ class QuestionRecorder:
         return await to_thread.run_sync(cache.get, cache_key(identity, key.request, self.task.trial, key.nth))
 
     async def cache(self, key: CallKey, identity: str, record: CallRecord) -> None:
-        """Keeps an answer for other runs."""
+        """Stores an answer for other runs."""
         cache = self._recorder.cache
         assert cache is not None
         await to_thread.run_sync(cache.put, cache_key(identity, key.request, self.task.trial, key.nth), record.answer)
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
-        """Raises `NotRecorded` where only recorded answers are wanted."""
+        """Raises `NotRecorded` in a replay, which makes no calls."""
         if self._recorder.replay is not None and not self._is_live(key):
             raise NotRecorded(self._difference(key, prompt))
 
@@ -120,7 +119,7 @@ class QuestionRecorder:
         return key.kind == "model" and key.name in self._recorder.live_roles
 
     def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
-        """What was recorded in the same place, and where this request departs from it."""
+        """The first difference between this request and the recorded one at the same call site."""
         replay = self._recorder.replay
         assert replay is not None
         same = [

@@ -1,4 +1,4 @@
-"""How far a run is, what it has paid, and when that is the end of it.
+"""Progress and cost of a run, and the limits that end it.
 
 RunLimits(max_total_tokens=250).exceeded(totals)  ->  "used 260 of 250 tokens (--max-total-tokens)"
 """
@@ -12,7 +12,7 @@ from rewoo_bench.journal.store import Spent
 
 @dataclass
 class Totals:
-    """How far a run is, and what it has paid: failed attempts included, and earlier sessions."""
+    """Progress and cost of a run, including failed attempts and earlier sessions."""
 
     tasks: int = 0
     done: int = 0
@@ -21,7 +21,7 @@ class Totals:
     last_error: str | None = None
 
     def add(self, error: str | None) -> None:
-        """One more question is done; `error` says how the infrastructure failed it, if it did."""
+        """One more question is done; `error` is the failure of the infrastructure, if any."""
         self.done += 1
         if error is not None:
             self.errors += 1
@@ -30,15 +30,15 @@ class Totals:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """When a whole run ends early. `max_errors` is how many failed questions are tolerated: a count, or a
-    fraction (below 1) of all; None tolerates none, and goes on to the last question all the same."""
+    """Limits of a whole run. `max_errors` is the number of tolerated failed questions, or a fraction (below 1) of
+    all; None tolerates none, but doesn't end the run early."""
 
     max_total_tokens: int | None = None
     max_total_cost: float | None = None
     max_errors: float | None = None
 
     def exceeded(self, totals: Totals) -> str | None:
-        """Why the run has to stop now, or None. A run that is through with its questions kept to its caps."""
+        """The reason to stop the run now, or None. Caps don't stop a run after its last question."""
         if self.max_errors is not None and totals.errors > self._tolerated(totals):
             return f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
         if totals.done == totals.tasks:
@@ -52,7 +52,7 @@ class RunLimits:
         return None
 
     def unfinished(self, totals: Totals) -> str | None:
-        """Why a run that has put all its questions isn't done: more of them failed than is tolerated."""
+        """The reason why a run is incomplete after its last question: too many of them failed."""
         if totals.errors <= self._tolerated(totals):
             return None
         if totals.errors == totals.tasks:

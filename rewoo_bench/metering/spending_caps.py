@@ -1,12 +1,12 @@
-"""A run's caps (--max-total-tokens, --max-total-cost), kept to one call: what a call may take is reserved before it.
+"""A run's caps (--max-total-tokens, --max-total-cost), exceeded by at most one call: each call reserves its estimate.
 
-    room = await caps.admit(model, messages, asked)     # waits while the calls in flight may use up the rest
-    ...                                                 # the call
-    caps.release(room, receipt)
+    reservation = await caps.admit(model, messages, options)    # waits while the calls in flight may use up the rest
+    ...                                                         # the call
+    caps.release(reservation, call_cost)
 
-A call begins where what is spent and reserved is below the cap, or where none is in flight and the cap
-isn't reached: so there is always one that goes on, or a reason to stop. The first call of a session goes
-alone, since what it takes tells how far estimates are from what is billed: thoughts, retries, a doubled budget.
+A call begins if the spent and reserved amounts are below the cap, or if none is in flight and the cap isn't
+reached: so there is always a running call, or a reason to stop. The first call of a session is made alone, since
+its cost shows how far estimates are from the bill: thoughts, retries, a doubled budget.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What is reserved for a call. `cost_usd` is None where nothing tells what it may cost."""
+    """The amounts reserved for a call. `cost_usd` is None where no estimate is possible."""
 
     tokens: int
     cost_usd: float | None
     estimate: int
-    """The tokens as counted, before any correction."""
+    """The counted tokens, before any correction."""
 
 
 class Caps:
-    """The room that the caps of a run leave to its calls; when there is none left, it requests the shutdown."""
+    """Admits calls while the caps of a run leave room for them; when a cap is reached, requests the shutdown."""
 
     def __init__(self, limits: RunLimits, totals: Totals, shutdown: GracefulShutdown) -> None:
         self._limits = limits
@@ -45,7 +45,7 @@ class Caps:
         self._in_flight = 0
         self._tokens = 0
         self._cost_usd = 0.0
-        self._correction = 1.0  # the most that a call took, in relation to its estimate
+        self._correction = 1.0  # the largest ratio of a call's tokens to its estimate
         self._calls, self._paid_usd = 0, 0.0
         self._freed = anyio.Event()
 
@@ -64,7 +64,7 @@ class Caps:
             await self._freed.wait()
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
-        """The call has ended, and what it took is booked."""
+        """Frees the reservation of a call that has ended and whose cost is recorded."""
         self._in_flight -= 1
         self._tokens -= reservation.tokens
         self._cost_usd = self._cost_usd - (reservation.cost_usd or 0.0) if self._in_flight else 0.0
@@ -84,7 +84,7 @@ class Caps:
         return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
 
     def _reservation(self, model: Model, messages: Sequence[Message], options: CompletionOptions) -> Reservation:
-        """The prompt and the longest answer, at the model's prices; else what a call has cost so far, in the mean."""
+        """The prompt and the longest answer, at the model's prices; without prices the mean cost of a call so far."""
         prompt = count_prompt(messages, options.get("tools") or ())
         answer = options.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
         prices = getattr(model, "prices", None)

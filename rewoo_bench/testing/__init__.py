@@ -1,4 +1,4 @@
-"""For tests of your own: a model server that keeps its own books, and a model that answers as it is told."""
+"""For your own tests: a model server that records its requests, and a model with scripted replies."""
 
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import ModelServer

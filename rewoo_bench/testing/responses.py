@@ -24,11 +24,10 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class ServerReply:
-    """An answer. `usage` None means that the server counts words itself.
+    """An answer. With `usage` None the server counts words itself.
 
     `message` has more fields of the message (of the choice in a text completion), such as
-    `{"reasoning_content": "…"}`; `usage_object` is sent in the place of the server's own, and its books
-    have `usage`.
+    `{"reasoning_content": "…"}`; `usage_object` is sent instead of the server's own, and `books` has `usage`.
     """
 
     text: str
@@ -41,12 +40,12 @@ class ServerReply:
 
 @dataclass(frozen=True, slots=True)
 class ServerFault:
-    """Something that goes wrong.
+    """A fault of a provider.
 
     status: an error of that HTTP status with `message`, and Retry-After where `retry_after` is given
     hang: no answer, the connection stays open
     disconnect: the connection is closed without an answer
-    broken_json: 200, and a body that isn't JSON: cut after its usage, which the books have
+    broken_json: 200, and a body that isn't JSON: cut after its usage, which is in `books`
     body: `status`, and exactly the bytes of `body`, with `headers` (whole lines) before them
     raw: the bytes of `body` as the whole response, head included; then the connection is closed
     truncated: 200, and a body shorter than its Content-Length
@@ -55,8 +54,8 @@ class ServerFault:
     other_form: 200, and JSON whose choices are no objects
     no_usage: an answer (`message`) without usage
 
-    `usage` is what the server's books have of a `body` or `raw` response; `code` and `param` stand in the error
-    object of a `status`.
+    `usage` is the recorded usage of a `body` or `raw` response; `code` and `param` are fields of the error object of
+    a `status`.
     """
 
     kind: Literal[
@@ -83,7 +82,7 @@ class ServerFault:
 
 
 class Sent(NamedTuple):
-    """What goes back: HTTP status (0: none), usage, and the response (None: nothing). `close` ends the connection."""
+    """A response: HTTP status (0: none), usage, and bytes (None: nothing). `close` ends the connection."""
 
     status: int
     usage: Usage | None

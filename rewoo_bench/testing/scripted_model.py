@@ -1,11 +1,11 @@
-"""A model that says what it is told to: for tests of runners, tools and whole runs.
+"""A model with scripted replies, for tests of runners, tools and whole runs.
 
     model = ScriptedModel(["Plan: look it up\\n#E1 = Search[Paris]", "Seine"])
     model = ScriptedModel({"planner": [plan], "solver": ["Seine"], "tool": ["a river"]})
     model = ScriptedModel(lambda messages, role: "yes" if "Paris" in messages[-1].content else "no")
 
     (await model.complete([Message("user", "…")], role="planner")).text
-    model.requests[0].messages, model.requests[0].stop      # what it was asked
+    model.requests[0].messages, model.requests[0].stop      # the request
 
 Usage is counted with the pinned tokenizer, so a conversation costs the same on every machine.
 """
@@ -27,7 +27,7 @@ Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Messa
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model was asked, for assertions."""
+    """A request to the model, for assertions."""
 
     messages: tuple[Message, ...]
     role: str
@@ -39,10 +39,10 @@ class Request:
 
 
 class ScriptedModel:
-    """Answers with the next of `lines`, the next of its role's, or what the function returns.
+    """Answers with the next of `lines`, the next of its role's lines, or the function's result.
 
-    A `Completion` is given back as it is; an exception is raised; text is counted. Raises
-    `ModelError` where the lines run out.
+    A `Completion` is returned unchanged; an exception is raised; the tokens of a text are counted. Raises
+    `ModelError` when the lines run out.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -85,8 +85,8 @@ class ScriptedModel:
         lines = self._lines.get(request.role, ()) if isinstance(self._lines, Mapping) else self._lines
         taken = self._taken[request.role if by_role else ""]
         if taken >= len(lines):
-            whose = f" for {request.role!r}" if by_role else ""
+            role = f" for {request.role!r}" if by_role else ""
             last = request.messages[-1].content if request.messages else ""
-            raise ModelError(f"the script has {len(lines)} replies{whose}; no reply is left for {last!r}")
+            raise ModelError(f"the script has {len(lines)} replies{role}; no reply is left for {last!r}")
         self._taken[request.role if by_role else ""] += 1
         return lines[taken]

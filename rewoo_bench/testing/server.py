@@ -1,8 +1,8 @@
-"""A real model server on this machine that answers as it is told and keeps its own books.
+"""A real model server on this machine, with scripted replies and a record of all requests (`books`).
 
-It speaks the OpenAI form (`/v1/chat/completions`, `/v1/completions`, `/v1/models`) over HTTP/1.1 on
-127.0.0.1, from a thread of its own. A test of a runner, a client or a whole benchmark can check
-what it counted against what the server sent:
+It serves the OpenAI API (`/v1/chat/completions`, `/v1/completions`, `/v1/models`) over HTTP/1.1 on
+127.0.0.1, in a thread of its own. A test of a runner, a client or a whole benchmark can compare its own
+counts with those of the server:
 
     def reply(request: dict[str, Any]) -> str:
         return "Paris"
@@ -12,8 +12,8 @@ what it counted against what the server sent:
         ...
         assert server.totals() == Usage(input_tokens=7, output_tokens=1)
 
-A reply is text, a `ServerReply` (tool calls, a usage of its own) or a `ServerFault` (what goes wrong with
-providers). To measure speed, run it as a process, so that it doesn't share the client's interpreter:
+A reply is text, a `ServerReply` (with tool calls or a usage) or a `ServerFault` (a provider's fault). To measure
+speed, run it as a process, so that it doesn't share the client's interpreter:
 
     python -m rewoo_bench.testing.server --latency-ms 200 --port 0
 """
@@ -40,10 +40,10 @@ __all__ = ["BookEntry", "ModelServer", "ServerFault", "ServerReply"]
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
-    """A line of the server's books: a request and what was sent back (status 0: nothing was).
+    """A request and its response (status 0: none).
 
-    `usage` is None where none was sent. `time` is of the monotonic clock, in seconds. `answer` is what the
-    test's `reply` said.
+    `usage` is None where none was sent. `time` is of the monotonic clock, in seconds. `answer` is the result of the
+    test's `reply`.
     """
 
     path: str
@@ -62,7 +62,7 @@ Respond = Callable[[dict[str, Any]], str | ServerReply | ServerFault]
 class ModelServer:
     """The server: a context manager, or `start()` and `stop()`.
 
-    `latency_s` is how long every answer takes. `cached_share` (0 to 1) is the share of each prompt
+    `latency_s` is the time that every answer takes. `cached_share` (0 to 1) is the share of each prompt
     reported as read from a cache. An exception of `reply` is raised again by `stop()`, or at the
     end of the `with` block.
     """
@@ -98,7 +98,7 @@ class ModelServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every connection and end the thread; raise what `reply` raised, if it did."""
+        """Close every connection and end the thread; raise the exception of `reply`, if any."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
@@ -126,7 +126,7 @@ class ModelServer:
         server.close()
         for transport in list(self._transports):
             transport.abort()
-        await asyncio.sleep(0)  # for the connections to take leave
+        await asyncio.sleep(0)  # for the connections to close
 
     def _keep_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self.failure = self.failure or context.get("exception") or RuntimeError(context["message"])
@@ -141,7 +141,7 @@ class ModelServer:
         self.open_connections = len(self._transports)
 
     def _answer(self, path: str, headers: dict[str, str], body: bytes) -> Sent:
-        """What is sent back to one request, booked."""
+        """The response to one request, which is added to `books`."""
         if path == "/v1/models":
             return Sent(200, None, respond(200, {"object": "list", "data": [{"id": "test", "object": "model"}]}))
         request = json.loads(body) if body else {}

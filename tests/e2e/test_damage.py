@@ -133,7 +133,7 @@ def test_no_flipped_bit_of_a_killed_runs_log_changes_a_row(capfd: pytest.Capture
             assert "its last record was only half written" in err, (place, whole[place // 8 - 20 : place // 8 + 20])
         else:
             assert code == 2
-            assert "can't be taken in: a record is damaged: " in err
+            assert "can't be read: a record is damaged: " in err
             assert Path("here", log.name).exists()
     assert codes[2] > FLIPS * 0.9
 

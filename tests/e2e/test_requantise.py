@@ -82,7 +82,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     source = tmp_path / "damaged.gguf"
     source.write_bytes(b"GGUF\x03\x00\x00\x00")
     with pytest.raises(
-        ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 in its folder, '.*': \w+Error"
+        ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 in '.*': \w+Error"
     ) as failure:
         requantised(source, "Q8_0", progress=False)
     assert "\n" not in str(failure.value)

@@ -58,7 +58,7 @@ def _write_whole(source: Path, target: Path, to: str) -> None:
 def _not_written(source: Path, to: str, reason: str) -> Exception:
     from rewoo_bench.errors import ModelNotFound  # here, since the writing process imports nothing of ours
 
-    where = f"can't write {source.name!r} as {to} in its folder, {str(source.parent)!r}"
+    where = f"can't write {source.name!r} as {to} in {str(source.parent)!r}"
     return ModelNotFound(f"{where}: {reason}; REWOO_BENCH_CACHE names another folder")
 
 

@@ -252,7 +252,7 @@ async def test_a_log_with_something_else_in_it_is_named(tmp_path: Path, opened: 
         pass
     (tmp_path / "journal.sqlite-log.9").write_text("no line of ours\n")
     with pytest.raises(
-        DataError, match=r"journal\.sqlite: .*journal\.sqlite-log.* can't be taken in: a record is damaged"
+        DataError, match=r"journal\.sqlite: .*journal\.sqlite-log.*, can't be read: a record is damaged"
     ):
         async with opened(tmp_path / "journal.sqlite"):
             pass
