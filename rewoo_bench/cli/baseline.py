@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -17,7 +18,7 @@ def baseline() -> None:
 
 
 @baseline.command(context_settings=_SETTINGS)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="Where.")
 @click.option(
     "--exact/--live",

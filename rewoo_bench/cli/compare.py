@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
               help="What the others are compared with.  [default: the first; two runs of the same architectures are "
                    "compared before and after]")
@@ -33,11 +34,11 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     RUN is a run's folder or a questions.parquet, and is called by its folder's name. Differences are paired by
     question; the trials of a question count as one observation.
     """
-    from rewoo_bench import compare as comparing
+    from rewoo_bench.analysis.compare import compare as compare_rows
     from rewoo_bench.analysis.comparison_render import render
     from rewoo_bench.runs.folder import load, manifests
 
-    comparison = comparing(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
+    comparison = compare_rows(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
                            intersect=intersect, by=by)
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Where.")
 @click.option("--without", default="", metavar="NAME,NAME", help="Architectures to leave out.")
 def publish(run: Path, out: Path, without: str) -> int:

@@ -31,7 +31,7 @@ MOST_QUESTIONS = 50  # that are rehearsed; more are reckoned from them
 _ANSWER = "Answer: Copenhagen"
 
 
-class Rehearsal:
+class DryRunModel:
     """A stand-in for a model: answers as the exemplars of an architecture's prompts do."""
 
     name = "rehearsal"
@@ -68,7 +68,7 @@ def _turn(exemplars: Sequence[Exemplar], talk: Sequence[Message]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RunEstimate:
     """What one architecture will take, over all questions and trials. `cost_usd` is None where no price is known."""
 
     architecture: str
@@ -92,7 +92,7 @@ async def estimate(
     trials: int,
     models: Mapping[str, str],
     api_base: str | None = None,
-) -> list[Estimate]:
+) -> list[RunEstimate]:
     """An estimate for each architecture, from a rehearsal of at most `MOST_QUESTIONS` questions.
 
     `models` maps a role to the model that it will ask, `""` for every other role. Their prices are
@@ -102,7 +102,7 @@ async def estimate(
     times = len(examples) * trials / len(rehearsed)
     found = []
     for architecture in architectures:
-        evaluator = Evaluator({"": Rehearsal(architecture.prompts)}, scoring, toolbox)
+        evaluator = Evaluator({"": DryRunModel(architecture.prompts)}, scoring, toolbox)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(rehearsed)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the rehearsal of {architecture.name!r} failed: {crashes[0].error}")
@@ -112,7 +112,7 @@ async def estimate(
 
 def _reckoned(
     name: str, results: Sequence[Result], times: float, models: Mapping[str, str], api_base: str | None
-) -> Estimate:
+) -> RunEstimate:
     used: dict[str, Usage] = {}
     count = 0
     for call in (call for result in results for call in result.calls if call.kind == "model"):
@@ -122,7 +122,7 @@ def _reckoned(
     usage = sum(used.values(), Usage())
     prices = [_price(model, spent, api_base) for model, spent in used.items()]
     known = [cost for cost in prices if cost is not None]
-    return Estimate(
+    return RunEstimate(
         name,
         round(len(results) * times),
         round(count * times),
@@ -137,7 +137,7 @@ def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
     return None if model.startswith((LOCAL, REPLAY)) or is_oracle(model) else price(find_route(model, api_base), usage)
 
 
-def table(estimates: Sequence[Estimate]) -> str:
+def table(estimates: Sequence[RunEstimate]) -> str:
     """One line an architecture, and their sum."""
     shown = [*estimates, _sum(estimates)] if len(estimates) > 1 else estimates
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
@@ -148,9 +148,9 @@ def table(estimates: Sequence[Estimate]) -> str:
     return "\n".join(aligned(cells))
 
 
-def _sum(estimates: Sequence[Estimate]) -> Estimate:
+def _sum(estimates: Sequence[RunEstimate]) -> RunEstimate:
     costs = [e.cost_usd for e in estimates if e.cost_usd is not None]
-    return Estimate(
+    return RunEstimate(
         "all",
         sum(e.questions for e in estimates),
         sum(e.llm_calls for e in estimates),

@@ -1,4 +1,4 @@
-"""Going on with a run: its options are read from its manifest, and what would change its results is refused.
+"""Resuming a run: its options are read from its manifest, and a change that would change its results is refused.
 
 options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000, "limit": 200})
 """
@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.given import PYTHON
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.redaction import HIDDEN
-from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.manifest_diff import LOOSE, differences
 from rewoo_bench.runs.option_types import flag_of
 from rewoo_bench.runs.options import OPTIONS, RunOptions
+
+_PATHS = ("corpus", "failed_in", "wrong_in")  # options that are paths
+_MOST_SHOWN = 20  # values of a list in an error message
 
 
 def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
@@ -28,6 +32,12 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     """
     manifest = read_manifest(folder)
     recorded = manifest.options
+    if not recorded.get("architectures"):
+        raise UsageError(f"--resume: {str(folder / MANIFEST)!r} has no options of a run; start a new run with --out")
+    if PYTHON in manifest.dataset.source or any(PYTHON in facts for facts in manifest.models.values()):
+        raise UsageError(
+            "--resume: this run asked Python objects (examples or a model), which no command can make again"
+        )
     options = {name: value for name, value in recorded.items() if name in OPTIONS}
     asked = json.loads(json.dumps(dict(given), default=str))
     for name, value in asked.items():
@@ -36,14 +46,23 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             continue
         if OPTIONS[name].resume and value != recorded.get(name):
             flag = flag_of(name)
-            was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
-            said = "wasn't set" if was is None else f"was {was!r}"
-            raise UsageError(f"--resume: {flag} {said} in this run; leave it out, or start a new run")
+            raise UsageError(
+                f"--resume: {flag} {_shown(recorded.get(name))} in this run; leave it out, or start a new run"
+            )
     if f"{HIDDEN}@" in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its user info isn't kept in the run")
-    paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
-    names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
-    return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
+    paths = {name: Path(options[name]) for name in _PATHS if options.get(name)}
+    lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
+    return RunOptions(**{**options, **lists, **paths, **given, "resume": folder})
+
+
+def _shown(recorded: Any) -> str:
+    if recorded is None or recorded == []:
+        return "wasn't set"
+    if not isinstance(recorded, list):
+        return f"was {recorded!r}"
+    shown = ",".join(map(str, recorded[:_MOST_SHOWN]))
+    return f"was {shown if len(recorded) <= _MOST_SHOWN else shown + ',…'!r}"
 
 
 def resume_command(folder: Path) -> str:

@@ -44,8 +44,8 @@ class RunFolder:
     async def export(self, tasks: Iterable[TaskKey]) -> int:
         """Makes the files of what is finished; returns how many questions that is."""
         rows = 0
-        await self.journal.settle()
         with CancelScope(shield=True):
+            await self.journal.settle()
             rows = await to_thread.run_sync(export, self.folder, self.journal, tasks)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 
@@ -67,8 +67,8 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
     traces = folder / f"{TRACES_FILE}.part"
     with (
         removed_unless_written(traces),
-        Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
-        Table(folder / CALLS_FILE, CALLS) as calls,
+        ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
     ):
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
@@ -84,15 +84,15 @@ def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
     return written
 
 
-class Table:
-    """A parquet file that has its name only when it is whole."""
+class ParquetWriter:
+    """Writes a parquet file, which gets its name only when it is complete."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
         self._part = path.with_suffix(".parquet.part")
         self._schema = schema
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> ParquetWriter:
         self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
         return self
 

@@ -14,7 +14,7 @@ import anyio
 
 from rewoo_bench.call_site import in_architecture
 from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
-from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
+from rewoo_bench.errors import JournalError, ProviderRefused, RepeatedCrash, RewooBenchError, RunStopped
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.metering.live_calls import LiveCalls
@@ -145,7 +145,7 @@ class Session:
         self._on_result(result)
         for crash in () if _is_recalled(result) else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
-                raise RunStopped(reason)
+                raise RepeatedCrash(reason)
         if reason := self._run_limits.exceeded(self._totals):
             self._live.shutdown.request(RunStopped(reason))
 

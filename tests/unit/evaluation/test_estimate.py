@@ -12,14 +12,14 @@ from parts import architecture
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, Estimate, estimate, table
+from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate, table
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 
-def rehearse(*names: str, **options: object) -> dict[str, Estimate]:
+def rehearse(*names: str, **options: object) -> dict[str, RunEstimate]:
     asked = RunOptions(architectures=names, **options)  # type: ignore[arg-type]
     return {estimate.architecture: estimate for estimate in anyio.run(dry_run, asked)}
 
@@ -55,7 +55,7 @@ def test_each_role_is_priced_by_its_own_model() -> None:
 
 
 def test_the_table_ends_with_the_sum() -> None:
-    lines = table([Estimate("a", 10, 20, 3000, 40, 0.5), Estimate("b", 10, 30, 1000, 10, None)]).splitlines()
+    lines = table([RunEstimate("a", 10, 20, 3000, 40, 0.5), RunEstimate("b", 10, 30, 1000, 10, None)]).splitlines()
     assert lines[-1].split() == ["all", "20", "50", "4,000", "50", "unknown"]
 
 
