@@ -82,23 +82,18 @@ async def evaluate(
     named = _checked_architectures(architectures)
     _check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
     _check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
-    _check_names(more, {*inspect.signature(evaluate).parameters, "architectures", "resume", "progress"})
-    limits = limits or Limits()
+    _check_names(more, {*inspect.signature(evaluate).parameters, "resume", "progress"})
+    plain: dict[str, Any] = {"limit": limit, "seed": seed, "trials": trials, "concurrency": concurrency}
     options = RunOptions(
         tuple(each if isinstance(each, str) else each.name for each in named),
         dataset=dataset if isinstance(dataset, str) else EXAMPLES,
-        limit=limit,
-        seed=seed,
-        trials=trials,
         model=model if isinstance(model, str) else model_name(model),
         corpus=_path("corpus", corpus),
-        token_limit=limits.tokens,
-        time_limit=limits.time_s,
-        cost_limit=limits.cost_usd,
-        concurrency=concurrency,
-        max_retries=max_retries,
         out=_path("out", out),
         progress=False,
+        max_retries=max_retries,
+        **plain,
+        **_limit_options(limits, more),
         **_model_options(settings, more),
     )
     given = GivenObjects(
@@ -226,6 +221,15 @@ def _path(name: str, value: str | Path | None) -> Path | None:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
+    if limits is None:
+        return {}
+    options = {"token_limit": limits.tokens, "time_limit": limits.time_s, "cost_limit": limits.cost_usd}
+    if twice := next((name for name in options if name in more), None):
+        raise UsageError(f"{twice}: give it in limits alone")
+    return options
 
 
 def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`rewoo-bench baseline update`: what a gate compares with, as a small file to commit."""
+"""`rewoo-bench baseline update`: the baseline of a gate, as a small file to commit."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 @click.group(context_settings=_SETTINGS)
 def baseline() -> None:
-    """Write what a gate compares with."""
+    """Write the baseline of a gate."""
 
 
 @baseline.command(context_settings=_SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="Where.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="File of the baseline.",
+)
 @click.option(
     "--exact/--live",
     "exact",
     default=None,
-    help="Its counts are the same every time, or not.  [default: exact for the oracle and replays]",
+    help="Whether its counts are the same in every run.  [default: exact for the oracle and replays]",
 )
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
@@ -33,13 +39,13 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
-    found = open_baseline(run, deterministic=exact)
+    baseline = open_baseline(run, deterministic=exact)
     before = out.read_bytes() if out.is_file() else None
-    write_report(out, found.text(), "--out")
+    write_report(out, baseline.text(), "--out")
     changed = "unchanged" if before == out.read_bytes() else "written" if before is None else "updated"
     click.echo(
         terminal(
-            f"{out}: {changed}, {sum(map(len, found.questions.values()))} questions of {', '.join(found.questions)}"
+            f"{out}: {changed}, {sum(map(len, baseline.questions.values()))} questions of {', '.join(baseline.questions)}"
         )
     )
     return 0

@@ -1,4 +1,4 @@
-"""`rewoo-bench compare RUN RUN …`: what each architecture costs and buys, and how two of them differ."""
+"""`rewoo-bench compare RUN RUN …`: cost and accuracy of each architecture, and the differences."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
-              help="What the others are compared with.  [default: the first; two runs of the same architectures are "
-                   "compared before and after]")
-@click.option("--all-pairs", is_flag=True, help="Compare each with each.")
+              help="Architecture or run that the others are compared with.  [default: the first; two runs of the same "
+                   "architectures are compared as before and after]")
+@click.option("--all-pairs", is_flag=True, help="Compare every pair.")
 @click.option("--intersect", is_flag=True,
-              help="Compare runs of different questions on those that they share; the output says so.")
+              help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
-              help="Compare the questions of each type, level or number of hops apart.")
+              help="Compare the questions of each type, level or number of hops separately.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
-              default="terminal", help="How it is printed.")
+              default="terminal", help="Form of the output.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
             form: Format) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
-    RUN is a run's folder or a questions.parquet, and is called by its folder's name. Differences are paired by
+    RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
     question; the trials of a question count as one observation.
     """
     from rewoo_bench.analysis.compare import compare as compare_rows

@@ -1,4 +1,4 @@
-"""Values of flags that click has no type for."""
+"""Types of flags that click lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import unknown
 
-# Fields of a request that a flag sets, or that are the harness's own.
+# Fields of a request that a flag or the harness sets.
 _OWN_FIELDS = {
     "model": "--model",
     "messages": None,
@@ -80,10 +80,10 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
 
 
 def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of parameters, repeated or with commas."""
+    """Names of parameters, from repeated flags or lists with commas."""
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
     if values and not names:
-        raise click.BadParameter("no parameter is named")
+        raise click.BadParameter("expected the name of a parameter")
     for name in names:
         if name not in _DROPPABLE:
             raise click.BadParameter(unknown("parameter", name, _DROPPABLE))

@@ -27,7 +27,9 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
     click.echo(terminal(table(estimates)))
-    click.echo(terminal("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls"), err=True)
+    click.echo(
+        terminal("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls"), err=True
+    )
 
 
 def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False) -> None:

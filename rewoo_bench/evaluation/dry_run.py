@@ -1,9 +1,9 @@
-"""What a run will take, before it takes anything: `--dry-run`.
+"""`--dry-run`: estimates the calls, tokens and cost of a run without a model.
 
-The architectures themselves are run, with their own tools and prompts, and a stand-in for the model
-that answers every prompt as its exemplars do: the plan of an exemplar, its turns one after the
-other, its answer. So the number of calls is that of the exemplars, under the step limits, and the
-prompts are as long as they will be; only what a model would write and find is a guess.
+The architectures run with their own tools and prompts. In place of the model, `DryRunModel` answers as the exemplars
+do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of the
+exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
+are a guess.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
 
-MOST_QUESTIONS = 50  # that are rehearsed; more are reckoned from them
+MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
 
 
 class DryRunModel:
-    """A stand-in for a model: answers as the exemplars of an architecture's prompts do."""
+    """A model that answers as the exemplars of an architecture's prompts do."""
 
-    name = "rehearsal"
+    name = "dry-run"
 
     def __init__(self, prompts: Prompts) -> None:
         self._exemplars = list(prompts.exemplars.values())
 
     async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """What an exemplar says at this point; where there is none, an answer, after a tool call where tools are."""
+        """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
         tools = asked.get("tools")
@@ -59,17 +59,17 @@ class DryRunModel:
         return _ANSWER
 
 
-def _turn(exemplars: Sequence[Exemplar], talk: Sequence[Message]) -> str:
-    """The next turn of the exemplar that falls to this question."""
-    drawn = int.from_bytes(sha256(talk[0].content.encode()).digest()[:4], "big")
+def _turn(exemplars: Sequence[Exemplar], messages: Sequence[Message]) -> str:
+    """The next turn of this question's exemplar; the question's hash chooses one."""
+    drawn = int.from_bytes(sha256(messages[0].content.encode()).digest()[:4], "big")
     turns = [message.content for message in exemplars[drawn % len(exemplars)] if message.role == "assistant"]
-    taken = sum(message.role == "assistant" for message in talk)
+    taken = sum(message.role == "assistant" for message in messages)
     return turns[min(taken, len(turns) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """What one architecture will take, over all questions and trials. `cost_usd` is None where no price is known."""
+    """The estimate for one architecture, over all questions and trials. `cost_usd` is None without a known price."""
 
     architecture: str
     questions: int
@@ -93,24 +93,24 @@ async def estimate(
     models: Mapping[str, str],
     api_base: str | None = None,
 ) -> list[RunEstimate]:
-    """An estimate for each architecture, from a rehearsal of at most `MOST_QUESTIONS` questions.
+    """An estimate for each architecture, from at most `MOST_QUESTIONS` questions.
 
-    `models` maps a role to the model that it will ask, `""` for every other role. Their prices are
-    those without a prefix cache.
+    `models` maps a role to its model's name, `""` for every other role. Prices are without a prefix cache.
+    Raises `RunStopped` where an architecture crashes.
     """
-    rehearsed = examples[:MOST_QUESTIONS]
-    times = len(examples) * trials / len(rehearsed)
-    found = []
+    some = examples[:MOST_QUESTIONS]
+    times = len(examples) * trials / len(some)
+    estimates = []
     for architecture in architectures:
         evaluator = Evaluator({"": DryRunModel(architecture.prompts)}, scoring, toolbox)
-        results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(rehearsed)]
+        results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
-            raise RunStopped(f"the rehearsal of {architecture.name!r} failed: {crashes[0].error}")
-        found.append(_reckoned(architecture.name, results, times, models, api_base))
-    return found
+            raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")
+        estimates.append(_scaled(architecture.name, results, times, models, api_base))
+    return estimates
 
 
-def _reckoned(
+def _scaled(
     name: str, results: Sequence[Result], times: float, models: Mapping[str, str], api_base: str | None
 ) -> RunEstimate:
     used: dict[str, Usage] = {}
@@ -133,12 +133,12 @@ def _reckoned(
 
 
 def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
-    """Dollars; None where the price isn't known, as for a model of one's own."""
+    """US dollars; None where the price isn't known, as for a local model."""
     return None if model.startswith((LOCAL, REPLAY)) or is_oracle(model) else price(find_route(model, api_base), usage)
 
 
 def table(estimates: Sequence[RunEstimate]) -> str:
-    """One line an architecture, and their sum."""
+    """A line for each architecture, and their sum."""
     shown = [*estimates, _sum(estimates)] if len(estimates) > 1 else estimates
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
     for e in shown:

@@ -60,7 +60,8 @@ async def read_inputs(options: RunOptions, given: GivenObjects = NOTHING_GIVEN) 
     toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
-        _check_pages(architecture, dataset, corpus)
+        if given.examples is None:  # examples of the caller may be for a model that needs no search
+            _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
 
 
@@ -88,7 +89,7 @@ def _check_flags(options: RunOptions, given: GivenObjects) -> None:
     hosted = [name for name in names if not _is_ours(name)] if given.model is None else []
     for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
         if value and not hosted and options.resume is None:  # a resumed run stays as it is
-            raise UsageError(f"{flag}: no model of this run is asked at a provider; leave it out")
+            raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     _check_replay(options)
@@ -103,7 +104,7 @@ def _check_api_base(api_base: str | None) -> None:
 
 
 def _check_user_info(api_base: str) -> None:
-    """A raw "/" in a password would make the user's name the host, and the password a part of what is sent there."""
+    """Raises `UsageError` for a raw "/" in a password: the user's name would be the host, the password its path."""
     try:
         parts = urlsplit(api_base)
         is_address = bool(parts.hostname) and parts.port != 0
@@ -114,19 +115,19 @@ def _check_user_info(api_base: str) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a model is served here, replayed or the oracle: it is asked at no address."""
+    """Whether a model needs no address: a local model, a replay or the oracle."""
     return name.startswith((LOCAL, REPLAY)) or is_oracle(name)
 
 
 def _check_replay(options: RunOptions) -> None:
-    """What a recorded planner planned is all that its solver was asked of: only a judge can be another model."""
+    """Raises `UsageError` for a replay with another planner or solver: their calls depend on each other."""
     for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
         if name and name != options.model and any(each.startswith(REPLAY) for each in (name, options.model)):
             raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
-    """A search with nothing to find would make every agent look bad."""
+    """Raises `UsageError` for a search without pages, in which every agent would look bad."""
     searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
     if searches and corpus is None and not any(example.documents for example in dataset.examples):
         raise UsageError(

@@ -14,7 +14,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows each architecture's running exact match, tokens and failures, of this session alone."""
+    """Counts results and shows the exact match of each architecture, tokens and failures, in this session."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Progress:
         self._verbose = verbose
         self._before = self._done = done  # by earlier sessions of the run
         self._failed = self._tokens = 0
-        self._correct: dict[str, list[int]] = {}  # architecture -> how many were right, and how many were scored
+        self._correct: dict[str, list[int]] = {}  # architecture -> number right, number scored
         self._last = self._start = clock()
         self._bar = None
         if shown and self._stream.isatty():
@@ -106,7 +106,7 @@ def _line(result: Result) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """To two digits or so: `40 s`, `25 min`, `3.5 h`."""
+    """A duration to two digits: `40 s`, `25 min`, `3.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

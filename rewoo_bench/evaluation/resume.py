@@ -25,10 +25,9 @@ _MOST_SHOWN = 20  # values of a list in an error message
 
 
 def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
-    """The options of the run in `folder`, with those that were given now. Raises `UsageError`.
+    """The options of the run in `folder`, with those that are `given` now. Raises `UsageError`.
 
-    `given` has only what was named in the command; what would change the run's results has to be
-    as it was.
+    `given` has only flags of the command. One that would change the run's results has to be as it was.
     """
     manifest = read_manifest(folder)
     recorded = manifest.options
@@ -39,8 +38,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             "--resume: this run asked Python objects (examples or a model), which no command can make again"
         )
     options = {name: value for name, value in recorded.items() if name in OPTIONS}
-    asked = json.loads(json.dumps(dict(given), default=str))
-    for name, value in asked.items():
+    values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
+    for name, value in values.items():
         if name == "limit":
             _check_limit(value, manifest)
             continue
@@ -66,15 +65,15 @@ def _shown(recorded: Any) -> str:
 
 
 def resume_command(folder: Path) -> str:
-    """What goes on with a run, as it is typed."""
+    """The command that continues a run."""
     return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
 
 
 def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
-    """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model.
+    """Raises `UsageError` with the first difference: a prompt, the questions, the model.
 
-    `ids` are those of the questions now. More questions than before are fine: a sample begins with
-    every smaller one.
+    `ids` are the ids of the questions now. More questions than before are allowed: a sample begins with every
+    smaller one.
     """
     grown = (before.dataset.limit or 0) < (now.dataset.limit or 0)
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
@@ -84,21 +83,21 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
         loose = LOOSE | _grown(now) if grown and part == "dataset" else LOOSE
         difference = next(differences(old.get(part), new.get(part), part, loose), None)
         if difference:
-            raise UsageError(f"--resume: {difference}; a run goes on only as it began")
+            raise UsageError(f"--resume: {difference}; a resumed run has to stay the same")
 
 
 def _check_limit(limit: int, manifest: Manifest) -> None:
-    """Raises `UsageError` where there are to be fewer questions than before."""
+    """Raises `UsageError` for fewer questions than before."""
     before = manifest.dataset.limit
     if before is None and limit != manifest.dataset.examples:
         raise UsageError("--resume: this run has all questions of its data set; leave -n out")
     if before is not None and limit < before:
-        asked = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
-        raise UsageError(f"--resume: {asked}; leave -n out, or give more than {before:,}")
+        fewer = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
+        raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
 
 
 def _grown(manifest: Manifest) -> frozenset[str]:
-    """What changes in a data set's part with more questions of it."""
+    """Keys of a data set's facts that change with more questions."""
     changed = frozenset({"limit", "examples", "ids_hash"})
     # Generated questions have their content in their ids, and its hash is that of all of them.
     return changed | {"sha256", "rows"} if "generator" in manifest.dataset.source else changed

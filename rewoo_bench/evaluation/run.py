@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from rewoo_bench.concurrency import beside
+from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import (
     HarnessFault,
     JournalError,
@@ -126,7 +126,7 @@ async def run(
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared_run.replay, live, prepared_run.cache)
         on_signal = partial(shutdown_on_signal, recorder.shutdown, options.grace, resume_command(folder))
-        await stack.enter_async_context(beside(on_signal) if signals else nullcontext())
+        await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
         return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
 
@@ -194,18 +194,31 @@ async def _evaluated(
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
-        try:
-            rows = await opened.export(tasks)
-            if ended["status"] == "done" and rows != len(tasks):
-                ended = {"status": "incomplete", "reason": f"the tables have {rows} rows of {len(tasks)}"}
-            changed = {"finished_at": now(), "rows": rows, "sent": sent_differences(options, prepared_run)}
-            write_manifest(folder, manifest.model_copy(update={**ended, **changed}))
-        except OSError as error:
-            cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
-            raise JournalError(f"{cause}; finished questions are in the journal; {resume_command(folder)}") from None
+        rows = await _write_tables(opened, manifest, tasks, ended, sent_differences(options, prepared_run))
     if refused and not rows and options.resume is None and not opened.journal.holds_answers():
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
         raise refused
-    ended_by_failures = failures.ended_run(options.fail_on_error, len(tasks))
-    is_resumable = failures.can_be_retried or (rows < len(tasks) and not ended_by_failures)
+    is_resumable = failures.can_be_retried or (
+        rows < len(tasks) and not failures.ended_run(options.fail_on_error, len(tasks))
+    )
     return Outcome(folder, **ended, is_resumable=is_resumable, keys=tasks, columns=opened.columns)
+
+
+async def _write_tables(
+    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], ended: dict[str, Any], sent: dict[str, Any]
+) -> int:
+    """Writes the tables and the manifest; the number of rows. Changes `ended` where rows are missing.
+
+    Raises `JournalError` where a file can't be written.
+    """
+    folder = opened.folder
+    try:
+        rows = await opened.export(tasks)
+        if ended["status"] == "done" and rows != len(tasks):
+            ended.update(status="incomplete", reason=f"the tables have {rows} rows of {len(tasks)}")
+        changed = {"finished_at": now(), "rows": rows, "sent": sent}
+        write_manifest(folder, manifest.model_copy(update={**ended, **changed}))
+    except OSError as error:
+        cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
+        raise JournalError(f"{cause}; finished questions are in the journal; {resume_command(folder)}") from None
+    return rows

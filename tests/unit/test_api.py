@@ -159,6 +159,7 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"model": None}, "model: expected a name or an object"),
         ({"corpus": 5}, "corpus: expected a path, got 5"),
         ({"out": 5}, "out: expected a path, got 5"),
+        ({"limits": Limits(), "token_limit": 5}, "token_limit: give it in limits alone"),
         ({"limits": 5}, "limits: expected rewoo_bench.Limits"),
         ({"architectures": None}, "architectures: expected a name or a list of names, got None"),
         ({"architectures": 5}, "architectures: expected"),
