@@ -39,13 +39,10 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
-    baseline = open_baseline(run, deterministic=exact)
+    written = open_baseline(run, deterministic=exact)
     before = out.read_bytes() if out.is_file() else None
-    write_report(out, baseline.text(), "--out")
+    write_report(out, written.text(), "--out")
     changed = "unchanged" if before == out.read_bytes() else "written" if before is None else "updated"
-    click.echo(
-        terminal(
-            f"{out}: {changed}, {sum(map(len, baseline.questions.values()))} questions of {', '.join(baseline.questions)}"
-        )
-    )
+    count = sum(map(len, written.questions.values()))
+    click.echo(terminal(f"{out}: {changed}, {count} questions of {', '.join(written.questions)}"))
     return 0

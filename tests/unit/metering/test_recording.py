@@ -223,7 +223,7 @@ async def test_a_file_that_is_no_journal_is_named(tmp_path: Path, content: bytes
 async def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     async with open_journal(path):
-        with pytest.raises(UsageError, match="another process is working on this run"):
+        with pytest.raises(UsageError, match="another process is at work on this run"):
             async with open_journal(path):
                 pass
     async with open_journal(path):
