@@ -3,8 +3,9 @@
     rows = rewoo_bench.load("results/local/20261122-093000-rewoo")
     rewoo_bench.score("the Eiffel Tower", ["Eiffel Tower"], dataset="hotpotqa")
     results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], model="local/smollm2-135m")
+    rewoo_bench.compare(results)
 
-Imported when first used, so that importing the package costs nothing.
+Each name is imported when it is first used, so importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +16,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from rewoo_bench.analysis.compare import compare
-    from rewoo_bench.analysis.summary import summarise
-    from rewoo_bench.api import evaluate
-    from rewoo_bench.bench import assert_within_budget
-    from rewoo_bench.errors import RewooBenchError
-    from rewoo_bench.events import Event, listening
-    from rewoo_bench.runs.folder import load
+    from rewoo_bench.api import bench, evaluate
+    from rewoo_bench.call_site import call_site as at_call_site
+    from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
+    from rewoo_bench.evaluation.results import Results
+    from rewoo_bench.evaluation.tasks import Result
+    from rewoo_bench.events import Event, emit, listening
+    from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
+    from rewoo_bench.metering.calls import Limits
+    from rewoo_bench.models.settings import ModelSettings
+    from rewoo_bench.reading import (
+        assert_within_budget,
+        check_claims,
+        check_gate,
+        compare,
+        plot,
+        summarise,
+    )
+    from rewoo_bench.runs.folder import load, manifests
+    from rewoo_bench.runs.publish import publish
     from rewoo_bench.scoring import Score, score
     from rewoo_bench.testing.scripted_model import ScriptedModel
+    from rewoo_bench.testing.server import ModelServer
     from rewoo_bench.types import (
         Completion,
         Document,
         Example,
+        Hop,
         Message,
         Model,
         Runner,
@@ -42,45 +57,81 @@ _MODULES = {
     "Document": "types",
     "Event": "events",
     "Example": "types",
+    "Hop": "types",
+    "Limits": "metering.calls",
     "Message": "types",
     "Model": "types",
+    "ModelServer": "testing.server",
+    "ModelSettings": "models.settings",
+    "Result": "evaluation.tasks",
+    "Results": "evaluation.results",
     "RewooBenchError": "errors",
     "Runner": "types",
     "Score": "scoring",
     "ScriptedModel": "testing.scripted_model",
     "Step": "types",
     "Tool": "types",
+    "ToolError": "errors",
     "Trajectory": "types",
     "Usage": "types",
-    "assert_within_budget": "bench",
-    "compare": "analysis.compare",
+    "UsageError": "errors",
+    "assert_within_budget": "reading",
+    "at_call_site": "call_site",
+    "bench": "api",
+    "check_claims": "reading",
+    "check_gate": "reading",
+    "compare": "reading",
+    "emit": "events",
     "evaluate": "api",
     "listening": "events",
     "load": "runs.folder",
+    "load_dataset": "loaders.load",
+    "manifests": "runs.folder",
+    "plot": "reading",
+    "publish": "runs.publish",
     "score": "scoring",
-    "summarise": "analysis.summary",
+    "summarise": "reading",
 }
+_NAMES_THERE = {"at_call_site": "call_site", "load_dataset": "load_dataset_examples"}
+# No name may be that of a module of the package: importing the module would replace the function.
 
 __all__ = [
     "Completion",
     "Document",
     "Event",
     "Example",
+    "Hop",
+    "Limits",
     "Message",
     "Model",
+    "ModelServer",
+    "ModelSettings",
+    "Result",
+    "Results",
     "RewooBenchError",
     "Runner",
     "Score",
     "ScriptedModel",
     "Step",
     "Tool",
+    "ToolError",
     "Trajectory",
     "Usage",
+    "UsageError",
     "assert_within_budget",
+    "at_call_site",
+    "bench",
+    "check_claims",
+    "check_gate",
     "compare",
+    "emit",
     "evaluate",
     "listening",
     "load",
+    "load_dataset",
+    "manifests",
+    "plot",
+    "publish",
     "score",
     "summarise",
 ]
@@ -93,7 +144,7 @@ def __getattr__(name: str) -> Any:
         return version("rewoo-bench")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), _NAMES_THERE.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -1,41 +1,58 @@
-"""The evaluator for Python: from names or objects to a list of results."""
+"""Running from Python: `evaluate` for async code and notebooks, `bench` for plain functions and tests.
+
+    results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], limit=20, out="results/local/mine")
+    rewoo_bench.compare(results)
+
+    run = rewoo_bench.bench("rewoo", out=Path("results/local/mine"), limit=20)
+    run.rows["total_tokens"].mean()
+
+Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from functools import partial
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.inputs import model_settings
+from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.evaluation.environment import new_run_id
+from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
+from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
+from rewoo_bench.evaluation.results import Results
+from rewoo_bench.evaluation.run import Listeners, Outcome, run
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event
-from rewoo_bench.journal.store import JOURNAL, open_journal, read_journal
-from rewoo_bench.loaders.gold_chains import for_oracle
-from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.journal.store import JOURNAL, open_journal
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.model_names import REPLAY, is_oracle
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
-from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.runners.architecture import Architecture, load_architecture
-from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runs.options import DEFAULT_MODEL, RunOptions
 from rewoo_bench.scoring import Scorer
-from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example, GoldAware, Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF_MODEL = (
+    *("api_base", "llama_server", "threads", "temperature", "max_output_tokens", "reasoning_effort", "prompt_cache"),
+    *("drop_params", "timeout", "style", "constrain"),
+)  # model settings that are options, too
 
 
 async def evaluate(
     dataset: str | Sequence[Example],
     architectures: str | Architecture | Sequence[str | Architecture],
     *,
-    model: str | Model = "local/smollm2-135m",
+    model: str | Model = DEFAULT_MODEL,
     settings: ModelSettings | None = None,
     limit: int | None = None,
     seed: int = 0,
@@ -46,66 +63,201 @@ async def evaluate(
     limits: Limits | None = None,
     concurrency: int | None = None,
     max_retries: int = 5,
+    out: str | Path | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
-) -> list[Result]:
-    """Puts questions to architectures and returns the results in the order of the questions.
+    **more: Any,
+) -> Results:
+    """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
-    `dataset` is what `--dataset` takes, or examples of your own; for those `style` picks the
-    exemplars and `scoring` the metric. `model` is what `--model` takes, or a model of your own.
-    `on_result` gets each result as it ends, and `on_event` what happens inside each question as it
-    happens. `settings` are the command's by default, with the seed and the concurrency that are given here.
-    Writes nothing, but for a replay's journal in a temporary folder. Raises `UsageError`.
+    `dataset` is a name as for `--dataset`, or examples; for those `style` picks the exemplars and `scoring`
+    the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
+    `on_result` gets each result as it ends, `on_event` the events inside each question. `more` are other flags of
+    `rewoo-bench run`, such as `planner_model` or `tool_failure_rate`.
+
+    With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
+    Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
     """
-    named = [architectures] if isinstance(architectures, str | Architecture) else list(architectures)
-    names = tuple(each if isinstance(each, str) else each.name for each in named)
-    options = RunOptions(names, limit=limit, seed=seed, trials=trials, concurrency=concurrency, max_retries=max_retries)
-    settings = settings or model_settings(options)
-    async with AsyncExitStack() as stack:
-        if isinstance(dataset, str):
-            load = partial(load_dataset_examples, dataset, seed=seed)
-            data = load(limit=limit)
-            corpus, style, scoring = corpus or data.corpus, data.style, data.scorer
-        loaded = [load_architecture(a, style=style) if isinstance(a, str) else a for a in named]
-        pages = Corpus.open(Path(corpus)) if corpus else None
-        if isinstance(dataset, str):
-            if isinstance(model, str) and is_oracle(model):
-                looks_up = any(architecture.spec.tools for architecture in loaded)
-                data = for_oracle(data, pages, lambda limit: load(limit=limit), looks_up=looks_up)
-            examples = data.examples
-        else:
-            examples = dataset[:limit]
-        places = concurrency or 8
-        replayed = model.removeprefix(REPLAY) if isinstance(model, str) and model.startswith(REPLAY) else None
-        if isinstance(model, str):
-            opened = await stack.enter_async_context(open_model(model, replace(settings, n_caches=len(loaded))))
-            places = concurrency or opened.concurrency
-            model = _patient(opened, max_retries)
-        toolbox = await stack.enter_async_context(Toolbox(pages))
-        recorder = await stack.enter_async_context(_recorder(replayed)) if replayed else None
-        evaluator = Evaluator({"": model}, scoring, toolbox, limits or Limits(), concurrency=places, recorder=recorder)
-        results: list[Result] = []
+    examples = _checked_examples(dataset)
+    named = _checked_architectures(architectures)
+    _check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
+    _check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
+    _check_names(more, {*inspect.signature(evaluate).parameters, "resume", "progress"})
+    plain: dict[str, Any] = {"limit": limit, "seed": seed, "trials": trials, "concurrency": concurrency}
+    options = RunOptions(
+        tuple(each if isinstance(each, str) else each.name for each in named),
+        dataset=dataset if isinstance(dataset, str) else EXAMPLES,
+        model=model if isinstance(model, str) else model_name(model),
+        corpus=_path("corpus", corpus),
+        out=_path("out", out),
+        progress=False,
+        max_retries=max_retries,
+        **plain,
+        **_limit_options(limits, more),
+        **_model_options(settings, more),
+    )
+    given = GivenObjects(
+        examples, style, scoring, named, None if isinstance(model, str) else model, _seeded(settings, seed)
+    )
+    if out is None:
+        if options.cache is not None:
+            raise UsageError("cache: give out=, too; without a folder no answer is kept")
+        return await _in_memory(options, given, Listeners(on_result, on_event))
+    results: list[Result] = []
+    listeners = Listeners(_also(results.append, on_result), on_event)
+    outcome = await run(options, given, listeners, signals=False)
+    order = {key: place for place, key in enumerate(outcome.keys)}
+    results.sort(key=lambda result: order[result.task.key])
+    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
 
-        def keep(result: Result) -> None:
-            results.append(result)
-            if on_result:
-                on_result(result)
 
-        await evaluator.run(examples, loaded, trials=trials, on_result=keep, on_event=on_event)
-    return sorted(results, key=lambda result: result.task.index)
+@dataclass(frozen=True)
+class BenchRun:
+    """A run that ended: `done`, or `incomplete` for the reason given."""
+
+    folder: Path
+    status: str
+    reason: str | None = None
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """questions.parquet."""
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
+        """`rewoo_bench.load(run.folder)`."""
+        from rewoo_bench.runs.folder import load
+
+        return load(self.folder)
+
+
+def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", **options: Any) -> BenchRun:
+    """Runs the benchmark into `out`, with the oracle unless `model` says otherwise. Raises `UsageError`.
+
+    `options` are the other flags of `rewoo-bench run`. It blocks until the run has ended; in a notebook and in
+    async code `await evaluate(..., out=...)` instead.
+    """
+    import anyio
+
+    _check_no_event_loop()
+    _check_names(options, {"architectures"})
+    names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
+    architectures = tuple(name.strip() for name in map(str, names) if name.strip())
+    wanted = RunOptions(architectures, **{"progress": False, **options, "model": model, "out": _path("out", out)})
+    outcome: Outcome = anyio.run(run, wanted)
+    return BenchRun(outcome.folder, outcome.status, outcome.reason)
+
+
+def _check_no_event_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError(
+        "bench can't run where an event loop runs (a notebook, async code); write await rewoo_bench.evaluate(…, out=…)"
+    )
+
+
+def _check_names(options: dict[str, Any], taken: set[str]) -> None:
+    """Raises `UsageError` for an option that doesn't exist, with the nearest that does."""
+    known = {field.name for field in fields(RunOptions)} - taken
+    for name in options:
+        if name not in known:
+            raise UsageError(unknown("option", name, known))
+
+
+async def _in_memory(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+    results: list[Result] = []
+    async with prepared(options, given) as prepared_run, _replay_recorder(prepared_run) as recorder:
+        names = [architecture.name for architecture in prepared_run.architectures]
+        columns = run_columns(options, prepared_run, new_run_id(names))
+        await make_evaluator(options, prepared_run, recorder).run(
+            prepared_run.dataset.examples,
+            prepared_run.architectures,
+            trials=options.trials,
+            on_result=_also(results.append, listeners.on_result),
+            on_event=listeners.on_event,
+        )
+    return Results(sorted(results, key=lambda result: result.task.index), columns)
 
 
 @asynccontextmanager
-async def _recorder(replayed: str) -> AsyncIterator[Recorder]:
-    """Answers from the run in that folder; what is asked is noted in a journal that is thrown away."""
+async def _replay_recorder(prepared_run: PreparedRun) -> AsyncIterator[Recorder | None]:
+    """Answers from the recorded run of a replay; its own journal is thrown away. None for any other model."""
+    if prepared_run.replay is None:
+        yield None
+        return
     with TemporaryDirectory(prefix="rewoo-bench-") as folder:
-        async with read_journal(Path(replayed) / JOURNAL) as recorded, open_journal(Path(folder) / JOURNAL) as journal:
-            yield Recorder(journal, recorded)
+        async with open_journal(Path(folder) / JOURNAL) as journal:
+            yield Recorder(journal, prepared_run.replay)
 
 
-def _patient(opened: OpenModel, max_retries: int) -> Model:
-    """The model behind retries, where it has a provider to be patient with."""
-    if isinstance(opened.model, GoldAware):
-        return opened.model
-    limiter = AdaptiveLimiter(opened.concurrency)
-    return RetryingModel(opened.model, name=opened.name, max_retries=max_retries, limiter=limiter)
+def _checked_examples(dataset: Any) -> Sequence[Example] | None:
+    """The examples, or None for a name. Raises `UsageError`."""
+    if isinstance(dataset, str):
+        return None
+    if isinstance(dataset, Sequence) and dataset and all(isinstance(each, Example) for each in dataset):
+        return dataset
+    raise UsageError(f"dataset: expected a name or a list of rewoo_bench.Example, got {_shown(dataset)}")
+
+
+def _checked_architectures(architectures: Any) -> list[str | Architecture]:
+    named = [architectures] if isinstance(architectures, str | Architecture) else architectures
+    if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
+        return list(named)
+    raise UsageError(f"architectures: expected a name or a list of names, got {_shown(architectures)}")
+
+
+def _check_kind(name: str, value: Any, kinds: tuple[type, ...], expected: str) -> None:
+    if not isinstance(value, kinds):
+        raise UsageError(f"{name}: expected {expected}, got {_shown(value)}")
+
+
+def _path(name: str, value: str | Path | None) -> Path | None:
+    _check_kind(name, value, (str, Path, type(None)), "a path")
+    return None if value is None else Path(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
+    if limits is None:
+        return {}
+    options = {"token_limit": limits.tokens, "time_limit": limits.time_s, "cost_limit": limits.cost_usd}
+    if twice := next((name for name in options if name in more), None):
+        raise UsageError(f"{twice}: give it in limits alone")
+    return options
+
+
+def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:
+    """Model settings as options of a run, which check them, with the other options."""
+    if settings is None:
+        return more
+    _check_kind("settings", settings, (ModelSettings,), "rewoo_bench.ModelSettings")
+    _check_kind("settings: seed", settings.seed, (int, type(None)), "a whole number")
+    if twice := next((name for name in (*_OF_MODEL, "extra_body") if name in more), None):
+        raise UsageError(f"{twice}: give it in settings alone")
+    try:
+        extra_body = json.dumps(dict(settings.extra_body)) if settings.extra_body else None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"settings: extra_body isn't a JSON object: {error}") from None
+    return {**more, **{name: getattr(settings, name) for name in _OF_MODEL}, "extra_body": extra_body}
+
+
+def _seeded(settings: ModelSettings | None, seed: int) -> ModelSettings | None:
+    """The settings as they are used: the seed of the questions is sent to the model, too."""
+    if settings is None or settings.seed is not None:
+        return settings
+    return replace(settings, seed=seed)
+
+
+def _also(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
+    def both(result: Result) -> None:
+        first(result)
+        if second is not None:
+            second(result)
+
+    return both

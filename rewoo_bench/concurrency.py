@@ -1,4 +1,4 @@
-"""Small tools of anyio: a background task, a limiter without a detour, a graph of tasks."""
+"""Additions to anyio: a background task, a limiter without a detour, a graph of tasks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Schedule = Literal["ready", "levels", "sequential"]
 
 
 @asynccontextmanager
-async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Runs `work` beside the body, and cancels it at the body's end.
+async def background_task(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Runs `work` in the background of the body, and cancels it at the body's end.
 
-    What the body raises is raised as it is, where a task group would wrap it into a group.
+    An exception of the body is raised as it is; a task group would wrap it into an exception group.
     """
     raised: Exception | None = None
     async with anyio.create_task_group() as group:
@@ -33,7 +33,7 @@ async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator
 
 
 async def take(limiter: anyio.CapacityLimiter) -> None:
-    """Acquires, and where a place is free at once: `acquire` would let every other task run first."""
+    """Acquires at once where a place is free; `acquire` would let every other task run first."""
     try:
         limiter.acquire_nowait()
     except anyio.WouldBlock:
@@ -43,9 +43,9 @@ async def take(limiter: anyio.CapacityLimiter) -> None:
 async def in_order(
     dependencies: Mapping[str, set[str]], work: Callable[[str], Awaitable[None]], schedule: Schedule
 ) -> None:
-    """Does the work of every node once, after that of all its dependencies.
+    """Does the work of every node once, after the work of all its dependencies.
 
-    The first exception of any ends the others and is raised as it is, not in a group.
+    The first exception ends the others and is raised as it is, not in an exception group.
     """
     sorter = TopologicalSorter(dependencies)
     sorter.prepare()

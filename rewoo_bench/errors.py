@@ -11,14 +11,15 @@
     ├── ActionError         a ReAct turn that names no usable action
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
     ├── ModelError          a provider failed for good; holds what the attempts cost
-    ├── JournalError        the journal can't be written: the run ends, what is in it is kept
-    ├── HarnessFault        this machine is out of something, or code is missing: the run ends, all is kept
+    ├── JournalError        the journal can't be written: the run ends, its content is kept
+    ├── HarnessFault        this machine lacks a resource, or code is missing: the run ends, all is kept
     ├── RunStopped          the run ended before its last question
+    │   └── RepeatedCrash   the same exception came on several questions
     ├── ProviderRefused     the provider refuses every request: the run ends
     └── LimitReached        a limit of the question was reached; holds which
 
-`UsageError` ends a run before it starts. The others are data: they become a row's
-`stop_reason` and `error`, or the text of an observation.
+`UsageError` ends a run before it starts. Those that don't end a run are data: a row's `stop_reason` and `error`, or
+the text of an observation.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class ToolError(RewooBenchError):
 class ModelError(RewooBenchError):
     """A provider failed for good.
 
-    `status` is the HTTP status where there was one; `receipt` is what the attempts cost;
-    `retry_after` is how long the provider asks to wait, in seconds. `unreachable` says that no
-    connection was made: nothing listens at the address, or its name is unknown.
+    `status` is the HTTP status, if any; `call_cost` is the cost of the attempts; `retry_after` is the wait that the
+    provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
+    or its name is unknown.
     """
 
     def __init__(
@@ -105,23 +106,27 @@ class ModelError(RewooBenchError):
 
 
 class ModelGone(ModelError):
-    """What serves a model has ended: no later call can succeed either."""
+    """The server of a model has ended: no later call can succeed either."""
 
 
 class JournalError(RewooBenchError):
-    """The journal can't be written, for want of space or of the right to."""
+    """The journal can't be written: the disk is full, or the right to write is missing."""
 
 
 class HarnessFault(RewooBenchError):
     """The harness can't work: no open files, memory, threads or disk left, or a module that can't be imported.
 
-    Says nothing about an architecture or a tool, so it is no evidence and no question's error. The
-    run ends, what was finished is kept.
+    It has nothing to do with an architecture or a tool, so it is no evidence and no question's error. The run ends,
+    finished questions are kept.
     """
 
 
 class RunStopped(RewooBenchError):
-    """The run ended before its last question; what was finished is kept."""
+    """The run ended before its last question; finished questions are kept."""
+
+
+class RepeatedCrash(RunStopped):
+    """The same exception came at the same place on several questions: a fault of the code, not of a question."""
 
 
 class ProviderRefused(RewooBenchError):
@@ -137,7 +142,7 @@ class LimitReached(RewooBenchError):
 
 
 def causes(error: BaseException, *, suppressed: bool = False) -> Iterator[BaseException]:
-    """The error and those behind it, the outermost first; also those that `from None` hides, where `suppressed`."""
+    """The error and its causes, the outermost first; with `suppressed` also those that `from None` hides."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -148,7 +153,7 @@ def causes(error: BaseException, *, suppressed: bool = False) -> Iterator[BaseEx
 
 
 def unknown(what: str, name: str, available: Iterable[str]) -> str:
-    """A message for a name that doesn't exist: the nearest right one, and all there are.
+    """A message for a name that doesn't exist, with the nearest and all available names.
 
     >>> unknown("architecture", "rewo", ["react", "rewoo"])
     "unknown architecture 'rewo', did you mean 'rewoo'? available: react, rewoo"

@@ -1,4 +1,4 @@
-"""What happens inside a question, as it happens: for a live view, a log or a test.
+"""Events inside a question as they happen: for a live view, a log or a test.
 
     with listening(print):
         await runner.run(question, model=model, tools=tools)
@@ -7,8 +7,8 @@
     Event(kind="plan_created", at_s=1.2, step=None, data={"plan": [...]})
     Event(kind="step_started", at_s=1.2, step="E1", data={"tool": "Search", "argument": "Oslo"})
 
-A runner says it with `emit`; where nobody listens, that costs nothing. The listener travels with
-the task (a context variable), as the place of a call does. Nothing is counted from events.
+A runner reports an event with `emit`, which costs nothing without a listener. The listener is a context variable,
+so each task has its own, as it has its call site. Nothing is counted from events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EventKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened. `at_s` is seconds since the question began; `data` is JSON-ready."""
+    """An event. `at_s` is seconds since the question began; `data` is JSON-ready."""
 
     kind: EventKind
     at_s: float
@@ -47,21 +47,21 @@ _emit = ContextVar("events", default=None)
 
 
 def emit(kind: EventKind, step: str | None = None, **data: Any) -> None:
-    """Tells whoever listens. What the listener raises is raised here."""
-    tell = _emit.get()
-    if tell is not None:
-        tell(kind, step, data)
+    """Reports an event to the listener, if there is one. An exception of the listener is raised here."""
+    report = _emit.get()
+    if report is not None:
+        report(kind, step, data)
 
 
 @contextmanager
 def listening(on_event: Callable[[Event], None]) -> Iterator[None]:
-    """What is emitted inside goes to `on_event`, at once and in order; its clock starts now."""
+    """Sends the events of the body to `on_event`, at once and in order; the clock of `at_s` starts now."""
     start = time.monotonic()
 
-    def tell(kind: EventKind, step: str | None, data: Mapping[str, Any]) -> None:
+    def report(kind: EventKind, step: str | None, data: Mapping[str, Any]) -> None:
         on_event(Event(kind, time.monotonic() - start, step, data))
 
-    token = _emit.set(tell)
+    token = _emit.set(report)
     try:
         yield
     finally:

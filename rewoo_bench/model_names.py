@@ -1,4 +1,4 @@
-"""Names on the command line: models that no provider has, and options behind a name, `chain?hops=3&width=2`."""
+"""Names on the command line: models without a provider, and options after a name, `chain?hops=3&width=2`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_deterministic(models: Iterable[str]) -> bool:
 
 
 def read_options(options: str) -> dict[str, str]:
-    """`hops=3&width=2`, what stands behind the `?` of a name, as a mapping. Raises `ValueError` that says why not."""
+    """The options after the `?` of a name, `hops=3&width=2`, as a mapping. Raises `ValueError` with the reason."""
     try:
         pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=True)
     except ValueError:

@@ -4,8 +4,8 @@
         run = run_bench(arch="rewoo", dataset="sample", model="oracle", limit=20)
         assert_within_budget(run, "budgets.toml")
 
-Loaded by every pytest in an environment that has rewoo_bench, so it imports nothing of it until a
-test asks for a fixture.
+Every pytest in an environment with rewoo_bench loads this module, so it imports nothing of the package until a
+test uses a fixture.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rewoo_bench.bench import BenchRun
+    from rewoo_bench.api import BenchRun
 
 
 @pytest.fixture
 def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
-    """Runs the benchmark as `rewoo-bench run` does, into a folder of the test's own.
+    """Runs the benchmark as `rewoo-bench run` does, into a temporary folder.
 
     `run_bench(arch="rewoo,react", dataset="sample", model="oracle", limit=20)`; the other flags of
     `rewoo-bench run` are keywords too (`max_steps=4`), and the model is the oracle unless given.
-    What comes back has `.folder`, `.rows`, `.status` and `.reason`. For tests that aren't async.
+    The result has `.folder`, `.rows`, `.status` and `.reason`. For tests that aren't async.
     """
-    from rewoo_bench.bench import bench
+    from rewoo_bench.api import bench
 
     runs = 0
 
@@ -43,6 +43,6 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
 @pytest.fixture
 def assert_within_budget() -> Callable[..., None]:
     """`rewoo_bench.assert_within_budget`."""
-    from rewoo_bench.bench import assert_within_budget
+    from rewoo_bench.reading import assert_within_budget
 
     return assert_within_budget

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.rows import call_rows, question_row, trace
-from rewoo_bench.evaluation.run_folder import Table, open_run
+from rewoo_bench.evaluation.run_folder import ParquetWriter, open_run
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey, as_bytes
 from rewoo_bench.journal.store import Journal
@@ -105,7 +105,10 @@ class DirectTables:
     """The files of a run written straight from its results, as a harness without a journal does."""
 
     def __init__(self, folder: Path) -> None:
-        self._tables = Table(folder / "questions.parquet", QUESTIONS), Table(folder / "calls.parquet", CALLS)
+        self._tables = (
+            ParquetWriter(folder / "questions.parquet", QUESTIONS),
+            ParquetWriter(folder / "calls.parquet", CALLS),
+        )
         self._rows: tuple[list[Any], list[Any]] = [], []
         self._traces = (folder / "traces.jsonl").open("wb")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 from rewoo_bench.text.counts import counted
 
@@ -19,7 +20,7 @@ def baseline() -> None:
 
 
 @baseline.command(context_settings=_SETTINGS)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."
 )

@@ -1,4 +1,4 @@
-"""`rewoo-bench claims RUN …`: what has been claimed of ReWOO and ReAct, and what these runs say to it."""
+"""`rewoo-bench claims RUN …`: published claims about ReWOO and ReAct, tested on these runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
@@ -15,21 +16,21 @@ if TYPE_CHECKING:
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--claims", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Your own claims and rules.  [default: those of the paper and others, bundled]")
+              help="File of your own claims and rules.  [default: the bundled ones, from the paper and others]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
-              help="How it is printed.")
+              help="Form of the output.")
 def claims(runs: tuple[str, ...], file: Path | None, form: Format) -> int:
-    """Put the published claims to the test: measured, on what, with its interval, the verdict and why.
+    """Test published claims: the measured value with its interval, the verdict and its reason.
 
-    RUN is a run's folder. Each model and each set of questions has its own verdict; what none of the
-    runs can test says what to run. The rules of the verdicts are in the file of the claims.
+    RUN is a run's folder. Each model and each set of questions has its own verdict. For a claim that none of the
+    runs can test, it prints the command of a run that can. The file of the claims has the rules of the verdicts.
     """
     from rewoo_bench.claims import check, gather, read_claims
     from rewoo_bench.claims.render import render
 
-    found = check(read_claims(file) if file else read_claims(), gather(*runs))
-    click.echo(terminal(render(found, form)))
+    findings = check(read_claims(file) if file else read_claims(), gather(*runs))
+    click.echo(terminal(render(findings, form)))
     return 0
 # fmt: on

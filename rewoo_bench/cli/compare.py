@@ -1,4 +1,4 @@
-"""`rewoo-bench compare RUN RUN …`: what each architecture costs and buys, and how two of them differ."""
+"""`rewoo-bench compare RUN RUN …`: cost and accuracy of each architecture, and the differences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
               help="System to compare the others with.  [default: the first; two runs of the same architectures are "
                    "compared before and after]")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
-              help="Compare runs of different questions on those that they share; the output says so.")
+              help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
@@ -30,14 +31,14 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
             form: Format) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
-    RUN is a run's folder or a questions.parquet, and is called by its folder's name. Differences are paired by
+    RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
     question; the trials of a question count as one observation.
     """
-    from rewoo_bench import compare as comparing
+    from rewoo_bench.analysis.compare import compare as compare_rows
     from rewoo_bench.analysis.comparison_render import render
     from rewoo_bench.runs.folder import load, manifests
 
-    comparison = comparing(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
+    comparison = compare_rows(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
                            intersect=intersect, by=by)
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)

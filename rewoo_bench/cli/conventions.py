@@ -1,4 +1,4 @@
-"""Exit codes, and what all commands have in common."""
+"""Exit codes and settings of all commands."""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
-"""Values of flags that click has no type for."""
+"""Types of flags that click lacks."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import unknown
 
-# Fields of a request that a flag sets, or that are the harness's own.
+# Fields of a request that a flag or the harness sets.
 _OWN_FIELDS = {
     "model": "--model",
     "messages": None,
@@ -31,7 +33,7 @@ _DROPPABLE = (
 
 
 class Number(click.FloatRange):
-    """A number whose range `--help` shows and `RunOptions` checks, so that Python says the same line."""
+    """A number. `--help` shows its range and `RunOptions` checks it, so that Python has the same error message."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return click.FLOAT.convert(value, parameter, context)
@@ -44,8 +46,24 @@ class Whole(click.IntRange):
         return click.INT.convert(value, parameter, context)
 
 
+class IdsFile(click.ParamType[Any]):
+    """A file of ids, one a line, as the tuple of its ids; a list of ids is taken as it is (`--from`)."""
+
+    name = "file"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        from rewoo_bench.evaluation.question_choice import read_ids
+
+        return tuple(map(str, value)) if isinstance(value, list | tuple) else read_ids(Path(value))
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
 def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Fields for every request, as the text of a JSON object; none that a flag or the harness sets."""
+    """Fields for every request, as the text of a JSON object. Raises for a field that a flag or the harness sets."""
     if value is None:
         return None
     try:
@@ -62,10 +80,10 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
 
 
 def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of parameters, repeated or with commas."""
+    """Names of parameters, from repeated flags or lists with commas."""
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
     if values and not names:
-        raise click.BadParameter("no parameter is named")
+        raise click.BadParameter("expected the name of a parameter")
     for name in names:
         if name not in _DROPPABLE:
             raise click.BadParameter(unknown("parameter", name, _DROPPABLE))

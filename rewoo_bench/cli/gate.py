@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    """`2%` or `0.02`; a whole number without a sign could be either, and is refused."""
+    """`2%` or `0.02` as a share. A whole number without a percent sign is ambiguous and refused."""
     if value is None:
         return None
     percent = value.strip().endswith("%")
@@ -32,7 +33,7 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Limits for each architecture, data set and model (budgets.toml).")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
@@ -40,10 +41,10 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 @click.option("--max-increase", callback=_share, metavar="SHARE",
               help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
-              help="Compare counts as they are, or with an interval.  [default: exact where every model of both "
-                   "runs is the oracle or a replay]")
+              help="Compare counts exactly, or with an interval.  [default: exact where every model of both runs is "
+                   "the oracle or a replay]")
 @click.option("--accept-prompts", is_flag=True,
-              help="Prompts, settings and tools may differ from the baseline's; the counts alone decide.")
+              help="Allow prompts, settings and tools that differ from the baseline's; only counts decide.")
 @click.option("--strict", is_flag=True,
               help="Fail where a live comparison has too few questions to catch a growth of --max-increase.")
 @click.option("--allow-incomplete", is_flag=True,
@@ -53,14 +54,14 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write JUnit XML here, a test case for each check.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write means per question here, as github-action-benchmark takes them (customSmallerIsBetter).")
+              help="Write means per question here, for github-action-benchmark (customSmallerIsBetter).")
 def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
          accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
          json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
     Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
-    rewoo-bench. Nothing but a failed check exits with 1.
+    rewoo-bench. Only a failed check exits with 1.
     """
     # fmt: on
     from rewoo_bench.gate.check import ComparisonTerms, check_run
@@ -74,7 +75,7 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
 
 
 def _write(verdict: Verdict, run: Path, markdown: Path | None, junit_file: Path | None, json_file: Path | None) -> None:
-    """The reports that were asked for; and on GitHub the summary of the job."""
+    """Writes the requested reports, and on GitHub the job's summary."""
     from rewoo_bench.gate import render, reports
     from rewoo_bench.runs.folder import load
 

@@ -1,8 +1,8 @@
 """The program `rewoo-bench`; each command has a file of its own in this package.
 
 Exit codes: 0 done, 1 a gate failed, 2 the command is wrong, 3 incomplete (a cap, failed questions, interrupted),
-70 a fault of ours, with its traceback.
-What does the work is imported when a command runs, so that `--help` answers at once.
+70 a fault of rewoo_bench itself, with its traceback.
+Slow imports happen when a command runs, so `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from rewoo_bench.cli.compare import compare
 from rewoo_bench.cli.conventions import BROKEN, INCOMPLETE, SETTINGS, WRONG
 from rewoo_bench.cli.gate import gate
 from rewoo_bench.cli.list_names import list_names
+from rewoo_bench.cli.new import new
+from rewoo_bench.cli.output import OutputFailed, guarded_output
 from rewoo_bench.cli.plot import plot
 from rewoo_bench.cli.publish import publish
 from rewoo_bench.cli.run import run
+from rewoo_bench.cli.runs import runs
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
@@ -35,35 +38,40 @@ def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
 
 
-group.add_command(run)
-group.add_command(list_names)
-group.add_command(gate)
-group.add_command(baseline)
-group.add_command(compare)
-group.add_command(claims)
-group.add_command(plot)
-group.add_command(publish)
+for command in (run, runs, list_names, new, gate, baseline, compare, claims, plot, publish):
+    group.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command and exits with its code; an error of ours is one line."""
+    """Runs a command and exits with its code; an expected error is one line."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    with guarded_output():
+        code = _run(given)
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """The exit code of a command."""
     try:
-        code = group.main(list(arguments) if arguments is not None else None, "rewoo-bench", standalone_mode=False)
+        code = int(group.main(arguments, "rewoo-bench", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        return code
+    except OutputFailed as error:
+        return _fail(str(error), INCOMPLETE if arguments[:1] == ["run"] else WRONG)
     except click.exceptions.Abort:
-        code = _fail(_INTERRUPTED, INCOMPLETE)
+        return _fail(_INTERRUPTED, INCOMPLETE)
     except click.ClickException as error:
         error.show()
-        code = WRONG
+        return WRONG
     except UsageError as error:
-        code = _fail(str(error), WRONG)
+        return _fail(str(error), WRONG)
     except RewooBenchError as error:
-        code = _fail(str(error), INCOMPLETE)
+        return _fail(str(error), INCOMPLETE)
     except KeyboardInterrupt:
-        code = _fail(_INTERRUPTED, INCOMPLETE)
-    except Exception:  # a fault of ours; never exit code 1, which says that a gate failed
+        return _fail(_INTERRUPTED, INCOMPLETE)
+    except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         click.echo(terminal(redact(traceback.format_exc())), err=True, nl=False)
-        code = BROKEN
-    sys.exit(code)
+        return BROKEN
 
 
 def _fail(message: str, code: int) -> int:

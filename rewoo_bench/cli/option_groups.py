@@ -1,4 +1,4 @@
-"""Options of a command under headings, in the order in which they were declared.
+"""Options of a command under headings, in their order of declaration.
 
 MODEL = under("Model")
 

@@ -1,4 +1,4 @@
-"""`rewoo-bench plot RUN RUN …`: figures of what was measured, as PNG and SVG, with their captions."""
+"""`rewoo-bench plot RUN RUN …`: figures of runs as PNG and SVG, with captions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.runs.subsets import COLUMNS
@@ -18,28 +19,28 @@ if TYPE_CHECKING:
     from rewoo_bench.plots.draw import Measured
 
 
-_BOXES = "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
+_BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
 
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Where the figures go.  [default: plots in the first run's folder]")
+              help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Some of the figures: ratio, steps, parts, pareto, latency, failure, tools, paper.")
-@click.option("--format", "formats", default="png,svg", metavar="png,svg", help="As what they are saved.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper.")
+@click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
-              help="The architectures of `ratio`, the dearer one first; `steps` draws their formulas.")
+              help="Architectures of `ratio`, the more expensive one first; `steps` draws their formulas.")
 @click.option("--by", type=click.Choice(COLUMNS),
-              help="Figures of the questions of each type, level or number of hops apart.")
+              help="Separate figures for the questions of each type, level or number of hops.")
 @click.pass_context
 def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
          pair: str, by: str | None) -> int:
-    """Draw one run or several: tokens, accuracy, latency, failing tools, and the paper's figures beside them.
+    """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
-    RUN is a run's folder or a questions.parquet. A figure that the runs have no data for is left out,
-    with a line that says what it needs; captions.md says what each one shows.
+    RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
+    needs; captions.md describes each figure.
     """
     from rewoo_bench.plots.draw import FORMATS, Options, draw, read, save, write_captions
 
@@ -52,7 +53,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     options = Options(_pair(pair, measured if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     captions = {}
-    with _letters_told():
+    with _one_font_warning():
         for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
             for path in save(name, picture, folder, kinds):
                 click.echo(terminal(str(path)))
@@ -69,7 +70,7 @@ def _names(text: str) -> list[str]:
 
 
 def _pair(text: str, measured: Measured | None) -> tuple[str, str]:
-    """Two architectures; that they ran is asked of a pair that was named in the command."""
+    """Two architectures. A pair of the command is checked against those that ran."""
     names = _names(text)
     if len(names) != 2:
         raise UsageError(f"--pair {text!r}: expected two architectures, as in react,rewoo")
@@ -84,8 +85,8 @@ def _say(name: str, reason: str) -> None:
 
 
 @contextmanager
-def _letters_told() -> Iterator[None]:
-    """One line for all letters of names that the figures' font lacks, where matplotlib warns of each."""
+def _one_font_warning() -> Iterator[None]:
+    """Prints one line for all letters that the figures' font lacks, where matplotlib would warn of each."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         yield
@@ -97,4 +98,4 @@ def _letters_told() -> Iterator[None]:
 
 
 def _refuse(runs: tuple[str, ...]) -> NoReturn:
-    raise NothingToDraw(f"no figure could be drawn of {', '.join(map(repr, runs))}")
+    raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")

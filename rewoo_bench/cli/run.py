@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from typing import Any
 
 import click
 
+from rewoo_bench.cli import completion
 from rewoo_bench.cli.conventions import DONE, INCOMPLETE, SETTINGS
-from rewoo_bench.cli.flag_types import Number, Whole, dropped_names, extra_fields
+from rewoo_bench.cli.flag_types import IdsFile, Number, Whole, dropped_names, extra_fields
 from rewoo_bench.cli.option_groups import GroupedCommand, under
+from rewoo_bench.cli.run_file import read_run_file
 from rewoo_bench.errors import UsageError
 
 WHAT, MODEL, REQUEST = under("What to run"), under("Model"), under("Requests to the model")
@@ -24,16 +27,29 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 # fmt: off
 @click.command(cls=GroupedCommand, context_settings=SETTINGS)
-@WHAT("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS",
+@WHAT("--from", "from_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", is_eager=True,
+      callback=read_run_file, expose_value=False,
+      help="Read flags from a run.toml (model = 'oracle') or from the run.json of a run. Flags of the command replace "
+           "those of the file.")
+@WHAT("--arch", "architectures", multiple=True, metavar="NAME|FOLDER|CLASS", shell_complete=completion.architectures,
       help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a folder "
            "with an architecture.toml, or package.module:Class. Options follow a question mark: "
            "'rewoo?slot_tokens=100&tools=Search+LLM'.")
-@WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER",
+@WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER", shell_complete=completion.datasets,
       help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, or a folder with a "
            "dataset.toml.")
 @WHAT("--split", help="Split of a hub data set.  [default: validation]")
 @WHAT("-n", "--limit", type=COUNT,
-      help="Number of questions.  [default: all of the sample or a file; 100 of a hub set or a generated one]")
+      help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
+           "[default: all of the sample or a file; 100 of a hub set or a generated one]")
+@WHAT("--ids", type=IdsFile(), default=(), show_default=False, metavar="FILE",
+      help="Ask the questions with these ids, one a line.")
+@WHAT("--type", "question_types", multiple=True, metavar="TYPE",
+      help="Ask questions of this type (question_type); repeat the flag for several.")
+@WHAT("--failed-in", type=FOLDER, metavar="RUN", shell_complete=completion.run_folders,
+      help="Ask the questions that failed in this run.")
+@WHAT("--wrong-in", type=FOLDER, metavar="RUN", shell_complete=completion.run_folders,
+      help="Ask the questions with a wrong answer in this run; with --failed-in, both.")
 @WHAT("--seed", default=0, help="Seed for the choice of questions; also sent to the model.")
 @WHAT("--trials", type=COUNT, default=1, help="Number of times that each question is asked.")
 @WHAT("--corpus", type=click.Path(path_type=Path), metavar="FILE",
@@ -45,12 +61,14 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
       help="Share of tool calls that fail on purpose; the same calls for every architecture.")
 @WHAT("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
       help="What a tool call that fails on purpose returns.")
-@MODEL("--model", default="local/smollm2-135m", metavar="NAME",
+@MODEL("--model", default="local/smollm2-135m", metavar="NAME", shell_complete=completion.models,
        help="Any litellm name (openai/gpt-4o-mini), local/NAME, local/FILE.gguf, replay/DIR for the answers of a "
             "recorded run, or oracle. The oracle knows the answers and measures cost alone.")
-@MODEL("--planner-model", metavar="NAME", help="Model of the planner.  [default: --model]")
-@MODEL("--solver-model", metavar="NAME", help="Model of the solver.  [default: --model]")
-@MODEL("--judge-model", metavar="NAME",
+@MODEL("--planner-model", metavar="NAME", shell_complete=completion.models,
+       help="Model of the planner.  [default: --model]")
+@MODEL("--solver-model", metavar="NAME", shell_complete=completion.models,
+       help="Model of the solver.  [default: --model]")
+@MODEL("--judge-model", metavar="NAME", shell_complete=completion.models,
        help="Model that judges each answer. Its tokens are counted apart.  [default: no judge]")
 @MODEL("--temperature", type=NOT_NEGATIVE, default=0.0, help="Sampling temperature.")
 @MODEL("--planner-temperature", type=NOT_NEGATIVE, help="Temperature of the planner.  [default: --temperature]")
@@ -99,13 +117,16 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
      help="Seconds that open calls may take after an interruption.")
 @OUTPUT("--out", type=FOLDER, metavar="DIR",
         help="Folder of the run.  [default: results/local/<time>-<architectures>]")
-@OUTPUT("--resume", type=FOLDER, metavar="DIR", help="Continue the run in this folder, with the settings it has.")
+@OUTPUT("--resume", type=FOLDER, metavar="DIR", shell_complete=completion.run_folders,
+        help="Continue the run in this folder, with the settings it has.")
 @OUTPUT("--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written.")
 @OUTPUT("--no-progress", "progress", flag_value=False, default=True, show_default=False,
         help="Print no progress on standard error.")
+@OUTPUT("-v", "--verbose", is_flag=True, help="Print a line for each finished question, on standard error.")
+@OUTPUT("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
 @OUTPUT("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -> int:
+def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
     import anyio
 
@@ -113,34 +134,50 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -
     from rewoo_bench.evaluation.run import dry_run as estimated
     from rewoo_bench.evaluation.run import run as run_benchmark
 
-    options = _options(context, flags)
-    sys.path.append(str(Path.cwd()))  # where a user's own code is looked for, after all that is installed
+    if quiet and (flags["verbose"] or as_json):
+        raise click.UsageError("--quiet: leave out --verbose and --json", context)
+    options = _options(context, {**flags, "progress": flags["progress"] and not quiet})
+    sys.path.append(str(Path.cwd()))  # for a user's own code, after everything that is installed
     if dry_run:
         show_estimates(anyio.run(estimated, options), as_json)
         return DONE
-    with _other_signals_as_interrupt():
+    with _other_signals_as_interrupt(), _warnings_hidden(quiet):
         outcome = anyio.run(run_benchmark, options)
-    show_outcome(outcome, as_json)
+    show_outcome(outcome, as_json=as_json, quiet=quiet)
     return DONE if outcome.status == "done" else INCOMPLETE
 # fmt: on
 
 
 def _options(context: click.Context, flags: dict[str, Any]) -> Any:
-    """The options of a new run, or of a resumed one; for that, only flags that the command names count."""
+    """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
     from rewoo_bench.evaluation.resume import resumed
     from rewoo_bench.runs.options import RunOptions
 
     names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
+    named = click.core.ParameterSource.COMMANDLINE
     if flags["resume"] is None:
         if not flags["architectures"]:
-            raise click.UsageError("Missing option '--arch'.", context)
+            raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
         if not names:
             raise UsageError("--arch: no architecture given")
         return RunOptions(**{**flags, "architectures": names})
+    if context.get_parameter_source("from_file") is named:
+        raise UsageError("--from: leave it out with --resume; a run keeps its own flags")
     flags = {**flags, "architectures": names}
-    named = click.core.ParameterSource.COMMANDLINE
     given = {name: value for name, value in flags.items() if context.get_parameter_source(name) is named}
+    given["progress"] = flags["progress"]  # --quiet is none of the options
     return resumed(flags["resume"], given)
+
+
+@contextmanager
+def _warnings_hidden(hidden: bool) -> Iterator[None]:
+    logger = logging.getLogger("rewoo_bench")
+    before = logger.level
+    logger.setLevel(logging.ERROR if hidden else before)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager

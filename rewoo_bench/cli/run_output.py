@@ -1,11 +1,11 @@
-"""What `rewoo-bench run` prints at its end."""
+"""The output of `rewoo-bench run`."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,23 +15,25 @@ from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
     from rewoo_bench.analysis.summary import Summary
-    from rewoo_bench.evaluation.dry_run import Estimate
+    from rewoo_bench.evaluation.dry_run import RunEstimate
     from rewoo_bench.evaluation.run import Outcome
 
 
-def show_estimates(estimates: Sequence[Estimate], as_json: bool) -> None:
-    """The estimates of a dry run."""
+def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
+    """Prints the estimates of a dry run."""
     from rewoo_bench.evaluation.dry_run import table
 
     if as_json:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
     click.echo(terminal(table(estimates)))
-    click.echo(terminal("an estimate: as many steps as the exemplars take, no prefix cache, no failed calls"), err=True)
+    click.echo(
+        terminal("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls"), err=True
+    )
 
 
-def show_outcome(outcome: Outcome, as_json: bool) -> None:
-    """The table of a run, its folder, and on standard error what there is to know about it."""
+def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False) -> None:
+    """Prints the table and the folder of a run; failures go to standard error. With `quiet` no table."""
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
     from rewoo_bench.runs.folder import load_table
@@ -43,38 +45,48 @@ def show_outcome(outcome: Outcome, as_json: bool) -> None:
         shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
         return
-    if summaries:
+    if summaries and not quiet:
         click.echo(terminal(f"\n{table(summaries)}\n"))
-    if said := wait(read_manifest(outcome.folder)):
-        click.echo(terminal(said), err=True)
+    if (note := wait(read_manifest(outcome.folder))) and not quiet:
+        click.echo(terminal(note), err=True)
     click.echo(terminal(str(outcome.folder)))
-    for line in _not_answered(summaries):
+    for line in [] if quiet else _not_answered(summaries):
         click.echo(terminal(line), err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
+    for line in _failures(outcome, failures, len(scores)):
+        click.echo(terminal(line), err=True)
+
+
+def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:
+    """Why questions failed, why the run is incomplete, and how to continue; each error once."""
+    reason = outcome.reason or ""
     if failures:
-        often = failures.most_common(1)[0][0]
-        click.echo(
-            terminal(f"{failures.total()} of {len(scores)} questions failed; most common error: {often}"), err=True
+        error = failures.most_common(1)[0][0] or "unknown"
+        if error not in reason:
+            yield f"{failures.total()} of {rows} questions failed; most common error: {error}"
+    if not reason:
+        return
+    yield f"incomplete: {reason}"
+    if not outcome.is_resumable:
+        yield (
+            "--resume would fail in the same way: correct the architecture, its tools or the model, "
+            "then start a new run"
         )
-    if outcome.reason:
-        finished = len(scores) - failures.total()
-        tried_again = ", the failed ones included" if failures else ""
-        click.echo(terminal(f"incomplete: {outcome.reason}"), err=True)
-        click.echo(
-            terminal(f"{finished} of {outcome.tasks} finished; this goes on with the rest{tried_again}:"), err=True
-        )
-        click.echo(terminal(f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}"), err=True)
+        return
+    included = ", failed ones included" if failures else ""
+    yield f"{rows - failures.total()} of {len(outcome.keys)} finished; continue with the rest{included}:"
+    yield f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}"
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:
-    """Why questions ended without an answer, where any did."""
+    """Reasons for questions without an answer, if any."""
     lines = [
         f"{summary.architecture}: {', '.join(f'{count} {reason}' for reason, count in summary.not_answered.items())}"
         for summary in summaries
         if summary.not_answered
     ]
-    said = [f"ended without an answer: {'; '.join(lines)}"] if lines else []
+    notes = [f"ended without an answer: {'; '.join(lines)}"] if lines else []
     if cut := sum(summary.reasoning_truncated for summary in summaries):
-        said.append(f"{cut} were cut while the model was thinking: raise --max-output-tokens")
-    return said
+        notes.append(f"{cut} were cut while the model was thinking: raise --max-output-tokens")
+    return notes

@@ -1,9 +1,9 @@
-"""What a run will take, before it takes anything: `--dry-run`.
+"""`--dry-run`: estimates the calls, tokens and cost of a run without a model.
 
-The architectures themselves are run, with their own tools and prompts, and a stand-in for the model
-that answers every prompt as its exemplars do: the plan of an exemplar, its turns one after the
-other, its answer. So the number of calls is that of the exemplars, under the step limits, and the
-prompts are as long as they will be; only what a model would write and find is a guess.
+The architectures run with their own tools and prompts. In place of the model, `DryRunModel` answers as the exemplars
+do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of the
+exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
+are a guess.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
 
-MOST_QUESTIONS = 50  # that are rehearsed; more are reckoned from them
+MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
 
 
-class Rehearsal:
-    """A stand-in for a model: answers as the exemplars of an architecture's prompts do."""
+class DryRunModel:
+    """A model that answers as the exemplars of an architecture's prompts do."""
 
-    name = "rehearsal"
+    name = "dry-run"
 
     def __init__(self, prompts: Prompts) -> None:
         self._exemplars = list(prompts.exemplars.values())
 
     async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """What an exemplar says at this point; where there is none, an answer, after a tool call where tools are."""
+        """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
         tools = asked.get("tools")
@@ -60,17 +60,17 @@ class Rehearsal:
         return _ANSWER
 
 
-def _turn(exemplars: Sequence[Exemplar], talk: Sequence[Message]) -> str:
-    """The next turn of the exemplar that falls to this question."""
-    drawn = int.from_bytes(sha256(talk[0].content.encode()).digest()[:4], "big")
+def _turn(exemplars: Sequence[Exemplar], messages: Sequence[Message]) -> str:
+    """The next turn of this question's exemplar; the question's hash chooses one."""
+    drawn = int.from_bytes(sha256(messages[0].content.encode()).digest()[:4], "big")
     turns = [message.content for message in exemplars[drawn % len(exemplars)] if message.role == "assistant"]
-    taken = sum(message.role == "assistant" for message in talk)
+    taken = sum(message.role == "assistant" for message in messages)
     return turns[min(taken, len(turns) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What one architecture will take, over all questions and trials. `cost_usd` is None where no price is known."""
+class RunEstimate:
+    """The estimate for one architecture, over all questions and trials. `cost_usd` is None without a known price."""
 
     architecture: str
     questions: int
@@ -93,27 +93,27 @@ async def estimate(
     trials: int,
     models: Mapping[str, str],
     api_base: str | None = None,
-) -> list[Estimate]:
-    """An estimate for each architecture, from a rehearsal of at most `MOST_QUESTIONS` questions.
+) -> list[RunEstimate]:
+    """An estimate for each architecture, from at most `MOST_QUESTIONS` questions.
 
-    `models` maps a role to the model that it will ask, `""` for every other role. Their prices are
-    those without a prefix cache.
+    `models` maps a role to its model's name, `""` for every other role. Prices are without a prefix cache.
+    Raises `RunStopped` where an architecture crashes.
     """
-    rehearsed = examples[:MOST_QUESTIONS]
-    times = len(examples) * trials / len(rehearsed)
-    found = []
+    some = examples[:MOST_QUESTIONS]
+    times = len(examples) * trials / len(some)
+    estimates = []
     for architecture in architectures:
-        evaluator = Evaluator({"": Rehearsal(architecture.prompts)}, scoring, toolbox)
-        results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(rehearsed)]
+        evaluator = Evaluator({"": DryRunModel(architecture.prompts)}, scoring, toolbox)
+        results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
-            raise RunStopped(f"the rehearsal of {architecture.name!r} failed: {crashes[0].error}")
-        found.append(_reckoned(architecture.name, results, times, models, api_base))
-    return found
+            raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")
+        estimates.append(_scaled(architecture.name, results, times, models, api_base))
+    return estimates
 
 
-def _reckoned(
+def _scaled(
     name: str, results: Sequence[Result], times: float, models: Mapping[str, str], api_base: str | None
-) -> Estimate:
+) -> RunEstimate:
     used: dict[str, Usage] = {}
     count = 0
     for call in (call for result in results for call in result.calls if call.kind == "model"):
@@ -123,7 +123,7 @@ def _reckoned(
     usage = sum(used.values(), Usage())
     prices = [_price(model, spent, api_base) for model, spent in used.items()]
     known = [cost for cost in prices if cost is not None]
-    return Estimate(
+    return RunEstimate(
         name,
         round(len(results) * times),
         round(count * times),
@@ -140,8 +140,8 @@ def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
     return price(find_route(model, api_base), usage)
 
 
-def table(estimates: Sequence[Estimate]) -> str:
-    """One line an architecture, and their sum."""
+def table(estimates: Sequence[RunEstimate]) -> str:
+    """A line for each architecture, and their sum."""
     shown = [*estimates, _sum(estimates)] if len(estimates) > 1 else estimates
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
     for e in shown:
@@ -151,9 +151,9 @@ def table(estimates: Sequence[Estimate]) -> str:
     return "\n".join(text_table(cells))
 
 
-def _sum(estimates: Sequence[Estimate]) -> Estimate:
+def _sum(estimates: Sequence[RunEstimate]) -> RunEstimate:
     costs = [e.cost_usd for e in estimates if e.cost_usd is not None]
-    return Estimate(
+    return RunEstimate(
         "all",
         sum(e.questions for e in estimates),
         sum(e.llm_calls for e in estimates),

@@ -1,4 +1,4 @@
-"""What has to be known to run the same again: command, settings, versions, commit."""
+"""The environment of a run, for its manifest: command, versions, commit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_run_id(architectures: Sequence[str], now: datetime | None = None) -> str
 
 
 def environment() -> dict[str, Any]:
-    """Versions of what a result may depend on, and the machine's kind; no names, paths or variables."""
+    """Versions of packages that may change a result, and the platform; no names, paths or variables."""
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -34,7 +34,7 @@ def environment() -> dict[str, Any]:
 
 
 def command_line() -> list[str]:
-    """The command as it was given, with the program's bare name."""
+    """The command line, with the program's name without its folder."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
@@ -46,9 +46,9 @@ def _version(package: str) -> str | None:
 
 
 def _commit(folder: Path) -> str | None:
-    """The commit of the clone that the code runs from, with `+` where files were changed; None elsewhere."""
+    """The commit of the clone that the code runs from, with `+` for changed files; None outside a clone."""
     try:
-        _git(folder, "ls-files", "--error-unmatch", __file__)  # fails where the clone is somebody else's
+        _git(folder, "ls-files", "--error-unmatch", __file__)  # fails in a clone of another project
         return _git(folder, "rev-parse", "HEAD") + ("+" if _git(folder, "status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired):
         return None

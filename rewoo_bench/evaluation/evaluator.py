@@ -40,7 +40,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scorer
 from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
 
-# What ends a question, and not the process: also what a runner of somebody's raises to end itself.
+# Exceptions that end a question and not the process, those included that a user's runner raises to end itself.
 _RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
 
 
@@ -52,18 +52,19 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How an architecture ended with a question."""
+    """How a question ended."""
 
     trajectory: Trajectory
     score: Score | None
     error: str | None = None
     refused: RequestRefused | None = None
     crash: Crash | None = None
+    is_retryable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A judge's; `is_correct` is None where there is none."""
+    """A judge's verdict; `is_correct` is None where there is none."""
 
     is_correct: bool | None
     error: str | None = None
@@ -75,8 +76,8 @@ class _Verdict:
 class Evaluator:
     """Everything that is the same for all questions of a run.
 
-    `models` maps a role to its model, `""` to the model of every other role. With a `recorder`, what
-    was done in earlier sessions of the run isn't done again, and its brake stops the run.
+    `models` maps a role to its model, `""` to the model of every other role. A `recorder` answers calls of earlier
+    sessions of the run, and its shutdown ends the run.
     """
 
     models: Mapping[str, Model]
@@ -101,13 +102,12 @@ class Evaluator:
         keep: Callable[[Result], Awaitable[None]] | None = None,
         on_event: Callable[[Task, Event], None] | None = None,
     ) -> Totals:
-        """Puts every question to every architecture; `on_result` gets each result as it ends.
+        """Asks every question of every architecture; `on_result` gets each result as it ends.
 
-        `keep` gets each result first and is waited for. `on_event` gets what happens inside each
-        question, as it happens. Holds no results itself. Raises `RunStopped` where a limit of the run
-        was reached, the same exception came again and again, or shutdown was requested; and
-        `ProviderRefused`, `ModelGone`, `UsageError` (a runner that can't work as it is set up),
-        `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
+        `keep` gets each result first and is awaited. `on_event` gets the events inside each question as they
+        happen. Results aren't kept here. Raises `RunStopped` where a limit of the run was reached, an exception was
+        repeated, or shutdown was requested; and `ProviderRefused`, `ModelGone`, `UsageError` (a runner that is set up
+        wrongly), `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
         """
         find_scorer(self.scoring)
         for architecture in architectures:
@@ -149,9 +149,9 @@ class Evaluator:
         on_event: Callable[[Task, Event], None] | None = None,
         live: LiveCalls | None = None,
     ) -> Result:
-        """One question, one architecture: never raises for what a question, a model, a runner or a tool did.
+        """Asks one question of one architecture.
 
-        Raises only what ends a run (crashes.RUN_STOPPING).
+        Errors of a question, a model, a runner or a tool are in the result; only `crashes.RUN_STOPPING` is raised.
         """
         live = live or (self.recorder.live if self.recorder else LiveCalls())
         recorder = await self.recorder.question(task.key) if self.recorder else None
@@ -174,6 +174,7 @@ class Evaluator:
             started_at=started_at,
             cost_usd=meter.cost_usd,
             refused=ended.refused or verdict.refused,
+            is_retryable=ended.is_retryable,
             crashes=tuple(crash for crash in (ended.crash, verdict.crash) if crash),
             traceback=ended.crash.traceback if ended.crash else None,
             judge_error=verdict.error,
@@ -187,31 +188,32 @@ class Evaluator:
         on_event: Callable[[Task, Event], None] | None,
         shutdown: GracefulShutdown,
     ) -> _Ended:
-        """Puts the question to the architecture, and scores its answer."""
+        """Asks the architecture and scores its answer."""
         example, runner = task.example, task.architecture.runner
         limit = nullcontext() if self.limits.time_s is None else anyio.move_on_after(self.limits.time_s)
-        heard = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
+        events = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         try:
-            with limit, heard:
+            with limit, events:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder)
                 trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
                 return _Ended(trajectory, self._score(example, trajectory))
-        except _RAISED as error:  # whatever a runner, a parser or a tool's factory raises is this question's error
+        except _RAISED as error:  # an exception of a runner, a parser or a tool's factory is this question's error
             return self._ended_by(error, example, type(runner).__name__)
         if shutdown.requested.is_set():
-            await anyio.sleep_forever()  # it was stopped, and didn't take that long: a later session goes on with it
+            await anyio.sleep_forever()  # stopped by the shutdown, not by its limit: a later session continues it
         late = _stopped("time_limit")
         return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
 
     def _ended_by(self, error: BaseException, example: Example, where: str) -> _Ended:
-        """What an exception makes of a question. Raises what ends the run."""
+        """The end of a question by an exception. Raises an exception that ends the run."""
         cause = _cause(error, where)
         if isinstance(cause, LimitReached):
             limited = _stopped(cause.stop_reason)
             return _Ended(limited, self._score(example, limited), str(cause))
         if isinstance(cause, ModelError):
             refused = cause if isinstance(cause, RequestRefused) else None
-            return _Ended(_stopped("error"), None, str(cause), refused)
+            is_retryable = cause.retryable or cause.unreachable or cause.status is not None
+            return _Ended(_stopped("error"), None, str(cause), refused, is_retryable=is_retryable)
         crash = crash_of(cause, where, error)
         return _Ended(_stopped("error"), None, crash.error, crash=crash)
 
@@ -224,11 +226,11 @@ class Evaluator:
         return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
     def _models(self, example: Example, recorder: QuestionRecorder | None, live: LiveCalls) -> dict[str, Model]:
-        """The models of one question; here, and nowhere else, one that has to know the gold is told it."""
-        told = {**self.models, **{role: model.with_gold(example) for role, model in self._informed.items()}}
+        """The models of one question; only here a `GoldAware` model gets the gold answers."""
+        models = {**self.models, **{role: model.with_gold(example) for role, model in self._informed.items()}}
         if recorder:
-            return {role: RecordedModel(recorder, model) for role, model in told.items()}
-        return {role: LiveModel(live, model) for role, model in told.items()}
+            return {role: RecordedModel(recorder, model) for role, model in models.items()}
+        return {role: LiveModel(live, model) for role, model in models.items()}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason in ("error", "cancelled"):
@@ -263,7 +265,7 @@ def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture],
 
 
 async def _run(runner: Runner, question: str, model: Model, tools: Mapping[str, Tool]) -> object:
-    """What the runner returns. A cancellation that nobody asked for is an exception of its own."""
+    """The runner's return value. Raises `RuntimeError` for a cancellation that nobody requested."""
     try:
         return await runner.run(question, model=model, tools=tools)
     except anyio.get_cancelled_exc_class() as error:
@@ -274,7 +276,7 @@ async def _run(runner: Runner, question: str, model: Model, tools: Mapping[str, 
 
 
 def _cause(error: BaseException, where: str) -> BaseException:
-    """The exception that ended a question. Raises what ends the run."""
+    """The exception that ended a question. Raises an exception that ends the run."""
     cause = deciding(error)
     if isinstance(cause, RUN_STOPPING):
         raise cause

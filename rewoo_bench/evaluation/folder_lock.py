@@ -1,4 +1,4 @@
-"""A run's folder is taken by one process before anything is written into it, and kept until its run has ended.
+"""One process at a time works in a run's folder: it locks the folder before the first write, until the run ends.
 
 with taken(folder, is_new=True):
     write_manifest(folder, manifest)
@@ -22,13 +22,13 @@ _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 
 @contextmanager
 def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
-    """Holds the folder of a run, which is made for a new one.
+    """Locks the folder of a run, which is made for a new run.
 
-    Raises `UsageError` where another process holds it, where it has a run and a new one was to go there,
-    and where it can't be written to.
+    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, and
+    where it can't be written to.
     """
     flag = "--out" if is_new else "--resume"
-    busy = f"{flag}: another process is at work on this run: it has the folder {str(folder)!r}"
+    busy = f"{flag}: another process is working on this run: it has locked the folder {str(folder)!r}"
     with ExitStack() as stack:
         try:
             if is_new:
@@ -45,27 +45,27 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
 
 def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
-    found = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
-    if found == MANIFEST:
-        go_on = f"go on with --resume {shlex.quote(str(folder))}"
+    file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
+    if file == MANIFEST:
+        go_on = f"continue that run with --resume {shlex.quote(str(folder))}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
-    if found:
+    if file:
         raise UsageError(
-            f"--out: {str(folder)!r} holds {found} of another run, without its {MANIFEST}; choose a new folder"
+            f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
         )
 
 
 def begin(folder: Path, manifest: Manifest, flag: str) -> None:
-    """Writes the manifest of a run that begins or goes on. Raises `UsageError` where it can't be written."""
+    """Writes the manifest of a new or resumed run. Raises `UsageError` where it can't be written."""
     try:
         write_manifest(folder, manifest)
     except OSError as error:
-        said = error.strerror or error
-        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {said}") from None
+        cause = error.strerror or error
+        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {cause}") from None
 
 
 def check_journal(folder: Path, rows: int) -> None:
-    """Raises `UsageError` where a run has so many finished questions and no journal: all would be paid again."""
+    """Raises `UsageError` for a run with finished questions (`rows`) and no journal: all would be paid again."""
     journal = folder / JOURNAL
     if rows and not (journal.is_file() and journal.stat().st_size):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Keeps the garbage collector from what lives as long as the process."""
+"""Excludes long-lived objects from garbage collection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def frozen_heap() -> Iterator[None]:
-    """What is alive at the beginning isn't looked through by the garbage collector inside.
+    """Excludes the objects that exist now from garbage collections inside.
 
-    With a provider's library that is some 300,000 objects that stay. A full collection goes through all
-    of them, some 0.2 s in which nothing else happens, once in several hundred questions. Where
-    somebody has frozen the heap before, it is left as it is.
+    With a provider's library these are some 300,000 objects that stay. A full collection visits all of them, which
+    stops everything for 0.2 s, once in several hundred questions. A heap that is frozen already stays as it is.
     """
     if gc.get_freeze_count():
         yield

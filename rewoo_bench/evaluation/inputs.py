@@ -1,4 +1,4 @@
-"""What a run asks of whom: its questions, its architectures and what they search, all checked.
+"""The inputs of a run, loaded and checked: questions, architectures and passages.
 
 Nothing here costs anything: no model is fetched or asked.
 """
@@ -6,17 +6,19 @@ Nothing here costs anything: no model is fetched or asked.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.given import GivenObjects
+from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import for_oracle
-from rewoo_bench.loaders.load import Dataset, load_dataset_examples
+from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.models.settings import ModelSettings
@@ -25,10 +27,12 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
 
+NOTHING_GIVEN = GivenObjects()
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is asked of whom, all checked."""
+    """Questions, architectures, tools and passages of a run, all checked."""
 
     dataset: Dataset
     architectures: list[Architecture]
@@ -36,43 +40,39 @@ class Inputs:
     corpus: Corpus | None
 
 
-async def read_inputs(options: RunOptions) -> Inputs:
-    """The questions, the architectures and what they search. Raises `UsageError`."""
-    if options.api_base and not options.api_base.startswith(("http://", "https://")):
-        shown = options.api_base.rpartition("@")[2]
-        raise UsageError(f"--api-base: {shown!r} is no address; write http://… or https://…")
-    if options.api_base:
-        _check_user_info(options.api_base)
-    load = partial(load_dataset_examples, options.dataset, split=options.split, seed=options.seed)
-    dataset = await to_thread.run_sync(lambda: load(limit=options.limit))
-    architectures = _architectures(options, dataset.style)
-    if options.resume is None and not options.model.startswith(REPLAY):  # a begun run goes on as it is
+async def read_inputs(options: RunOptions, given: GivenObjects = NOTHING_GIVEN) -> Inputs:
+    """Loads and checks the inputs of a run. Raises `UsageError`."""
+    _check_api_base(options.api_base)
+    if given.examples is not None:
+        dataset = given.dataset(options.limit, options.seed)
+    else:
+        dataset = await to_thread.run_sync(load_chosen, options)
+    architectures = _architectures(given.architectures or options.architectures, options.max_steps, dataset.style)
+    is_own_model = given.model is not None or options.model.startswith(REPLAY)
+    if options.resume is None and not is_own_model:  # a resumed run stays as it is
         check_step_limits(dataset, architectures)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
-        if value and not any(role.name.startswith(LOCAL) for role in options.role_models.values()):
-            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
-    hosted = [role.name for role in options.role_models.values() if not _is_ours(role.name)]
-    for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
-        if value and not hosted and options.resume is None:  # a begun run goes on as it is
-            raise UsageError(f"{flag}: no model of this run is asked at a provider; leave it out")
-    if options.judge_model and is_oracle(options.judge_model):
-        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
-    _check_replay(options)
+    _check_flags(options, given)
     if any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
-        larger = (lambda limit: load(limit=limit)) if options.limit else None
+        larger = _larger(options) if options.limit and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
     toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
-        _check_pages(architecture, dataset, corpus)
+        if given.examples is None:  # examples of the caller may be for a model that needs no search
+            _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
 
 
+def _larger(options: RunOptions) -> Callable[[int], Dataset]:
+    """Loads the sample of a larger limit, from which questions without a gold chain are left out."""
+    return lambda limit: load_chosen(replace(options, limit=limit))
+
+
 def sample_note(dataset: Dataset, limit: int | None) -> str | None:
-    """What the user should know about the number of questions, if anything."""
+    """A note on the number of questions, if there are fewer than asked for."""
     size, left_out = len(dataset.examples), dataset.manifest.get("without_chain") or 0
     have_none = f"{left_out} others have no gold chain, and the oracle needs one"
     if limit is not None and size < limit:
@@ -81,8 +81,31 @@ def sample_note(dataset: Dataset, limit: int | None) -> str | None:
     return f"{dataset.name}: {size} questions are taken; {have_none}" if left_out else None
 
 
+def _check_flags(options: RunOptions, given: GivenObjects) -> None:
+    """Raises `UsageError` for a flag that no model of the run has a use for."""
+    names = [role.name for role in options.role_models.values()]
+    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
+        if value and not any(name.startswith(LOCAL) for name in names):
+            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
+    hosted = [name for name in names if not _is_ours(name)] if given.model is None else []
+    for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
+        if value and not hosted and options.resume is None:  # a resumed run stays as it is
+            raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
+    if options.judge_model and is_oracle(options.judge_model):
+        raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    _check_replay(options)
+
+
+def _check_api_base(api_base: str | None) -> None:
+    if api_base is None:
+        return
+    if not api_base.startswith(("http://", "https://")):
+        raise UsageError(f"--api-base: {api_base.rpartition('@')[2]!r} is no address; write http://… or https://…")
+    _check_user_info(api_base)
+
+
 def _check_user_info(api_base: str) -> None:
-    """A raw "/" in a password would make the user's name the host, and the password a part of what is sent there."""
+    """Raises `UsageError` for a raw "/" in a password: the user's name would be the host, the password its path."""
     try:
         parts = urlsplit(api_base)
         is_address = bool(parts.hostname) and parts.port != 0
@@ -98,14 +121,14 @@ def _is_ours(name: str) -> bool:
 
 
 def _check_replay(options: RunOptions) -> None:
-    """What a recorded planner planned is all that its solver was asked of: only a judge can be another model."""
+    """Raises `UsageError` for a replay with another planner or solver: their calls depend on each other."""
     for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
         if name and name != options.model and any(each.startswith(REPLAY) for each in (name, options.model)):
             raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
-    """A search with nothing to find would make every agent look bad."""
+    """Raises `UsageError` for a search without pages, in which every agent would look bad."""
     searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
     if searches and corpus is None and not any(example.documents for example in dataset.examples):
         raise UsageError(
@@ -114,9 +137,10 @@ def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | 
         )
 
 
-def _architectures(options: RunOptions, style: str) -> list[Architecture]:
-    max_steps = options.max_steps
-    architectures = [load_architecture(name, style=style, max_steps=max_steps) for name in options.architectures]
+def _architectures(wanted: Sequence[str | Architecture], max_steps: int | None, style: str) -> list[Architecture]:
+    architectures = [
+        load_architecture(each, style=style, max_steps=max_steps) if isinstance(each, str) else each for each in wanted
+    ]
     names = [architecture.name for architecture in architectures]
     for name in names:
         if names.count(name) > 1:
@@ -125,7 +149,7 @@ def _architectures(options: RunOptions, style: str) -> list[Architecture]:
 
 
 def model_settings(options: RunOptions) -> ModelSettings:
-    """What the options say to every model."""
+    """The settings of every model of a run."""
     return ModelSettings(
         api_base=options.api_base,
         llama_server=options.llama_server,

@@ -1,7 +1,7 @@
-"""An optional judge: a model that says whether a prediction means the same as the gold answer.
+"""An optional judge: a model that decides whether a prediction means the same as the gold answer.
 
-The ReWOO paper's headline accuracy is such a judge's (GPT-4). Called once a question; its
-tokens are kept apart from the architecture's (role `judge`).
+The ReWOO paper's headline accuracy is that of such a judge (GPT-4). It is called once a question, in the role
+`judge`, whose tokens aren't the architecture's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a part of the package has to say once while a run goes on: its log records, shown with the progress.
+"""Warnings during a run: log records of the package, shown with the progress.
 
 with notices_to(progress.say):
     ...     # logging.getLogger("rewoo_bench.models.hosted.client").warning("…") is one line on standard error
@@ -35,5 +35,5 @@ def notices_to(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def say(notice: str) -> None:
-    """A line on standard error, where there is no progress to show it with."""
+    """Prints a line on standard error, before there is a progress bar."""
     print(f"rewoo-bench: {notice}", file=sys.stderr)

@@ -1,19 +1,19 @@
-"""Open files: each connection takes one, and a run that has none left fails in strange places."""
+"""The limit of open files: each connection takes one, and without one left a run fails in strange places."""
 
 from __future__ import annotations
 
 from rewoo_bench.errors import UsageError
 
-_BESIDE_CONNECTIONS = 128  # the journal, the corpus, tables, libraries, and connections of tools
+_OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connections of tools
 
 
 def allow_open_files(connections: int) -> None:
-    """Raises this process's limit of open files so that so many connections fit, or raises `UsageError`."""
+    """Raises this process's limit of open files for that number of connections, or raises `UsageError`."""
     try:
         import resource
     except ImportError:  # Windows, where there is no such limit
         return
-    needed = connections + _BESIDE_CONNECTIONS
+    needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return

@@ -1,4 +1,4 @@
-"""Whether a limit in dollars can be kept: asked before the first call."""
+"""Whether a limit in dollars can be kept, checked before the first call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewoo_bench.runs.options import RunOptions
 
 
 def costs_nothing(model: str) -> bool:
-    """Whether a model has no provider that is paid: the oracle and a recorded run."""
+    """Whether a model costs no money: the oracle and a replay."""
     return is_oracle(model) or model.startswith(REPLAY)
 
 

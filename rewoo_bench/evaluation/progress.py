@@ -14,7 +14,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows each architecture's running exact match, tokens and failures, of this session alone."""
+    """Counts results and shows the exact match of each architecture, tokens and failures, in this session."""
 
     def __init__(
         self,
@@ -22,6 +22,7 @@ class Progress:
         *,
         done: int = 0,
         shown: bool = True,
+        verbose: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -29,9 +30,10 @@ class Progress:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._shown = shown
+        self._verbose = verbose
         self._before = self._done = done  # by earlier sessions of the run
         self._failed = self._tokens = 0
-        self._correct: dict[str, list[int]] = {}  # architecture -> how many were right, and how many were scored
+        self._correct: dict[str, list[int]] = {}  # architecture -> number right, number scored
         self._last = self._start = clock()
         self._bar = None
         if shown and self._stream.isatty():
@@ -49,6 +51,8 @@ class Progress:
         else:
             correct[0] += result.score.exact_match
             correct[1] += 1
+        if self._verbose:
+            self.say(f"{self._done}/{self._total} {_line(result)}")
         if self._bar is not None:
             self._bar.set_postfix_str(self._state(), refresh=False)
             self._bar.update()
@@ -58,12 +62,12 @@ class Progress:
             print(f"{self._done}/{self._total} questions, {self._time(seconds)}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
-        """Says something once, where progress is shown."""
+        """Prints a line where progress is shown."""
         if self._shown:
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Says something once, also where no progress is shown."""
+        """Prints a line, also where no progress is shown."""
         if self._bar is not None:
             self._bar.write(terminal(text), file=self._stream)
         else:
@@ -88,8 +92,21 @@ class Progress:
         return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed"
 
 
+def _line(result: Result) -> str:
+    """`rewoo q12: right, 'Seine', 1,431 tokens, 2.1 s`."""
+    task, answer = result.task, result.trajectory.answer
+    if result.score is None:
+        outcome = f"failed, {result.error}"
+    else:
+        outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
+        outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
+    trial = f" (trial {task.trial})" if task.trial else ""
+    tokens = sum(call.usage.total_tokens for call in result.calls)
+    return f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
+
+
 def _duration(seconds: float) -> str:
-    """To two digits or so: `40 s`, `25 min`, `3.5 h`."""
+    """A duration to two digits: `40 s`, `25 min`, `3.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Going on with a run: its options are read from its manifest, and what would change its results is refused.
+"""Resuming a run: its options are read from its manifest, and a change that would change its results is refused.
 
 options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000, "limit": 200})
 """
@@ -12,50 +12,68 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.given import PYTHON
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.redaction import HIDDEN
-from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.manifest_diff import LOOSE, differences
 from rewoo_bench.runs.option_types import flag_of
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 
+_PATHS = ("corpus", "failed_in", "wrong_in")  # options that are paths
+_MOST_SHOWN = 20  # values of a list in an error message
+
 
 def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
-    """The options of the run in `folder`, with those that were given now. Raises `UsageError`.
+    """The options of the run in `folder`, with those that are `given` now. Raises `UsageError`.
 
-    `given` has only what was named in the command; what would change the run's results has to be
-    as it was.
+    `given` has only flags of the command. One that would change the run's results has to be as it was.
     """
     manifest = read_manifest(folder)
     recorded = manifest.options
+    if not recorded.get("architectures"):
+        raise UsageError(f"--resume: {str(folder / MANIFEST)!r} has no options of a run; start a new run with --out")
+    if PYTHON in manifest.dataset.source or any(PYTHON in facts for facts in manifest.models.values()):
+        raise UsageError(
+            "--resume: this run asked Python objects (examples or a model), which no command can make again"
+        )
     options = {name: value for name, value in recorded.items() if name in OPTIONS}
-    asked = json.loads(json.dumps(dict(given), default=str))
-    for name, value in asked.items():
+    values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
+    for name, value in values.items():
         if name == "limit":
             _check_limit(value, manifest)
             continue
         if OPTIONS[name].resume and value != recorded.get(name):
             flag = flag_of(name)
-            was = ",".join(recorded[name]) if name == "architectures" else recorded.get(name)
-            said = "wasn't set" if was is None else f"was {was!r}"
-            raise UsageError(f"--resume: {flag} {said} in this run; leave it out, or start a new run")
+            raise UsageError(
+                f"--resume: {flag} {_shown(recorded.get(name))} in this run; leave it out, or start a new run"
+            )
     if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")
-    paths = {name: Path(options[name]) for name in ("corpus",) if options.get(name)}
-    names = {"architectures": tuple(options["architectures"]), "drop_params": tuple(options.get("drop_params", ()))}
-    return RunOptions(**{**options, **names, **paths, **given, "resume": folder})
+    paths = {name: Path(options[name]) for name in _PATHS if options.get(name)}
+    lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
+    return RunOptions(**{**options, **lists, **paths, **given, "resume": folder})
+
+
+def _shown(recorded: Any) -> str:
+    if recorded is None or recorded == []:
+        return "wasn't set"
+    if not isinstance(recorded, list):
+        return f"was {recorded!r}"
+    shown = ",".join(map(str, recorded[:_MOST_SHOWN]))
+    return f"was {shown if len(recorded) <= _MOST_SHOWN else shown + ',…'!r}"
 
 
 def resume_command(folder: Path) -> str:
-    """What goes on with a run, as it is typed."""
+    """The command that continues a run."""
     return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
 
 
 def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
-    """Raises `UsageError` naming the first thing that isn't as it was: a prompt, the questions, the model.
+    """Raises `UsageError` with the first difference: a prompt, the questions, the model.
 
-    `ids` are those of the questions now. More questions than before are fine: a sample begins with
-    every smaller one.
+    `ids` are the ids of the questions now. More questions than before are allowed: a sample begins with every
+    smaller one.
     """
     grown = (before.dataset.limit or 0) < (now.dataset.limit or 0)
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
@@ -65,21 +83,21 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
         loose = LOOSE | _grown(now) if grown and part == "dataset" else LOOSE
         difference = next(differences(old.get(part), new.get(part), part, loose), None)
         if difference:
-            raise UsageError(f"--resume: {difference}; a run goes on only as it began")
+            raise UsageError(f"--resume: {difference}; a resumed run has to stay the same")
 
 
 def _check_limit(limit: int, manifest: Manifest) -> None:
-    """Raises `UsageError` where there are to be fewer questions than before."""
+    """Raises `UsageError` for fewer questions than before."""
     before = manifest.dataset.limit
     if before is None and limit != manifest.dataset.examples:
         raise UsageError("--resume: this run has all questions of its data set; leave -n out")
     if before is not None and limit < before:
-        asked = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
-        raise UsageError(f"--resume: {asked}; leave -n out, or give more than {before:,}")
+        fewer = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
+        raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
 
 
 def _grown(manifest: Manifest) -> frozenset[str]:
-    """What changes in a data set's part with more questions of it."""
+    """Keys of a data set's facts that change with more questions."""
     changed = frozenset({"limit", "examples", "ids_hash"})
     # Generated questions have their content in their ids, and its hash is that of all of them.
     return changed | {"sha256", "rows"} if "generator" in manifest.dataset.source else changed

@@ -1,9 +1,9 @@
-"""Which of a question's gold pages an agent was shown: retrieval, told apart from reasoning.
+"""Which of a question's gold pages an agent saw: retrieval, separated from reasoning.
 
     gold_pages_found(example.chain, trajectory.steps)    # 0.5: one of two gold pages was shown
 
-A page counts as shown where a line of an observation begins with its title and a colon, as the search
-tools write it (tools/search.py). A tool that shows pages in another form finds none by this measure.
+A page counts as seen where a line of an observation begins with its title and a colon, the form of the search tools
+(tools/search.py). Pages of a tool with another form don't count.
 """
 
 from __future__ import annotations

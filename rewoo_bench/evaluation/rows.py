@@ -33,33 +33,32 @@ def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
 def lines_of(result: Result, run: Mapping[str, Any]) -> tuple[Result, bytes, bytes]:
     """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
 
-    Where the rows can't be written, the result is an error instead; where the trace can't, an error stands
-    in its place.
+    A result whose rows can't be written becomes an error; so does a trace that can't be written.
     """
     try:
         rows = rows_of(result, run)
     except Exception as error:  # a runner's answer may hold anything; the calls are ours
-        said = f"the result can't be kept: {_said(error)}"
-        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=said)
+        message = f"the result can't be kept: {_message(error)}"
+        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=message)
         rows = rows_of(result, run)
     traced = trace(result, run["run_id"])
     try:
         return result, rows, as_bytes(traced)
     except Exception as error:  # the same
-        said = f"the trace can't be kept: {_said(error)}"
+        message = f"the trace can't be kept: {_message(error)}"
         whole = {name: traced[name] for name in ("run_id", "architecture", "example_id", "trial", "question")}
-        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": said})
+        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": message})
 
 
-def _said(error: Exception) -> str:
-    """What an exception says, in one line. Raises `HarnessFault` where this machine is out of something."""
+def _message(error: Exception) -> str:
+    """An exception's message in one line. Raises `HarnessFault` where this machine lacks a resource."""
     if fault := harness_fault(error, "keeping a result"):
         raise fault from error
     return crash_of(error, "its rows").error
 
 
 def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Questions and their calls, from what `rows_of` made of each; without a Python object for any of it."""
+    """The tables of questions and calls from the JSON of `rows_of`, without Python objects for their values."""
     lines = [row.encode() for row in rows]
     read = pyarrow.json.read_json(
         pa.BufferReader(b"\n".join(lines)),
@@ -128,7 +127,7 @@ def call_rows(result: Result, run_id: str) -> list[dict[str, Any]]:
 
 
 def trace(result: Result, run_id: str) -> dict[str, Any]:
-    """What was planned, found and answered: a line of traces.jsonl."""
+    """Plan, evidence, steps and answer: a line of traces.jsonl."""
     trajectory = result.trajectory
     return {
         "run_id": run_id,
@@ -160,7 +159,7 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
 
 
 def _of_reply(call: Call) -> dict[str, Any]:
-    """What came with a model's reply beside its visible text."""
+    """The parts of a model's reply that aren't its visible text."""
     return {"place": call.call_site.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
 
 
@@ -209,11 +208,11 @@ def _role_tokens(calls: Sequence[Call], role: str) -> int:
 
 
 def _usage_source(calls: Sequence[Call]) -> str | None:
-    """`provider`, `estimated`, or `mixed`; None where there is no call that was answered or paid for."""
+    """`provider`, `estimated`, or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
 
 
 def _was_counted(call: Call) -> bool:
-    """Whether a model call was answered, or paid for all the same."""
+    """Whether a model call was answered or paid for."""
     return call.status == "ok" or call.call_cost.billed != Usage()

@@ -1,7 +1,7 @@
-"""An open run's folder: results into the journal, and the journal into the tables.
+"""The folder of a run in progress: results go into the journal, and the journal becomes the tables.
 
-The journal is the truth while a run goes on; the parquet files are made from it when the run ends,
-whatever ends it, in the order of the run, so that the same run gives the same files.
+While a run is in progress, the journal has its results. The parquet files are made from it when the run ends,
+whatever ends it, in the order of the tasks, so that the same run gives the same files.
 """
 
 from __future__ import annotations
@@ -42,57 +42,57 @@ class RunFolder:
         await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)
 
     async def export(self, tasks: Iterable[TaskKey]) -> int:
-        """Makes the files of what is finished; returns how many questions that is."""
+        """Writes the tables of the finished questions; returns their number."""
         rows = 0
-        await self.journal.settle()
         with CancelScope(shield=True):
+            await self.journal.settle()
             rows = await to_thread.run_sync(export, self.folder, self.journal, tasks)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 
 
 @asynccontextmanager
 async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[RunFolder]:
-    """The run in a folder that is there."""
+    """Opens the run in an existing folder."""
     async with open_journal(folder / JOURNAL) as journal:
         yield RunFolder(folder, journal, columns)
 
 
 def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
-    """The finished questions of a journal as files, in the order of `tasks`; returns how many there are.
+    """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
 
-    Each file appears under its name when all three are whole: a disk that is full leaves those of before.
+    The files get their names when all three are complete: on a full disk the earlier ones stay.
     """
     written = 0
     rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (
         removed_unless_written(traces),
-        Table(folder / QUESTIONS_FILE, QUESTIONS) as questions,
-        Table(folder / CALLS_FILE, CALLS) as calls,
+        ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
         traces.open("w", encoding="utf-8") as lines,
     ):
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
-            if found := journal.questions(group):
-                of_questions, of_calls = tables_of([rows for rows, _ in found])
+            if finished := journal.questions(group):
+                of_questions, of_calls = tables_of([rows for rows, _ in finished])
                 questions.add(of_questions)
                 calls.add(of_calls)
-                lines.writelines(f"{line}\n" for _, line in found)
-                written += len(found)
+                lines.writelines(f"{line}\n" for _, line in finished)
+                written += len(finished)
         questions.close()
         calls.close()
     traces.replace(folder / TRACES_FILE)
     return written
 
 
-class Table:
-    """A parquet file that has its name only when it is whole."""
+class ParquetWriter:
+    """Writes a parquet file, which gets its name only when it is complete."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
         self._part = path.with_suffix(".parquet.part")
         self._schema = schema
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> ParquetWriter:
         self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
         return self
 
@@ -101,12 +101,12 @@ class Table:
             self.close()
             self._part.replace(self._path)
             return
-        with suppress(OSError):  # what was raised first is what went wrong
+        with suppress(OSError):  # the first exception is the cause
             self.close()
         self._part.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Writes what is left, once. Raises `OSError`."""
+        """Writes the rest of the file. Raises `OSError`."""
         self._writer.close()
 
     def add(self, rows: pa.Table) -> None:
@@ -114,8 +114,8 @@ class Table:
 
 
 def remove_run(folder: Path) -> None:
-    """Takes the files of a run, and no others, out of a folder; and the folder where it is empty then."""
-    journal = folder.glob(f"{JOURNAL}-*")  # as a killed run leaves it
+    """Deletes the files of a run, and no others, and then the folder, if it is empty."""
+    journal = folder.glob(f"{JOURNAL}-*")  # files that a killed run leaves
     files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK)
     for path in (*(folder / name for name in files), *journal):
         path.unlink(missing_ok=True)

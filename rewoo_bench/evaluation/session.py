@@ -1,8 +1,8 @@
-"""One session of a run: questions at once, the end of it, and the questions that a provider refused.
+"""One session of a run: questions at the same time, the session's end, and questions that a provider refused.
 
-A refusal (403, 404, no connection) is one question's error, for there are firewalls and content
-filters; but where a provider never accepted anything, it is the end of the run. So the first
-questions that are refused are held back until it is known which it was.
+A refusal (403, 404, no connection) is one question's error, because firewalls and content filters exist. But where
+the provider never accepted a request, it is the end of the run. So the first refused questions are pending until the
+provider answers something else, or refuses too many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import anyio
 
 from rewoo_bench.call_site import in_architecture
 from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
-from rewoo_bench.errors import JournalError, ProviderRefused, RewooBenchError, RunStopped
+from rewoo_bench.errors import JournalError, ProviderRefused, RepeatedCrash, RewooBenchError, RunStopped
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.metering.live_calls import LiveCalls
@@ -33,7 +33,7 @@ class TaskRunner(Protocol):
 
 
 class Session:
-    """What is still to be done, and why it stopped."""
+    """The remaining tasks of a run, and the reason for an early end."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Session:
         self._on_event = on_event
         self._live = live
         self._crashes = CrashCounter()
-        self._held: list[Result] = []
+        self._pending: list[Result] = []
         self._must_stop: RewooBenchError | None = None
 
     async def run(self) -> None:
-        """Works until no question is left. Raises what ended it before."""
+        """Works until no question is left. Raises the reason of an early end."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._end, group.cancel_scope)
             await self._work_all()
@@ -77,15 +77,15 @@ class Session:
                 group.start_soon(self._work)
         if not self._live.shutdown.requested.is_set():
             try:
-                await self._decide_held()
+                await self._decide_pending()
             except RUN_STOPPING as error:
                 self._stop(error)
 
     async def _end(self, scope: anyio.CancelScope) -> None:
-        """Once shutdown is requested, gives calls in flight their time and ends the run."""
+        """After a request for shutdown, waits for calls in flight and ends the run."""
         shutdown = self._live.shutdown
         await shutdown.requested.wait()
-        if not isinstance(shutdown.reason, JournalError):  # what ends now couldn't be kept
+        if not isinstance(shutdown.reason, JournalError):  # without a journal, their answers couldn't be kept
             await shutdown.wait_idle(self._grace_s)
             await anyio.sleep(_LAST_STEPS_S)
         scope.cancel()
@@ -100,7 +100,7 @@ class Session:
             self._stop(error)
 
     def _stop(self, error: RewooBenchError) -> None:
-        """What ends a run requests the shutdown."""
+        """Requests the shutdown because of an error that ends a run."""
         self._must_stop = self._must_stop or error
         self._live.shutdown.request(error)
 
@@ -108,55 +108,55 @@ class Session:
         with in_architecture(task.architecture.name):
             result = await self._run_task(task, self._on_event, self._live)
         if self._is_undecided(result):
-            self._held.append(result)
-            self._check_held(result)
+            self._pending.append(result)
+            self._check_pending(result)
             return
-        decided = [held for held in self._held if not self._is_undecided(held)]
-        self._held = [held for held in self._held if self._is_undecided(held)]
+        decided = [each for each in self._pending if not self._is_undecided(each)]
+        self._pending = [each for each in self._pending if self._is_undecided(each)]
         for each in (*decided, result):
-            await self._take(each)
+            await self._keep_result(each)
 
     def _is_undecided(self, result: Result) -> bool:
         refused = result.refused
         return refused is not None and self._live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
 
-    def _check_held(self, last: Result) -> None:
+    def _check_pending(self, last: Result) -> None:
         """Raises `ProviderRefused` where all first calls were refused, on several questions."""
         assert last.refused is not None
         model = last.refused.model
-        questions = {held.task.example.id for held in self._held if held.refused and held.refused.model == model}
+        questions = {each.task.example.id for each in self._pending if each.refused and each.refused.model == model}
         if len(questions) >= _FEWEST_REFUSED and not self._live.endpoint(model).first_calls:
             raise ProviderRefused(str(last.refused))
 
-    async def _decide_held(self) -> None:
-        """At the end: a run of which nothing came at all was refused."""
-        held, self._held = self._held, []
-        undecided = [result for result in held if self._is_undecided(result)]
-        if undecided and not self._totals.done and len(undecided) == len(held):
+    async def _decide_pending(self) -> None:
+        """Keeps pending results at the end. Raises `ProviderRefused` where the run has no other result."""
+        pending, self._pending = self._pending, []
+        undecided = [result for result in pending if self._is_undecided(result)]
+        if undecided and not self._totals.done and len(undecided) == len(pending):
             raise ProviderRefused(str(undecided[0].refused))
-        for result in held:
-            await self._take(result)
+        for result in pending:
+            await self._keep_result(result)
 
-    async def _take(self, result: Result) -> None:
-        """Keeps a result and counts it. Raises `RunStopped` where that was one crash too many."""
+    async def _keep_result(self, result: Result) -> None:
+        """Keeps a result and counts it. Raises `RepeatedCrash` for one crash too many."""
         if self._keep:
             await self._keep(result)
         self._totals.add(None if result.score is not None else result.error or "failed")
         self._on_result(result)
         for crash in () if _is_recalled(result) else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
-                raise RunStopped(reason)
+                raise RepeatedCrash(reason)
         if reason := self._run_limits.exceeded(self._totals):
             self._live.shutdown.request(RunStopped(reason))
 
     def _raise_reason(self) -> None:
-        """Raises why not all was done. Raises `RunStopped` also where nobody said why."""
+        """Raises the reason of an early end, if the session ended early."""
         if self._must_stop is not None:
             raise self._must_stop
-        reached = self._run_limits.exceeded(self._totals)  # in the end, with the calls that were in flight
-        through = self._totals.done == self._totals.tasks and not reached
+        reached = self._run_limits.exceeded(self._totals)  # with the calls that were in flight
+        is_complete = self._totals.done == self._totals.tasks and not reached
         shutdown = self._live.shutdown
-        if shutdown.requested.is_set() and not through:
+        if shutdown.requested.is_set() and not is_complete:
             if reached and isinstance(shutdown.reason, RunStopped):
                 raise RunStopped(reached)
             raise shutdown.reason or RunStopped("interrupted")
@@ -165,7 +165,6 @@ class Session:
 
 
 def _is_recalled(result: Result) -> bool:
-    """Whether all that a question did was done before: that it crashes again is nothing new, and mustn't end each
-    later session."""
+    """Whether every model call of a question is recalled: its crash is known, and mustn't end each later session."""
     calls = [call for call in result.calls if call.kind == "model"]
     return bool(calls) and all(call.call_cost.measured_s is not None for call in calls)

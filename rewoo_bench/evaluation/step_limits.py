@@ -1,11 +1,10 @@
-"""Whether the questions of a generated data set fit the steps that an architecture may take.
+"""Whether an architecture may take enough steps for the questions of a generated data set.
 
     check_step_limits(dataset, architectures)
 
-A data set such as chain is made to need so many look-ups. An architecture that may not take as many steps
-ends without an answer, after next to no tool calls: a cost that says nothing about the architecture. So a run
-of it is refused before the first question. Questions of other sets are what they are: there a step limit is a
-part of what is measured.
+Questions of a data set such as chain need a given number of look-ups. An architecture with a lower step limit would
+end without an answer, after hardly any tool calls: a cost that says nothing about the architecture. So such a run is
+refused before the first question. With other data sets the step limit is a part of the measurement.
 """
 
 from __future__ import annotations
@@ -44,31 +43,31 @@ def most_steps(runner: Runner, dataset: Dataset) -> int:
 
 
 def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
-    """The steps (of a plan, or turns) in which a runner of ours answers without a mistake; 0 for any other runner."""
+    """Steps of a plan, or turns, in which a bundled runner answers without a mistake; 0 for any other runner."""
     if isinstance(runner, ReWOO | ReWOOReAct):
         return _planned(chain)
     if isinstance(runner, ReAct | PlanExecute):
-        return len(chain) + 1  # a look-up a turn; at the last one a limit ends the question, whatever it answers
+        return len(chain) + 1  # one look-up a turn, and one for the answer
     if isinstance(runner, NativeReAct):
-        return _depth(chain) + 1  # look-ups that don't wait for each other share a turn
+        return _depth(chain) + 1  # independent look-ups share a turn
     return 0
 
 
 def steps_allowed(runner: Runner) -> int | None:
-    """The step limit of a runner of ours that has one."""
+    """The step limit of a bundled runner; None without one."""
     if isinstance(runner, ReWOOReAct):
         return runner.rewoo.settings.max_steps
     return runner.settings.max_steps if isinstance(runner, ReWOO | ReAct | NativeReAct | PlanExecute) else None
 
 
 def _planned(chain: Sequence[Hop]) -> int:
-    """A search for each look-up that can be foreseen, and a model's step for each that another one waits for."""
+    """One search for each foreseeable look-up, and one model step for each look-up that another one needs."""
     foreseen = [hop for hop in chain if hop.foreseen]
     return len(foreseen) + len({need for hop in foreseen for need in hop.needs})
 
 
 def _depth(chain: Sequence[Hop]) -> int:
-    """The look-ups of the longest way through the chain; hops need only hops before them."""
+    """Number of look-ups on the longest path through the chain; hops need only earlier hops."""
     depths: list[int] = []
     for hop in chain:
         depths.append(1 + max((depths[need] for need in hop.needs), default=0))

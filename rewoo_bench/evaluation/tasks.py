@@ -1,4 +1,4 @@
-"""A question put to an architecture, and what came of it."""
+"""A task (one question for one architecture) and its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewoo_bench.types import Example, Trajectory
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question put to one architecture. `index` counts from 0 in the order of the run."""
+    """One question for one architecture. `index` counts from 0 in the order of the run."""
 
     index: int
     example: Example
@@ -31,7 +31,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a task. `score` is None where the infrastructure failed."""
+    """The result of a task. `score` is None where the infrastructure failed."""
 
     task: Task
     trajectory: Trajectory
@@ -44,8 +44,10 @@ class Result:
     started_at: datetime
     cost_usd: float | None
     refused: RequestRefused | None = None
-    """Why the provider didn't take a request, where it may take no other either."""
+    """Refusal of a request by the provider, which may mean that it refuses all."""
+    is_retryable: bool = False
+    """Whether a failed question may succeed when it is tried again: the provider failed or refused."""
     crashes: tuple[Crash, ...] = ()
-    """Exceptions that nobody raised on purpose, of the architecture and of the judge."""
+    """Unexpected exceptions of the architecture and of the judge."""
     traceback: str | None = None
     judge_error: str | None = None

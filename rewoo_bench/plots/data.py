@@ -170,11 +170,22 @@ def read(runs: Sequence[str | Path]) -> Measured:
 
     Raises `DataError`.
     """
-    rows, calls = load(*runs), _calls(runs)
+    return _measured(load(*runs), _calls(runs), manifests(*runs))
+
+
+def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> Measured:
+    """The same from rows of questions.parquet and of calls.parquet."""
+    import pandas as pd
+
+    columns = [*_CALLS, *_SIZES]
+    return _measured(rows, pd.DataFrame(columns=columns) if calls is None else calls.reindex(columns=columns), {})
+
+
+def _measured(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> Measured:
     whole = rows[_done_by_all(rows)]
     if len(whole) < len(rows):
         calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
-    return Measured(whole, calls, manifests(*runs), looks(rows["architecture"].astype(str)))
+    return Measured(whole, calls, of_runs, looks(rows["architecture"].astype(str)))
 
 
 def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ journal.sqlite      every call and question as it finished, with a log next to i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,13 +39,22 @@ def load(*runs: str | Path) -> pd.DataFrame:
     One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files.
     Raises `DataError`.
     """
-    import pandas as pd
-
     tables = [
         table.append_column("run_folder", pa.repeat(pa.scalar(name), len(table)).dictionary_encode())
         for table, name in zip(_tables(runs), _folder_names(runs), strict=True)
     ]
-    rows: pd.DataFrame = _joined(tables).to_pandas(
+    return as_frame(_joined(tables))
+
+
+def as_frame(table: pa.Table) -> pd.DataFrame:
+    """Rows of questions.parquet with pyarrow-backed types, and categories for columns of few different values."""
+    import pandas as pd
+
+    for name in CATEGORIES:
+        place = table.schema.get_field_index(name)
+        if place >= 0 and not pa.types.is_dictionary(table.schema.field(place).type):
+            table = table.set_column(place, name, table[name].dictionary_encode())
+    rows: pd.DataFrame = table.to_pandas(
         types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
     )
     return rows
@@ -65,12 +75,14 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
         try:
             tables.append(_read(path))
         except FileNotFoundError:
-            unfinished = (path.parent / MANIFEST).is_file()
-            said = "is a run without tables, since it was killed; go on with --resume" if unfinished else "is no run"
-            missing = (
-                f"it has no {path.name}" if path.parent.is_dir() and Path(run).is_dir() else "no such file or folder"
-            )
-            raise DataError(f"{str(run)!r} {said}: {missing}") from None
+            if (path.parent / MANIFEST).is_file():
+                command = f"rewoo-bench run --resume {shlex.quote(str(path.parent))}"
+                raise DataError(
+                    f"{str(run)!r} has no tables yet: the run was killed; finish it with: {command}"
+                ) from None
+            there = path.parent.is_dir() and Path(run).is_dir()
+            missing = f"it has no {path.name}" if there else "no such file or folder"
+            raise DataError(f"{str(run)!r} is no run: {missing}") from None
         except IsADirectoryError:
             raise DataError(f"{path}: a folder, where a parquet file was expected") from None
         except (pa.ArrowException, OSError) as error:

@@ -5,6 +5,7 @@ check_options(options)      # UsageError("--trials 0: it should be greater than 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
@@ -13,8 +14,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from rewoo_bench.errors import UsageError
 
-Count = Annotated[int, Field(ge=1)]
-CountOrNone = Annotated[int, Field(ge=0)]
+MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
+Count = Annotated[int, Field(ge=1, le=MOST)]
+CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
+Trials = Annotated[int, Field(ge=1, le=10_000)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AmountOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,7 +47,12 @@ ANSWERS = Matters(compare="note", baseline=True, claims=True)  # changes what mo
 SESSION = Matters(resume=False)  # changes no answer; each session may choose
 PLACE = Matters(resume=False, saved=False)  # where files are and what is shown
 
-_FLAGS = {"architectures": "--arch", "drop_params": "--drop-param", "progress": "--no-progress"}
+_FLAGS = {
+    "architectures": "--arch",
+    "drop_params": "--drop-param",
+    "question_types": "--type",
+    "progress": "--no-progress",
+}
 
 
 def check_options(options: Any) -> None:
@@ -54,8 +62,14 @@ def check_options(options: Any) -> None:
         try:
             adapter.validate_python(value, strict=True)
         except ValidationError as error:
-            said = error.errors()[0]["msg"].replace("Input should be", "it should be")
-            raise UsageError(f"{flag_of(name)} {value}: {said}") from None
+            message = error.errors()[0]["msg"].replace("Input should be", "it should be")
+            raise UsageError(f"{flag_of(name)} {value}: {message}") from None
+    if not options.architectures:
+        raise UsageError("--arch: no architecture given")
+    if options.api_base == "":
+        raise UsageError("--api-base: '' is no address; write http://… or https://…")
+    if options.extra_body is not None and not _is_json_object(options.extra_body):
+        raise UsageError(f"--extra-body {options.extra_body}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
     if isinstance(options.fail_on_error, float) and not _is_count_or_share(options.fail_on_error):
         raise UsageError(
             f"--fail-on-error {options.fail_on_error}: it should be a count (0, 1, 2, …) or a fraction between 0 and 1"
@@ -65,6 +79,13 @@ def check_options(options: Any) -> None:
 def flag_of(name: str) -> str:
     """The command's flag for an option."""
     return _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_count_or_share(value: float) -> bool:

@@ -18,6 +18,7 @@ from rewoo_bench.runs.option_types import (
     CountOrNone,
     Matters,
     Share,
+    Trials,
     check_options,
     matters_of,
 )
@@ -46,8 +47,16 @@ class RunOptions:
     dataset: str = "sample"
     split: str | None = None
     limit: Count | None = None
+    ids: tuple[str, ...] = ()
+    """Ids of the questions to ask; all by default."""
+    question_types: tuple[str, ...] = ()
+    """Types of the questions to ask; all by default."""
+    failed_in: Path | None = None
+    """Run whose failed questions are asked; a run records them under `ids`, too."""
+    wrong_in: Path | None = None
+    """The same for questions with a wrong answer."""
     seed: Annotated[int, Matters(baseline=True)] = 0
-    trials: Annotated[Count, Matters(compare="note", baseline=True, claims=True)] = 1
+    trials: Annotated[Trials, Matters(compare="note", baseline=True, claims=True)] = 1
     model: str = DEFAULT_MODEL
     planner_model: str | None = None
     solver_model: str | None = None
@@ -85,6 +94,8 @@ class RunOptions:
     resume: Annotated[Path | None, PLACE] = None
     cache: Annotated[Path | None, PLACE] = None
     progress: Annotated[bool, PLACE] = True
+    verbose: Annotated[bool, PLACE] = False
+    """Whether progress has a line for each finished question."""
 
     def __post_init__(self) -> None:
         check_options(self)

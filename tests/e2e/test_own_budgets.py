@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import rewoo_bench
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 from rewoo_bench.paths import bundled_names
 
 BUDGETS = Path(__file__).parents[1] / "golden" / "budgets"

@@ -28,6 +28,55 @@ def test_everything_public_can_be_imported() -> None:
     assert sorted(rewoo_bench.__all__) == dir(rewoo_bench)
 
 
+def test_no_public_name_is_that_of_a_module() -> None:
+    """Importing the module would put it in the name's place."""
+    package = Path(rewoo_bench.__file__).parent
+    modules = {path.stem for path in package.iterdir()}
+    assert modules & set(rewoo_bench.__all__) == set()
+
+
+@pytest.mark.parametrize("first", ["import rewoo_bench.call_site", "rewoo_bench.at_call_site"])
+def test_a_call_site_is_reached_in_either_order(first: str) -> None:
+    code = f"""
+import rewoo_bench
+{first}
+with rewoo_bench.at_call_site("E1"):
+    from rewoo_bench.call_site import call_site, current_call_site
+    with call_site("summary"):
+        assert current_call_site().name == "E1/summary"
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+RUNNING = ("evaluation", "metering", "loaders", "runners", "models", "tools", "journal", "api")
+READ = """
+import sys
+import rewoo_bench
+from rewoo_bench import assert_within_budget, check_claims, check_gate, compare, load, manifests, plot, publish
+from rewoo_bench import summarise
+import rewoo_bench.claims, rewoo_bench.gate, rewoo_bench.plots, rewoo_bench.runs.publish
+run, out = sys.argv[1:]
+rows = load(run)
+compare(rows, manifests=manifests(run))
+summarise(rows)
+plot(run, out=out + "/plots", only=["ratio"])
+check_claims(run)
+check_gate(run, baseline=run)
+publish(__import__("pathlib").Path(run), __import__("pathlib").Path(out) / "published")
+print(*[name for name in sys.modules if name.startswith("rewoo_bench.")])
+"""
+
+
+def test_reading_a_run_imports_nothing_that_runs_one(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    rewoo_bench.bench("rewoo,react", out=run, limit=8)
+    command = [sys.executable, "-c", READ, str(run), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    imported = {name.split(".")[1] for name in done.stdout.split()}
+    assert {"runs", "analysis", "plots", "claims", "gate"} <= imported
+    assert imported & set(RUNNING) == set()
+
+
 def test_the_package_says_its_version() -> None:
     assert rewoo_bench.__version__ == version("rewoo-bench")
 
@@ -73,3 +122,14 @@ def test_the_module_is_the_command() -> None:
 
 def test_the_types_say_that_they_are_there() -> None:
     assert (Path(rewoo_bench.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [("run_bench", "run"), ("compare", "compare"), ("plot", "plot"), ("claims", "claims"), ("check_budget", "gate")],
+)
+def test_each_script_shows_the_command_that_it_is(script: str, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, f"scripts/{script}.py", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.startswith(f"Usage: rewoo-bench {command} [OPTIONS]")

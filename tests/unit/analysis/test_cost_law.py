@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.analysis.cost_formulas import cost_law
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 
 NAMES = ["rewoo", "rewoo-json", "react", "react-native", "plan-execute", "direct", "cot"]
 

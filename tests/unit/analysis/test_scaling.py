@@ -11,7 +11,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench.analysis.cost_formulas import PARTS, scaled_parts
 from rewoo_bench.analysis.scaling import FittedLine, fit, law_of, look_ups, predict, terms
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 
 KEY = ["architecture", "example_id", "trial"]
 LAWS = {"rewoo": "ReWOO", "rewoo-json": "ReWOO", "rewoo-react": "ReWOO", "react": "ReAct", "react-native": "ReAct"}

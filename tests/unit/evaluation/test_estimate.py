@@ -1,4 +1,4 @@
-"""What a run will take, by a rehearsal: calls as the exemplars have them, prompts as long as they will be."""
+"""The estimate of a dry run: calls as in the exemplars, prompts of their real length."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from parts import architecture
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, Estimate, estimate, table
+from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate, table
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
 
-def rehearse(*names: str, **options: object) -> dict[str, Estimate]:
+def estimated(*names: str, **options: object) -> dict[str, RunEstimate]:
     asked = RunOptions(architectures=names, **options)  # type: ignore[arg-type]
     return {estimate.architecture: estimate for estimate in anyio.run(dry_run, asked)}
 
 
 def test_calls_are_those_that_the_exemplars_would_take() -> None:
-    found = rehearse("direct", "cot", "react", "rewoo", limit=30)
+    found = estimated("direct", "cot", "react", "rewoo", limit=30)
     assert (found["direct"].llm_calls, found["cot"].llm_calls) == (30, 30)
     assert 3 * 30 <= found["react"].llm_calls <= 4 * 30  # three turns, or four
     assert 2 * 30 <= found["rewoo"].llm_calls <= 4 * 30  # planner and solver, and up to two LLM steps
 
 
 def test_the_step_limit_bounds_what_is_expected() -> None:
-    whole, cut = (rehearse("react", limit=20, max_steps=steps)["react"] for steps in (None, 1))
+    whole, cut = (estimated("react", limit=20, max_steps=steps)["react"] for steps in (None, 1))
     assert cut.llm_calls < whole.llm_calls
     assert cut.input_tokens < whole.input_tokens
 
 
 def test_more_questions_and_trials_are_reckoned_from_a_few() -> None:
-    once, thrice = (rehearse("direct", trials=trials)["direct"] for trials in (1, 3))
+    once, thrice = (estimated("direct", trials=trials)["direct"] for trials in (1, 3))
     assert MOST_QUESTIONS < once.questions == 100
     assert (thrice.questions, thrice.llm_calls) == (300, 300)
     assert thrice.input_tokens == pytest.approx(3 * once.input_tokens, abs=3)
 
 
 def test_each_role_is_priced_by_its_own_model() -> None:
-    cheap = rehearse("rewoo", limit=5, model="openai/gpt-4o-mini")["rewoo"]
-    dear = rehearse("rewoo", limit=5, model="openai/gpt-4o-mini", planner_model="openai/gpt-4o")["rewoo"]
+    cheap = estimated("rewoo", limit=5, model="openai/gpt-4o-mini")["rewoo"]
+    dear = estimated("rewoo", limit=5, model="openai/gpt-4o-mini", planner_model="openai/gpt-4o")["rewoo"]
     assert cheap.cost_usd is not None
     assert dear.cost_usd is not None
     assert 2 * cheap.cost_usd < dear.cost_usd
-    assert rehearse("rewoo", limit=5, model="openai/my-own")["rewoo"].cost_usd is None
-    assert rehearse("rewoo", limit=5)["rewoo"].cost_usd is None
+    assert estimated("rewoo", limit=5, model="openai/my-own")["rewoo"].cost_usd is None
+    assert estimated("rewoo", limit=5)["rewoo"].cost_usd is None
 
 
 def test_the_table_ends_with_the_sum() -> None:
-    lines = table([Estimate("a", 10, 20, 3000, 40, 0.5), Estimate("b", 10, 30, 1000, 10, None)]).splitlines()
+    lines = table([RunEstimate("a", 10, 20, 3000, 40, 0.5), RunEstimate("b", 10, 30, 1000, 10, None)]).splitlines()
     assert lines[-1].split() == ["all", "20", "50", "4,000", "50", "unknown"]
 
 
@@ -78,7 +78,7 @@ async def test_an_architecture_that_crashes_has_no_estimate() -> None:
         async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
             raise KeyError("plan")
 
-    with pytest.raises(RunStopped, match="the rehearsal of 'own' failed: KeyError in Broken: 'plan'"):
+    with pytest.raises(RunStopped, match="the dry run of 'own' failed: KeyError in Broken: 'plan'"):
         await estimate(
             [Example("q", "?", ("a",))],
             [architecture("own", Broken())],

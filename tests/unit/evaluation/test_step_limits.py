@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.step_limits import check_step_limits

@@ -12,7 +12,7 @@ import pytest
 from gate_runs import row, rows, write_run
 from test_gate_live import FACTS, lines
 
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline

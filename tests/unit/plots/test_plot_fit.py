@@ -137,7 +137,7 @@ def test_where_the_infrastructure_failed_all_it_is_said_in_a_line_and_the_comman
     assert ended.value.code == 2
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "ratio: not drawn: needs questions that were answered; the infrastructure failed all 8 rows"
-    assert said[-1] == f"rewoo-bench: no figure could be drawn of {str(run)!r}"
+    assert said[-1] == f"rewoo-bench: no figure could be drawn for {str(run)!r}"
 
 
 def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsy
     assert ended.value.code == 0
     said, captions = capsys.readouterr(), (run / "plots" / "captions.md").read_text(encoding="utf-8")
     assert said.err.splitlines()[1:] == [
-        "some letters of names are boxes in the figures, whose font lacks them; captions.md has them"
+        "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
     ]
     assert said.err.startswith("ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are")
     assert "\x1b" not in said.err + captions

@@ -126,7 +126,7 @@ def test_where_nothing_can_be_drawn_the_command_is_wrong(
     assert plot(chains, "--out", tmp_path / "none", "--only", "failure") == 2
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("failure: not drawn: needs runs with different --tool-failure-rate; here it is 0")
-    assert said[1] == f"rewoo-bench: no figure could be drawn of {str(chains)!r}"
+    assert said[1] == f"rewoo-bench: no figure could be drawn for {str(chains)!r}"
     assert not (tmp_path / "none").exists()
 
 

@@ -17,7 +17,7 @@ from rewoo_bench.cli.main import main, run
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.options import RunOptions
 
-OWN_OF_THE_COMMAND = {"as_json", "dry_run"}
+OWN_OF_THE_COMMAND = {"as_json", "dry_run", "quiet"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rewoo_bench
-from rewoo_bench.bench import BenchRun, bench
+from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.publish import TEXTS, publish

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 from rewoo_bench.runs.publish import publish
 
 ROOT = Path(__file__).parents[3]

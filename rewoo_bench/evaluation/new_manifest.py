@@ -1,0 +1,76 @@
+"""The manifest of a run that begins or is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rewoo_bench.evaluation.environment import command_line, environment
+from rewoo_bench.evaluation.folder_lock import begin, check_journal
+from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
+from rewoo_bench.evaluation.resume import check_same
+from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
+from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.text.tokens import TOKENIZER
+from rewoo_bench.tools import Corpus
+
+
+def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: str) -> Manifest:
+    """The manifest of a new run, which is written; or that of the resumed run, after a check that nothing changed."""
+    manifest = _manifest(options, run, run_id)
+    if options.resume is not None:
+        before = read_manifest(options.resume)
+        check_journal(folder, before.rows or 0)
+        check_same(before, manifest, [example.id for example in run.dataset.examples])
+        _recall(options, run, before.sent)
+        sessions = [*before.sessions, {"command": command_line(), "started_at": now()}]
+        kept = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
+        return manifest.model_copy(update={**kept, "sessions": sessions})
+    begin(folder, manifest, "--out")
+    return manifest
+
+
+def sent_differences(options: RunOptions, run: PreparedRun) -> dict[str, Any]:
+    """By role: how requests differed from the options; only roles where they did."""
+    sent = {role or "default": dict(run.models[model].sent()) for role, model in options.role_models.items()}
+    return {role: differences for role, differences in sent.items() if differences}
+
+
+def now() -> str:
+    """The time for a manifest."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
+    facts = {
+        "run_id": run_id,
+        "status": "running",
+        "started_at": now(),
+        "command": command_line(),
+        "options": options.as_json(),
+        "concurrency": concurrency(options, run),
+        "dataset": dict(run.dataset.manifest),
+        "corpus": _corpus_facts(run.corpus, options.corpus or run.dataset.corpus),
+        "architectures": [architecture.manifest for architecture in run.architectures],
+        "models": {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()},
+        "prices": {model.name: opened.prices for model, opened in run.models.items()},
+        "tokenizer": TOKENIZER,
+        "environment": environment(),
+    }
+    return manifest_of(json.loads(json.dumps(facts, default=str)))
+
+
+def _recall(options: RunOptions, run: PreparedRun, sent: Mapping[str, Any]) -> None:
+    """Gives each model what earlier sessions learnt of its endpoint."""
+    for role, model in options.role_models.items():
+        if facts := sent.get(role or "default"):
+            run.models[model].recall(facts)
+
+
+def _corpus_facts(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:
+    if corpus is None or path is None:
+        return None
+    return {"file": path.name, "content_hash": corpus.content_hash, "passages": len(corpus)}

@@ -1,0 +1,134 @@
+"""A run's inputs and open models, and the evaluator that is made of them.
+
+async with prepared(options, given) as run:
+    evaluator = make_evaluator(options, run, recorder)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.folder_lock import check_new
+from rewoo_bench.evaluation.given import GivenObjects
+from rewoo_bench.evaluation.inputs import Inputs, model_settings, read_inputs
+from rewoo_bench.evaluation.judge import ModelJudge
+from rewoo_bench.evaluation.price_check import check_price, costs_nothing
+from rewoo_bench.journal.response_cache import ResponseCache
+from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
+from rewoo_bench.metering.calls import Limits
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.metering.run_limits import RunLimits
+from rewoo_bench.model_names import LOCAL, REPLAY
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.retry import RetryingModel
+from rewoo_bench.models.open import OpenModel, open_model
+from rewoo_bench.runs.options import RoleModel, RunOptions
+from rewoo_bench.types import GoldAware, Model
+
+
+@dataclass(frozen=True)
+class PreparedRun(Inputs):
+    """The inputs of a run, with its models open."""
+
+    models: dict[RoleModel, OpenModel]
+    replay: JournalReader | None
+    cache: ResponseCache | None
+    is_model_given: bool = False
+    """Whether the model is an object of the caller's, which makes its own retries."""
+
+
+@asynccontextmanager
+async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[PreparedRun]:
+    """Checks everything that can be wrong, cheapest first, before a model is fetched or asked."""
+    if options.out is not None and options.resume is None:
+        check_new(options.out)  # once more when the folder is taken
+    inputs = await read_inputs(options, given)
+    async with AsyncExitStack() as stack:
+        replay = cache = None
+        if options.model.startswith(REPLAY):
+            recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
+            replay = await stack.enter_async_context(read_journal(recorded))
+        if options.cache:
+            cache = stack.enter_context(closing(ResponseCache(options.cache)))
+        opened: dict[RoleModel, OpenModel] = {}
+        for role in dict.fromkeys(options.role_models.values()):
+            opened[role] = await _open(role, options, given, stack)
+            check_price(options, role.name, opened[role].prices)
+        await stack.enter_async_context(inputs.toolbox)
+        is_given = given.model is not None
+        yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, is_model_given=is_given)
+
+
+async def _open(role: RoleModel, options: RunOptions, given: GivenObjects, stack: AsyncExitStack) -> OpenModel:
+    if given.model is not None and role.name == options.model:
+        return given.open_model()
+    settings = replace(given.settings or model_settings(options), n_caches=len(options.architectures))
+    if role.name.startswith(LOCAL):
+        check_price(options, role.name, None)  # before anything is fetched
+    return await stack.enter_async_context(open_model(role.name, replace(settings, temperature=role.temperature)))
+
+
+def make_evaluator(options: RunOptions, run: PreparedRun, recorder: Recorder | None) -> Evaluator:
+    """The evaluator of a run, with its models behind retries."""
+    limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
+    models: dict[str, Model] = {}
+    for role, wanted in options.role_models.items():
+        opened = run.models[wanted]
+        if isinstance(opened.model, GoldAware) or run.is_model_given:
+            models[role] = opened.model  # no provider of ours, so no retries
+            continue
+        models[role] = RetryingModel(
+            opened.model,
+            name=wanted.name,
+            identity=opened.identity,
+            prices=opened.prices,
+            max_retries=options.max_retries,
+            limiter=limiters.get(wanted.name),
+        )
+    is_free = all(costs_nothing(model.name) for model in options.role_models.values())
+    return Evaluator(
+        models=models,
+        scoring=run.dataset.scorer,
+        toolbox=run.toolbox,
+        limits=Limits(options.token_limit, options.time_limit, None if is_free else options.cost_limit),
+        run_limits=RunLimits(
+            options.max_total_tokens, None if is_free else options.max_total_cost, options.fail_on_error
+        ),
+        judge=ModelJudge() if options.judge_model else None,
+        recorder=recorder,
+        grace_s=options.grace,
+        concurrency=concurrency(options, run),
+    )
+
+
+def connections(options: RunOptions, run: PreparedRun) -> dict[str, int]:
+    """Maximum number of simultaneous calls to each model that has a provider."""
+    return {
+        wanted.name: options.max_connections or opened.concurrency
+        for wanted, opened in run.models.items()
+        if not costs_nothing(wanted.name)
+    }
+
+
+def concurrency(options: RunOptions, run: PreparedRun) -> int:
+    """Number of questions at the same time."""
+    return options.concurrency or run.models[options.role_models[""]].concurrency
+
+
+def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:
+    """The columns of questions.parquet that are the same in every row of a run."""
+    return {
+        "run_id": run_id,
+        "dataset": run.dataset.name,
+        "model": options.model,
+        "planner_model": options.planner_model or options.model,
+        "solver_model": options.solver_model or options.model,
+        "seed": options.seed,
+        "temperature": options.temperature,
+        "tool_failure_rate": options.tool_failure_rate,
+    }

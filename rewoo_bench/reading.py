@@ -1,0 +1,190 @@
+"""Finished runs from Python: compare, summarise, plot, check claims, hold against a budget.
+
+    comparison = rewoo_bench.compare(rewoo_bench.load("results/local/mine"))
+    rewoo_bench.plot("results/local/mine", out="figures", only=["ratio"])
+    rewoo_bench.check_claims("results/local/mine")
+    rewoo_bench.check_gate("results/local/mine", budgets="budgets.toml").code
+
+A run is its folder, its questions.parquet, or what `bench` and `evaluate` return. Nothing here imports what runs
+a benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rewoo_bench.analysis.comparison_render import Comparison
+    from rewoo_bench.analysis.summary import Summary
+    from rewoo_bench.claims import Finding
+    from rewoo_bench.gate.verdict import Verdict
+    from rewoo_bench.plots.data import Measured
+    from rewoo_bench.runs.manifest import Manifest
+
+
+@runtime_checkable
+class HasFrame(Protocol):
+    """Rows of questions.parquet in another form: `Results` and `BenchRun`."""
+
+    def to_frame(self) -> pd.DataFrame: ...
+
+
+@runtime_checkable
+class HasFolder(Protocol):
+    """A run with a folder: `BenchRun`, and `Results` of `evaluate(..., out=...)`."""
+
+    folder: Path | None
+
+
+def compare(
+    rows: pd.DataFrame | HasFrame,
+    *,
+    manifests: Mapping[str, Manifest] | None = None,
+    baseline: str | None = None,
+    all_pairs: bool = False,
+    intersect: bool = False,
+    by: str | None = None,
+) -> Comparison:
+    """Compares the architectures of `rows`: a frame of `load`, or the results of `evaluate` or `bench`.
+
+    Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
+    column, such as `question_type`, whose values are compared separately. Raises `UsageError` where rows aren't
+    comparable, and checks the conditions of the runs where `manifests(...)` are given.
+    """
+    from rewoo_bench.analysis.compare import compare as compare_rows
+
+    return compare_rows(
+        frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
+    )
+
+
+def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
+    """Means of each architecture with their intervals. `rows` as for `compare`."""
+    from rewoo_bench.analysis.summary import summarise as summarise_rows
+
+    return summarise_rows(frame_of(rows))
+
+
+def plot(
+    *runs: str | Path | pd.DataFrame | HasFrame,
+    out: str | Path,
+    only: Sequence[str] = (),
+    formats: Sequence[str] = ("png", "svg"),
+    pair: tuple[str, str] = ("react", "rewoo"),
+    by: str | None = None,
+) -> list[Path]:
+    """Draws the figures of runs, or of one frame, into the folder `out`, and returns the files.
+
+    A figure that the rows have no data for is left out. Raises `NothingToDraw` where that is every figure, and
+    `UsageError` for the name of a figure or a format that doesn't exist.
+    """
+    from rewoo_bench.plots.draw import FORMATS, Options, draw, save, write_captions
+
+    for form in formats:
+        if form not in FORMATS:
+            raise UsageError(unknown("format", form, FORMATS))
+    measured = _measured(runs)
+    files, captions, reasons = [], {}, []
+    drawn = draw(
+        measured.by(by) if by else measured,
+        only=list(only),
+        options=Options(pair),
+        on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
+    )
+    for name, picture in drawn:
+        files += save(name, picture, Path(out), formats)
+        captions[name] = picture.markdown
+    if not captions:
+        raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons)}")
+    return [*files, write_captions(Path(out), captions)]
+
+
+def check_claims(*runs: str | Path | HasFolder, claims: str | Path | None = None) -> list[Finding]:
+    """Holds runs against the published claims, or those of the file `claims`: a verdict for each.
+
+    Raises `DataError` where a run or the file can't be read.
+    """
+    from rewoo_bench.claims import check, gather, read_claims
+
+    return check(read_claims(Path(claims)) if claims else read_claims(), gather(*map(_folder, runs)))
+
+
+def check_gate(
+    run: str | Path | HasFolder,
+    *,
+    budgets: str | Path | None = None,
+    baseline: str | Path | HasFolder | None = None,
+    mode: Literal["exact", "live"] | None = None,
+    max_increase: float | None = None,
+    accept_prompts: bool = False,
+    strict: bool = False,
+    allow_incomplete: bool = False,
+) -> Verdict:
+    """Holds a run against budgets, a baseline or both; `.code` is the exit code of `rewoo-bench gate`.
+
+    `max_increase` is a share (0.02). Relative paths start at the working folder. Raises `UsageError` where a file is
+    invalid, or where there is neither a budget nor a baseline.
+    """
+    from rewoo_bench.gate.check import ComparisonTerms, check_run
+
+    terms = ComparisonTerms(mode, max_increase, accept_prompts, strict)
+    before = None if baseline is None else _folder(baseline)
+    return check_run(_folder(run), budgets=budgets, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
+
+
+def assert_within_budget(
+    run: str | Path | HasFolder,
+    budgets: str | Path | None = "budgets.toml",
+    *,
+    baseline: str | Path | HasFolder | None = None,
+    max_increase: float | None = None,
+    accept_prompts: bool = False,
+) -> None:
+    """Raises `AssertionError` with the gate's text where a run exceeds its budget, or is incomplete.
+
+    Arguments and `UsageError` as for `check_gate`.
+    """
+    from rewoo_bench.gate.render import text
+
+    __tracebackhide__ = True  # pytest shows the test's line and the gate's text
+    verdict = check_gate(
+        run, budgets=budgets, baseline=baseline, max_increase=max_increase, accept_prompts=accept_prompts
+    )
+    if verdict.code:
+        raise AssertionError(text(verdict))
+
+
+def frame_of(rows: Any) -> pd.DataFrame:
+    """The rows as a frame."""
+    import pandas as pd
+
+    if isinstance(rows, pd.DataFrame):
+        return rows
+    if isinstance(rows, HasFrame):
+        return rows.to_frame()
+    raise UsageError(f"expected the rows of rewoo_bench.load, evaluate or bench, got {type(rows).__name__}")
+
+
+def _folder(run: Any) -> str | Path:
+    if isinstance(run, str | Path):
+        return run
+    folder = getattr(run, "folder", None)
+    if folder is None:
+        raise UsageError(f"expected the folder of a run, got {run!r}; evaluate(..., out=...) writes one")
+    return Path(folder)
+
+
+def _measured(runs: Sequence[Any]) -> Measured:
+    """What figures are drawn from: files, or one frame without files."""
+    from rewoo_bench.plots.data import read, read_rows
+
+    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+        calls = getattr(runs[0], "calls_to_frame", None)
+        return read_rows(frame_of(runs[0]), calls() if calls else None)
+    return read([_folder(run) for run in runs])

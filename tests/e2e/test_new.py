@@ -1,0 +1,98 @@
+"""`rewoo-bench new`: each example runs as it was written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from answering import KEY
+from command_runs import quiet, start
+
+import rewoo_bench
+from rewoo_bench import ScriptedModel
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.server import ModelServer
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+ROOT = Path(__file__).parents[2]
+
+
+def new(kind: str, name: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["new", kind, name])
+    return int(ended.value.code or 0)
+
+
+def test_a_new_architecture_runs_with_the_oracle(capsys: pytest.CaptureFixture[str]) -> None:
+    assert new("arch", "mine") == 0
+    out, err = capsys.readouterr()
+    assert "mine/architecture.toml" in out.splitlines()
+    assert err == "next: rewoo-bench run --arch ./mine,rewoo --model oracle -n 10\n"
+    assert quiet("--arch", "./mine", "--model", "oracle", "-n", 6, "--out", "here") == 0
+    rows = load("here")
+    assert set(rows["architecture"]) == {"mine"}
+    assert rows["error"].isna().all()
+    assert rows["exact_match"].mean() > 0.5
+
+
+def test_a_new_data_set_runs_with_the_oracle() -> None:
+    assert new("dataset", "my-set") == 0
+    assert quiet("--arch", "rewoo,react", "--model", "oracle", "--dataset", "./my-set", "--out", "here") == 0
+    assert load("here")["exact_match"].tolist() == [True] * 4
+    assert set(load("here")["dataset"]) == {"my-set"}
+
+
+def test_a_new_runner_runs_in_a_process_of_its_own() -> None:
+    assert new("runner", "look_once") == 0
+    with ModelServer(lambda request: "Neva") as server:
+        process = start("--arch", "./look_once", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
+                        "--out", "here", env={"OPENAI_API_KEY": KEY})  # fmt: skip
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert load("here")["prediction"].tolist() == ["Neva", "Neva"]
+    assert load("here")["tool_calls"].tolist() == [1, 1]
+
+
+def test_a_new_tool_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert new("tool", "day_count") == 0
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    turns = ["Thought: a\nAction: DayCount[2001-02-03 2001-02-05]", "Thought: b\nAction: DayCount[x]",
+             "Thought: c\nAction: Finish[2 days]"]  # fmt: skip
+    model = ScriptedModel(turns)
+    (result,) = anyio.run(lambda: rewoo_bench.evaluate("sample", "./day_count", model=model, limit=1))
+    assert [step.observation for step in result.trajectory.steps[:2]] == [
+        "2 days",
+        "ERROR: expected two dates such as 2001-02-03 2004-05-06, got 'x'",
+    ]
+    assert result.trajectory.answer == "2 days"
+
+
+def test_the_python_of_an_example_is_clean() -> None:
+    assert new("runner", "look_once") == new("tool", "day_count") == 0
+    files = ["look_once/runner.py", "day_count/tool.py"]
+    for check in (["ruff", "check", "--config", str(ROOT / "pyproject.toml")], ["mypy", "--strict"]):
+        subprocess.run([sys.executable, "-m", *check, *files], check=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("runner", "look-once", "is no name of a Python module; use letters, digits and '_', for example look_once"),
+        ("runner", "json", "'json' is an installed Python module"),
+        ("tool", "class", "is no name of a Python module"),
+        ("arch", "../mine", "'../mine' is no name"),
+        ("dataset", "?", "'?' is no name"),
+        ("arch", "taken", "'taken' exists already"),
+        ("agent", "mine", "'agent' is not one of 'arch', 'runner', 'tool', 'dataset'"),
+    ],
+)
+def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").mkdir()
+    assert new(kind, name) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in Path.cwd().iterdir()] == ["taken"]

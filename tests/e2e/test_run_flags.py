@@ -1,0 +1,206 @@
+"""Flags that choose questions, take a run's flags from a file, and say how much is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from answering import KEY
+from command_runs import quiet, run
+
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.server import Fault, ModelServer
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+DIRECT = ("--arch", "direct", "--model", "oracle")
+IDS = [example.id for example in load_dataset_examples("sample").examples]
+
+
+def asked(folder: str) -> list[str]:
+    return [str(each) for each in load(folder)["example_id"].unique()]
+
+
+def options(folder: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(Path(folder, "run.json").read_text())["options"]
+    return found
+
+
+def test_ids_of_a_file_are_asked_in_the_order_of_the_data_set() -> None:
+    Path("ids.txt").write_text(f"{IDS[7]}\n\n{IDS[2]}\n")
+    assert quiet(*DIRECT, "--ids", "ids.txt", "--out", "here") == 0
+    assert asked("here") == [IDS[2], IDS[7]]
+    assert options("here")["ids"] == [IDS[7], IDS[2]]
+
+
+def test_a_limit_counts_chosen_questions_in_the_order_of_the_seed() -> None:
+    Path("ids.txt").write_text("\n".join(IDS[:30]))
+    for limit in (5, 9):
+        assert quiet(*DIRECT, "--ids", "ids.txt", "-n", limit, "--seed", 3, "--out", limit) == 0
+    every = [example.id for example in load_dataset_examples("sample", limit=100, seed=3).examples]
+    expected = [each for each in every if each in IDS[:30]]
+    assert (asked("5"), asked("9")) == (expected[:5], expected[:9])
+
+
+def test_unknown_ids_and_types_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("ids.txt").write_text(f"{IDS[0]}\nnone\n")
+    assert quiet(*DIRECT, "--ids", "ids.txt") == 2
+    assert "--ids: 'sample' has no question 'none'; its ids are like" in capfd.readouterr().err
+    assert quiet(*DIRECT, "--type", "brigde") == 2
+    assert "--type: unknown type 'brigde', did you mean 'bridge'?" in capfd.readouterr().err
+    assert quiet(*DIRECT, "--ids", "nowhere.txt") == 2
+    assert "--ids: can't read 'nowhere.txt': No such file or directory" in capfd.readouterr().err
+
+
+def test_questions_of_a_type_are_asked() -> None:
+    assert quiet(*DIRECT, "--type", "bridge", "--type", "comparison", "-n", 12, "--out", "here") == 0
+    assert set(load("here")["question_type"]) == {"bridge", "comparison"}
+
+
+def test_questions_that_were_wrong_or_failed_are_asked_again_and_a_resumed_run_keeps_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def reply(request: dict[str, object]) -> str | Fault:
+        number = len(server.books)
+        return Fault(status=400, message="rude") if number == 0 else ["Answer: Neva", "Answer: Kyiv"][number % 2]
+
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
+        assert quiet("--arch", "direct", "-n", 6, *hosted, "--out", "first") == 3
+    first = load("first")
+    failed = first[first["exact_match"].isna()]["example_id"].tolist()
+    wrong = first[first["exact_match"].eq(False).fillna(False)]["example_id"].tolist()
+    assert (len(failed), len(failed) + len(wrong)) == (1, 6)
+    assert quiet(*DIRECT, "--failed-in", "first", "--out", "failed") == 0
+    assert quiet(*DIRECT, "--failed-in", "first", "--wrong-in", "first", "-n", 4, "--out", "both") == 0
+    assert asked("failed") == failed
+    assert len(asked("both")) == 4
+    assert set(asked("both")) <= {*failed, *wrong}
+    assert options("both")["wrong_in"] == "first"
+    Path("first").rename("elsewhere")
+    assert quiet("--resume", "both", "-n", 6) == 0
+    assert set(asked("both")) == {*failed, *wrong}
+    Path("ids.txt").write_text(IDS[0])
+    assert quiet("--resume", "both", "--ids", "ids.txt") == 2
+    assert "--resume: --ids was " in capfd.readouterr().err
+    assert quiet(*DIRECT, "--failed-in", "failed") == 2
+    assert "--failed-in: no question failed in 'failed'" in capfd.readouterr().err
+
+
+def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> None:
+    Path("run.toml").write_text(
+        'arch = ["direct", "cot"]\ndataset = "sample"\nmodel = "oracle"\nn = 4\nmax-steps = 5\n'
+        f"no_progress = true\nextra_body = {{top_p = 0.5}}\nids = {IDS[:2]}\n"
+    )
+    assert run("--from", "run.toml", "--arch", "direct", "--out", "here") == 0
+    assert (set(load("here")["architecture"]), asked("here")) == ({"direct"}, sorted(IDS[:2], key=asked("here").index))
+    kept = options("here")
+    assert (kept["max_steps"], kept["extra_body"], kept["ids"]) == (5, '{"top_p": 0.5}', IDS[:2])
+
+
+def test_flags_of_a_recorded_run_make_the_same_run() -> None:
+    assert quiet("--arch", "rewoo", "--model", "oracle?extra_steps=1", "-n", 3, "--seed", 4, "--out", "first") == 0
+    assert quiet("--from", "first/run.json", "--out", "second") == 0
+    same = ["example_id", "prediction", "total_tokens"]
+    pd.testing.assert_frame_equal(load("first")[same], load("second")[same])
+    assert options("first") == options("second")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("modle = 'oracle'", "unknown flag 'modle', did you mean 'model'?"),
+        ("arch = ", "not valid TOML"),
+        ("quiet = 3", "quiet = 3: expected true or false"),
+        ("model = ['a', 'b']", "model = ['a', 'b']: expected one value"),
+        ("resume = 'x'", "unknown flag 'resume'"),
+    ],
+)
+def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text(text)
+    assert run("--arch", "direct", "--from", "run.toml") == 2
+    err = capfd.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith("rewoo-bench: --from run.toml: ")
+    assert message in err
+
+
+def test_a_resumed_run_takes_no_file(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text("model = 'oracle'")
+    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
+    assert run("--resume", "here", "--from", "run.toml") == 2
+    assert "--from: leave it out with --resume" in capfd.readouterr().err
+
+
+def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
+    manifest = json.loads(Path("here/run.json").read_text())
+    del manifest["options"]
+    Path("here/run.json").write_text(json.dumps(manifest))
+    assert run("--resume", "here") == 2
+    err = capfd.readouterr().err
+    assert err == "rewoo-bench: --resume: 'here/run.json' has no options of a run; start a new run with --out\n"
+    assert run("--from", "here/run.json") == 2
+    assert "expected the run.json of a run, with its options" in capfd.readouterr().err
+
+
+def test_a_quiet_run_prints_its_folder(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(*DIRECT, "-n", 2, "--quiet", "--out", "here") == 0
+    assert capfd.readouterr() == ("here\n", "")
+
+
+def test_a_quiet_run_prints_its_errors(capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: Fault(status=400, message="rude")) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base)
+        assert run("--arch", "direct", "-n", 1, *model, "--quiet", "--out", "here") == 3
+    out, err = capfd.readouterr()
+    assert out == "here\n"
+    assert err.startswith("incomplete: every question failed; last: 'openai/test' answered 400: rude\n")
+    assert KEY not in err
+
+
+def test_a_verbose_run_has_a_line_for_each_question(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("--arch", "direct,react", "--model", "oracle", "-n", 2, "-v", "--out", "here") == 0
+    lines = [line for line in capfd.readouterr().err.splitlines() if "sample-" in line]
+    assert lines[0].startswith("1/4 direct ")
+    assert len(lines) == 4
+    assert all(": right, answered '" in line for line in lines)
+
+
+@pytest.mark.parametrize("flags", [["--quiet", "-v"], ["--quiet", "--json"]])
+def test_quiet_and_its_opposite_are_refused(flags: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(*DIRECT, *flags) == 2
+    assert "--quiet: leave out --verbose and --json" in capfd.readouterr().err
+
+
+def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("own.py").write_text(
+        "class Own:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"
+        "        from rewoo_bench import Message\n"
+        "        return await model.complete([Message('user', question)], role='agent')\n"
+    )
+    assert run("--arch", "own:Own", "--model", "oracle", "-n", 2, "--out", "here", "--no-progress") == 3
+    err = capfd.readouterr().err
+    assert err.count("the oracle can't answer this call") == 1
+    assert "correct the architecture, its tools or the model" in err
+    assert "rewoo-bench run --resume" not in err
+    with ModelServer(lambda request: Fault(status=500, message="busy")) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--max-retries", 0)
+        assert quiet("--arch", "direct", "-n", 2, *model, "--out", "there") == 3
+    err = capfd.readouterr().err
+    assert err.count("busy") == 1
+    assert err.endswith("continue with the rest, failed ones included:\nrewoo-bench run --resume there\n")
+
+
+def test_a_broken_tool_is_not_advised_to_be_resumed(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("broken.py").write_text(
+        "class Broken:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"
+        "        raise KeyError('plan')\n"
+    )
+    assert quiet("--arch", "broken:Broken", "--model", "oracle", "-n", 9, "--out", "here") == 3
+    err = capfd.readouterr().err
+    assert err.count("incomplete: KeyError in broken.py:5") == 1
+    assert "rewoo-bench run --resume" not in err

@@ -1,0 +1,194 @@
+"""evaluate, bench and what they return, from async code and from plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rewoo_bench
+from rewoo_bench import Example, Limits, Message, ModelSettings, Result, Results, ScriptedModel, UsageError
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.options import RunOptions
+
+EXAMPLES = [Example(f"q{number}", f"Which river? ({number})", ("Neva",)) for number in range(3)]
+
+
+def neva(messages: Sequence[Message], role: str) -> str:
+    return "Answer: Neva"
+
+
+def in_a_notebook_cell(**arguments: Any) -> Results:
+    """`await evaluate(...)` where an event loop runs, as IPython has one."""
+
+    async def cell() -> Results:
+        return await rewoo_bench.evaluate(**{"dataset": "sample", "model": "oracle", "limit": 3, **arguments})
+
+    return asyncio.run(cell())
+
+
+def test_results_are_a_sequence_of_results() -> None:
+    results = in_a_notebook_cell(architectures=["rewoo", "react"])
+    assert isinstance(results, Sequence)
+    assert len(results) == 6
+    assert all(isinstance(each, Result) for each in results)
+    assert [each.task.architecture.name for each in results[:2]] == ["rewoo", "react"]
+    assert repr(results).startswith("<6 results of run '")
+
+
+def test_a_frame_of_results_is_that_of_their_run(tmp_path: Path) -> None:
+    results = in_a_notebook_cell(architectures=["rewoo", "react"], out=tmp_path / "run")
+    loaded = rewoo_bench.load(tmp_path / "run").drop(columns="run_folder")
+    frame = results.to_frame()
+    assert frame.dtypes.to_dict() == loaded.dtypes.to_dict()
+    assert frame.to_json(date_format="iso") == loaded.to_json(date_format="iso")
+    assert len(results.calls_to_frame()) == frame["llm_calls"].sum() + frame["tool_calls"].sum()
+
+
+def test_compare_summarise_and_plot_take_results_as_they_are(tmp_path: Path) -> None:
+    results = in_a_notebook_cell(architectures=["rewoo", "react"], limit=8)
+    ratio = rewoo_bench.compare(results).pairs[0]["total_tokens"].interval.estimate
+    frame = results.to_frame()
+    assert ratio == rewoo_bench.compare(frame).pairs[0]["total_tokens"].interval.estimate
+    assert [each.architecture for each in rewoo_bench.summarise(results)] == ["rewoo", "react"]
+    files = rewoo_bench.plot(results, out=tmp_path, only=["ratio", "parts"], formats=["svg"])
+    assert [path.name for path in files] == ["ratio.svg", "parts.svg", "captions.md"]
+
+
+def test_a_run_with_a_folder_is_read_by_everything(tmp_path: Path) -> None:
+    results = in_a_notebook_cell(architectures=["rewoo", "react"], out=tmp_path / "run", limit=5)
+    assert (results.folder, results.status, results.reason) == (tmp_path / "run", "done", None)
+    assert rewoo_bench.check_gate(results, baseline=results).code == 0
+    assert any(finding.interval for finding in rewoo_bench.check_claims(results))
+    assert rewoo_bench.plot(results, out=tmp_path / "plots", only=["ratio"])
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--resume", str(tmp_path / "run"), "-n", "7", "--no-progress"])
+    assert ended.value.code == 0
+    assert rewoo_bench.load(tmp_path / "run")["example_id"].nunique() == 7
+
+
+def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
+    run = rewoo_bench.bench("direct", out=tmp_path / "bench", limit=4)
+    results = in_a_notebook_cell(architectures="direct", limit=4, out=tmp_path / "evaluate")
+    same = ["architecture", "example_id", "prediction", "total_tokens", "model", "dataset"]
+    assert run.rows[same].to_dict("list") == results.to_frame()[same].to_dict("list")
+    assert rewoo_bench.compare(run).to_frame().equals(rewoo_bench.compare(run.rows).to_frame())
+
+
+def test_objects_of_the_caller_are_kept_in_a_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = in_a_notebook_cell(
+        dataset=EXAMPLES, architectures="direct", model=ScriptedModel(neva), limit=2, out=tmp_path / "run"
+    )
+    assert [each.trajectory.answer for each in results] == ["Neva", "Neva"]
+    manifest = read_manifest(tmp_path / "run")
+    assert (manifest.dataset.name, manifest.dataset.rows, manifest.dataset.examples) == ("examples", 3, 2)
+    assert rewoo_bench.load(tmp_path / "run")["exact_match"].tolist() == [True, True]
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--resume", str(tmp_path / "run")])
+    assert ended.value.code == 2
+    assert "Python objects" in capsys.readouterr().err
+
+
+def test_flags_of_the_command_are_arguments_too() -> None:
+    results = in_a_notebook_cell(architectures="react", tool_failure_rate=1.0, limits=Limits(tokens=100_000))
+    assert results.to_frame()["tool_failure_rate"].tolist() == [1.0] * 3
+
+
+def test_a_run_with_a_folder_that_ends_early_is_returned(tmp_path: Path) -> None:
+    results = in_a_notebook_cell(architectures="direct", limit=50, max_total_tokens=2000, out=tmp_path / "run")
+    assert results.status == "incomplete"
+    assert results.reason is not None
+    assert "--max-total-tokens" in results.reason
+    assert 0 < len(results) < 50
+    assert len(results) == len(rewoo_bench.load(tmp_path / "run"))
+
+
+class Cancelling:
+    """A model that cancels the task that asks it, as a notebook's stop button does."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, messages: Sequence[Message], **_: Any) -> Any:
+        self.calls += 1
+        if self.calls > 2:
+            self.task.cancel()
+            await asyncio.sleep(10)
+        return await ScriptedModel(neva).complete(messages, role="agent")
+
+    async def evaluate(self, out: Path) -> None:
+        self.task: asyncio.Task[Any] = asyncio.ensure_future(
+            rewoo_bench.evaluate(EXAMPLES, "direct", model=self, concurrency=1, out=out)
+        )
+        with pytest.raises(asyncio.CancelledError):
+            await self.task
+
+
+def test_a_cancelled_evaluation_keeps_what_was_finished(tmp_path: Path) -> None:
+    asyncio.run(Cancelling().evaluate(tmp_path / "run"))
+    assert len(rewoo_bench.load(tmp_path / "run")) == 2
+    assert read_manifest(tmp_path / "run").reason == "interrupted"
+
+
+def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> None:
+    async def cell() -> None:
+        rewoo_bench.bench("direct", out=tmp_path / "run")
+
+    with pytest.raises(UsageError, match=r"bench can't run where an event loop runs.*await rewoo_bench.evaluate"):
+        asyncio.run(cell())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"settings": ModelSettings(temperature=-3)}, "--temperature -3: it should be"),
+        ({"settings": ModelSettings(temperature=math.nan)}, "--temperature nan"),
+        ({"settings": ModelSettings(temperature="x")}, "--temperature x"),  # type: ignore[arg-type]
+        ({"settings": ModelSettings(timeout=0)}, "--timeout 0"),
+        ({"settings": ModelSettings(api_base="")}, "--api-base"),
+        ({"settings": ModelSettings(seed="x")}, "settings: seed"),  # type: ignore[arg-type]
+        ({"settings": ModelSettings(extra_body={"a": {1}})}, "settings: extra_body"),
+        ({"settings": {"temperature": 0}}, "settings: expected rewoo_bench.ModelSettings"),
+        ({"settings": ModelSettings(), "temperature": 1.0}, "temperature: give it in settings alone"),
+        ({"model": 5}, "model: expected a name or an object"),
+        ({"model": None}, "model: expected a name or an object"),
+        ({"corpus": 5}, "corpus: expected a path, got 5"),
+        ({"out": 5}, "out: expected a path, got 5"),
+        ({"limits": Limits(), "token_limit": 5}, "token_limit: give it in limits alone"),
+        ({"limits": 5}, "limits: expected rewoo_bench.Limits"),
+        ({"architectures": None}, "architectures: expected a name or a list of names, got None"),
+        ({"architectures": 5}, "architectures: expected"),
+        ({"architectures": ()}, "architectures: expected"),
+        ({"architectures": ["rewoo", 5]}, "architectures: expected"),
+        ({"dataset": None}, "dataset: expected a name or a list of rewoo_bench.Example, got None"),
+        ({"dataset": 5}, "dataset: expected"),
+        ({"dataset": []}, "dataset: expected"),
+        ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
+        ({"trials": 10**30}, "--trials 1000000000000000000000000000000: it should be"),
+        ({"limit": 10**30}, "--limit 1000000000000000000000000000000: it should be"),
+        ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
+        ({"cache": Path("here")}, "cache: give out=, too"),
+    ],
+)
+def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        in_a_notebook_cell(**{"architectures": "direct", **wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"architectures": ()}, "--arch: no architecture given"),
+        ({"extra_body": "x"}, "--extra-body x: it should be a JSON object"),
+        ({"extra_body": "[1]"}, r"--extra-body \[1\]: it should be a JSON object"),
+        ({"api_base": ""}, "--api-base: '' is no address"),
+    ],
+)
+def test_a_wrong_option_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        RunOptions(**{"architectures": ("direct",), **wrong})
