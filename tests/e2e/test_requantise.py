@@ -81,9 +81,7 @@ def test_a_file_that_was_changed_is_written_anew(both: tuple[Path, Path]) -> Non
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     source = tmp_path / "damaged.gguf"
     source.write_bytes(b"GGUF\x03\x00\x00\x00")
-    with pytest.raises(
-        ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 in '.*': \w+Error"
-    ) as failure:
+    with pytest.raises(ModelNotFound, match=r"can't write 'damaged.gguf' as Q8_0 in '.*': \w+Error") as failure:
         requantised(source, "Q8_0", progress=False)
     assert "\n" not in str(failure.value)
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["damaged.gguf"]
