@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **settings: Any) -> aiohttp.ClientSession:
-    """A session for the host of `url`, with at most so many connections (0: any number).
+    """A session for the host of `url`, with at most `connections` connections (0: no limit).
 
     `settings` are those of `aiohttp.ClientSession`; without `trust_env` no proxy is used.
     """

@@ -29,7 +29,7 @@ from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
 
 _NO_PARTS = PromptParts()
-_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
+_LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 
 
 class Meter:
@@ -186,7 +186,7 @@ class Meter:
 
 
 class _MeteredTool(WrappedTool):
-    """A tool whose calls the meter counts."""
+    """A metered tool."""
 
     def __init__(self, tool: Tool, meter: Meter) -> None:
         super().__init__(tool)

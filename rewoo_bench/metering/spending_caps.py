@@ -22,7 +22,7 @@ from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.types import CallCost, CompletionOptions, Message, Model
 
-_LONG_ANSWER = 1024  # tokens reserved for an answer whose length isn't limited
+_LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class ServerFault:
     truncated: 200, and a body shorter than its Content-Length
     no_choices: 200, and an empty list of choices
     error_object: 200, and `{"error": …}` with `message`
-    other_form: 200, and JSON whose choices are no objects
+    other_form: 200, and JSON with choices that aren't objects
     no_usage: an answer (`message`) without usage
 
     `usage` is the recorded usage of a `body` or `raw` response; `code` and `param` are fields of the error object of

@@ -144,7 +144,7 @@ def _thresholds(fields: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
 
 
 def _tier(tiers: list[dict[str, Any]], input_tokens: int) -> Mapping[str, Any]:
-    """The tier whose range the prompt's length is in; the last one for a longer prompt."""
+    """The tier for the prompt's length; the last one for a longer prompt."""
     ordered = sorted(tiers, key=lambda tier: tier["range"][0])
     return next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
 

@@ -96,7 +96,7 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
         return None
     if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
         return RequestChange("chat")
-    if status == 500:  # servers whose chat template raises
+    if status == 500:  # a chat template that raises
         return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
     return (
         _limit_change(message, body)

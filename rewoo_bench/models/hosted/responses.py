@@ -122,7 +122,7 @@ def _is_part(value: Any) -> bool:
 
 
 def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The thoughts in fields of their own, whose names depend on the server."""
+    """The thoughts in separate fields; their names depend on the server."""
     for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
         if value := fields.get(name):
             yield "".join(_content([value] if _is_part(value) else value))

@@ -217,7 +217,7 @@ class OracleWriter:
         return next((name for name in _FINDERS if name in self._prompt.tools), _FINDERS[0])
 
     def _names(self, number: int) -> int:
-        """The hop whose value names this hop's page."""
+        """The earlier hop with the name of this hop's page as its value."""
         hop = self._path.hops[number]
         named = [need for need in hop.needs if fold(self._path.hops[need].value) in fold(hop.title)]
         return (named or list(hop.needs))[0]
