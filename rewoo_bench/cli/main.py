@@ -21,6 +21,7 @@ from rewoo_bench.cli.gate import gate
 from rewoo_bench.cli.list_names import list_names
 from rewoo_bench.cli.plot import plot
 from rewoo_bench.cli.publish import publish
+from rewoo_bench.cli.report import report
 from rewoo_bench.cli.run import run
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
@@ -43,6 +44,7 @@ group.add_command(compare)
 group.add_command(claims)
 group.add_command(plot)
 group.add_command(publish)
+group.add_command(report)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
