@@ -23,6 +23,7 @@ from rewoo_bench.cli.plot import plot
 from rewoo_bench.cli.publish import publish
 from rewoo_bench.cli.report import report
 from rewoo_bench.cli.run import run
+from rewoo_bench.cli.show import show
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
@@ -45,6 +46,7 @@ group.add_command(claims)
 group.add_command(plot)
 group.add_command(publish)
 group.add_command(report)
+group.add_command(show)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
