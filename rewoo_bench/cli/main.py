@@ -24,6 +24,7 @@ from rewoo_bench.cli.publish import publish
 from rewoo_bench.cli.report import report
 from rewoo_bench.cli.run import run
 from rewoo_bench.cli.show import show
+from rewoo_bench.cli.view import view
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
@@ -47,6 +48,7 @@ group.add_command(plot)
 group.add_command(publish)
 group.add_command(report)
 group.add_command(show)
+group.add_command(view)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

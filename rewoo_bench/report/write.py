@@ -58,17 +58,45 @@ def write_report(runs: Sequence[Path], out: Path, *, texts: bool = True, figures
     return size
 
 
+def live_page(address: str) -> tuple[str, str]:
+    """The page without data, which it fetches from `address`, and its policy (for the header)."""
+    script, style = _bundle()
+    policy = _policy(script, style, "connect-src 'self'; ")
+    live = f' data-live="{escape(address)}"'
+    return f"{_head('rewoo_bench', policy, style)}{_app(live)}{_tail(script)}", policy
+
+
 def _write(
     file: IO[bytes], head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]
 ) -> None:
-    script = (BUNDLE / "report.js").read_text(encoding="utf-8")
-    style = (BUNDLE / "report.css").read_text(encoding="utf-8")
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+    script, style = _bundle()
+    start = _head(str(head["title"]), _policy(script, style), style) + _app("")
+    file.write(start.encode("utf-8", "replace"))
+    file.write(f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode())
+    file.write(f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode())
+    file.write(_packed(table.columns))
+    file.write(b"</script>\n")
+    for chunk in _chunks(len(table.lines)):
+        file.write(b'<script type="text/plain" class="chunk">')
+        file.write(_packed([question(number) for number in chunk]))
+        file.write(b"</script>\n")
+    file.write(_tail(script).encode())
+
+
+def _bundle() -> tuple[str, str]:
+    """The page's program and style."""
+    return (BUNDLE / "report.js").read_text(encoding="utf-8"), (BUNDLE / "report.css").read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str, more: str = "") -> str:
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; {more}"
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    title = escape(one_line(str(head["title"])))
-    start = f"""<!doctype html>
+
+
+def _head(title: str, policy: str, style: str) -> str:
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -76,21 +104,19 @@ def _write(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="rewoo_bench">
-<title>{title}</title>
+<title>{escape(one_line(title))}</title>
 <style>{style}</style>
 </head>
 <body>
-<div id="app"><noscript>This page shows its tables with JavaScript.</noscript></div>
-<script type="application/json" id="overview">{_json(head)}</script>
-<script type="text/plain" id="table" data-chunk="{CHUNK}">"""
-    file.write(start.encode("utf-8", "replace"))
-    file.write(_packed(table.columns))
-    file.write(b"</script>\n")
-    for chunk in _chunks(len(table.lines)):
-        file.write(b'<script type="text/plain" class="chunk">')
-        file.write(_packed([question(number) for number in chunk]))
-        file.write(b"</script>\n")
-    file.write(f"<script>{script}</script>\n</body>\n</html>\n".encode())
+"""
+
+
+def _app(attributes: str) -> str:
+    return f'<div id="app"{attributes}><noscript>This page shows its tables with JavaScript.</noscript></div>\n'
+
+
+def _tail(script: str) -> str:
+    return f"<script>{script}</script>\n</body>\n</html>\n"
 
 
 def _chunks(lines: int) -> Iterator[range]:

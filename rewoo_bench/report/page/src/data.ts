@@ -101,18 +101,33 @@ async function unpacked<T>(base64: string): Promise<T> {
   return JSON.parse(await new Response(stream).text()) as T;
 }
 
-export function readOverview(): Overview {
-  return JSON.parse(textOf("overview")) as Overview;
+// Where a live page (rewoo-bench view) gets its data; empty in a file.
+export const live = document.getElementById("app")?.dataset.live ?? "";
+
+async function fetched<T>(name: string): Promise<T> {
+  const response = await fetch(live + name);
+  if (!response.ok) throw new Error(await response.text());
+  return (await response.json()) as T;
+}
+
+export async function readOverview(): Promise<Overview> {
+  return live ? fetched<Overview>("overview") : (JSON.parse(textOf("overview")) as Overview);
 }
 
 export function readTable(): Promise<Table> {
-  return unpacked<Table>(textOf("table"));
+  return live ? fetched<Table>("table") : unpacked<Table>(textOf("table"));
+}
+
+// Calls `changed` whenever the run has something new. The browser connects again by itself.
+export function watch(changed: () => void): void {
+  if (live) new EventSource(`${live}events`).addEventListener("message", changed);
 }
 
 const chunks = new Map<number, Promise<Question[]>>();
 const KEPT = 8; // unpacked chunks, so that memory stays flat while somebody pages through all questions
 
 export async function readQuestion(line: number): Promise<Question> {
+  if (live) return fetched<Question>(`question/${line}`);
   const size = Number(document.getElementById("table")?.dataset.chunk ?? 32);
   const number = Math.floor(line / size);
   let chunk = chunks.get(number);

@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { readOverview, readTable, type Overview, type Table } from "./data";
+import { live, readOverview, readTable, watch, type Overview, type Table } from "./data";
 import { Head } from "./overview";
 import { QuestionView } from "./question";
 import { Legend, Questions } from "./questions";
@@ -46,19 +46,32 @@ function App({ head, table }: { head: Overview; table: Table }) {
   );
 }
 
+interface Data { head: Overview; table: Table }
+
 function Page() {
-  const head = useMemo(readOverview, []);
-  const [table, setTable] = useState<Table | null>(null);
+  const [data, setData] = useState<Data | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    readTable().then(
-      (read) => { setTable(read); document.body.dataset.page = "ready"; },
-      (error: unknown) => setProblem(String(error)),
-    );
+    const read = async () => {
+      try {
+        const [head, table] = await Promise.all([readOverview(), readTable()]);
+        setData({ head, table });
+        setProblem("");
+        document.title = head.title;
+        document.body.dataset.page = "ready";
+      } catch (error) {
+        setProblem(String(error instanceof Error ? error.message : error));
+      }
+    };
+    void read();
+    watch(() => void read());
   }, []);
-  if (problem) return <main><Head head={head} narrow={false} /><p class="warning" role="alert">The questions can't be read: {problem}. A browser from 2023 or newer is needed.</p></main>;
-  if (!table) return <main><Head head={head} narrow={false} /></main>;
-  return <App head={head} table={table} />;
+  return (
+    <>
+      {problem && <p class="warning" role="alert">{live ? problem : `The questions can't be read: ${problem}. A browser from 2024 or newer is needed.`}</p>}
+      {data && <App head={data.head} table={data.table} />}
+    </>
+  );
 }
 
 render(<Page />, document.getElementById("app")!);

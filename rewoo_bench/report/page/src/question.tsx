@@ -21,9 +21,9 @@ export function QuestionView({ table, systems, line, chosen, texts }: Props) {
       (read) => { if (current) { setQuestion(read); document.body.dataset.ready = String(line); } },
       (error: unknown) => { if (current) setProblem(String(error)); },
     );
-    heading.current?.focus();
     return () => { current = false; };
-  }, [line]);
+  }, [line, table]);
+  useEffect(() => heading.current?.focus(), [line]);
   const gold = table.answers[line] ?? [];
   const at = chosen.indexOf(line);
   const open = (step: number) => { const next = chosen[at + step]; if (next !== undefined) go({ q: nameOf(table, next) }); };
