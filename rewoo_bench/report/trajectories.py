@@ -7,7 +7,7 @@ number of questions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -36,13 +36,16 @@ CALL = (
     *("latency_s", "waiting_s", "replayed", "started_at"),
 )
 TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
+Prompts = Callable[[TraceKey], list[dict[str, Any]]]
+"""Model calls of a question: call site, texts of the prompt, completion."""
 
 
 class Trajectories:
     """The traces and calls of some runs. A context manager: the trace files stay open in it."""
 
-    def __init__(self, runs: Sequence[Path]) -> None:
+    def __init__(self, runs: Sequence[Path], prompts: Prompts | None = None) -> None:
         self._runs = runs
+        self._prompts = prompts
         self._files: dict[str, IO[bytes]] = {}
         self._places: dict[TraceKey, int] = {}
         self._calls: dict[TraceKey, tuple[pa.Table, int, int]] = {}
@@ -87,6 +90,7 @@ class Trajectories:
             "drafts": notes.get("drafts") or [],
             "notes": {name: notes[name] for name in _NOTES if notes.get(name)},
             "calls": self._calls_of(trace_key),
+            "prompts": self._prompts(trace_key) if self._prompts else [],
         }
 
     def _trace(self, key: TraceKey) -> dict[str, Any]:

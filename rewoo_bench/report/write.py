@@ -29,7 +29,7 @@ from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.escaping import one_line
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
-from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.report.trajectories import Prompts, Trajectories
 from rewoo_bench.runs.folder import load, manifests
 
 BUNDLE = Path(__file__).parent / "page" / "built"
@@ -37,9 +37,14 @@ CHUNK = 32  # questions
 _LEVEL = 6  # of deflate: 9 takes three times as long for 2% less
 
 
-def write_report(runs: Sequence[Path], out: Path, *, texts: bool = True, figures: bool = True) -> int:
-    """Writes the page of some runs; returns its number of bytes. `texts` False leaves out what a data set, a tool or a
-    model said. Raises `DataError` for what is no run, and `UsageError` where `out` can't be written."""
+def write_report(
+    runs: Sequence[Path], out: Path, *, texts: bool = True, figures: bool = True, prompts: Prompts | None = None
+) -> int:
+    """Writes the page of some runs; returns its number of bytes.
+
+    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
+    Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
+    """
     rows = load(*runs)
     table = question_table(rows, texts=texts)
     head = overview(rows, manifests(*runs), runs)
@@ -48,7 +53,7 @@ def write_report(runs: Sequence[Path], out: Path, *, texts: bool = True, figures
     part = out.with_name(f"{out.name}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with Trajectories(runs) as trajectories, part.open("wb") as file:
+        with Trajectories(runs, prompts if texts else None) as trajectories, part.open("wb") as file:
             _write(file, head, table, lambda number: trajectories.question(table, number, texts=texts))
             size = file.tell()
         part.replace(out)

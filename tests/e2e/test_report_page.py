@@ -189,6 +189,20 @@ def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) 
         assert question not in page.inner_text("main")
 
 
+def test_prompts_unfold_where_they_were_asked_for(browser: Any, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prompts.html"
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(run), "--out", str(out), "--with-prompts", "--no-figures"])
+    assert done.value.code == 0
+    with Opened(browser, out, "#q=sample-001&a=rewoo") as opened:
+        page = opened.question()
+        summary = page.locator("summary", has_text="prompt at planner").first
+        summary.click()
+        prompt, completion = summary.locator("xpath=..").locator("pre").all_inner_texts()
+        assert "Question:" in prompt
+        assert "#E1 = Search[" in completion
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("fragment", ["", "#q=sample-001"])
 def test_axe_finds_nothing_serious(browser: Any, run: Path, scheme: str, fragment: str) -> None:
