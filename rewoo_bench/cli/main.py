@@ -23,8 +23,11 @@ from rewoo_bench.cli.new import new
 from rewoo_bench.cli.output import OutputFailed, guarded_output
 from rewoo_bench.cli.plot import plot
 from rewoo_bench.cli.publish import publish
+from rewoo_bench.cli.report import report
 from rewoo_bench.cli.run import run
 from rewoo_bench.cli.runs import runs
+from rewoo_bench.cli.show import show
+from rewoo_bench.cli.view import view
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
@@ -38,7 +41,7 @@ def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
 
 
-for command in (run, runs, list_names, new, gate, baseline, compare, claims, plot, publish):
+for command in (run, runs, show, report, view, list_names, new, gate, baseline, compare, claims, plot, publish):
     group.add_command(command)
 
 

@@ -20,7 +20,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.evaluation.rows import lines_of, tables_of
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.journal.store import JOURNAL, Journal, open_journal
+from rewoo_bench.journal.store import JOURNAL, Journal, JournalReader, open_journal
 from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST, removed_unless_written
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
@@ -57,7 +57,7 @@ async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[Ru
         yield RunFolder(folder, journal, columns)
 
 
-def export(folder: Path, journal: Journal, tasks: Iterable[TaskKey]) -> int:
+def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey]) -> int:
     """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
 
     The files get their names when all three are complete: on a full disk the earlier ones stay.

@@ -1,0 +1,35 @@
+"""`rewoo-bench report RUN …`: one HTML file with tables, figures and every trajectory."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.errors import UsageError
+from rewoo_bench.escaping import terminal
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN…")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Where to write the page.  [default: report.html in the first run's folder]")  # fmt: skip
+@click.option("--without-texts", is_flag=True,
+              help="Leave out what data sets, tools and models said; numbers, ids and outcomes stay.")  # fmt: skip
+@click.option("--with-prompts", is_flag=True, help="Add the prompt and the raw completion of every model call.")
+@click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
+def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool) -> int:
+    """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
+    from rewoo_bench.report.write import write_report
+    from rewoo_bench.view.prompts import journal_prompts
+
+    if without_texts and with_prompts:
+        raise UsageError("--with-prompts and --without-texts exclude each other")
+    folder = runs[0] if runs[0].is_dir() else runs[0].parent
+    path = out or folder / "report.html"
+    with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
+        size = write_report(runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts)
+    click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"))
+    return 0

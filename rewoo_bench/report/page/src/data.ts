@@ -1,0 +1,141 @@
+// The data in the page: the head, the table of questions, and trajectories in compressed chunks.
+
+export interface Interval { low: number; high: number }
+
+export interface Overview {
+  title: string;
+  facts: [string, string][];
+  table: { head: string[]; rows: string[][] } | null;
+  sentences: { a: string; b: string; text: string }[];
+  notes: string[];
+  threats: string[];
+  claims: { id: string; says: string; source: string; verdict: string; why: string }[];
+  manifests: unknown[];
+  figures: { name: string; alt: string; src: string }[];
+  texts: boolean;
+}
+
+export interface System {
+  label: string;
+  architecture: string;
+  model: string;
+  outcome: string; // one letter a line: r right, w wrong, f failed, - not asked
+  stop: (string | null)[];
+  tokens: (number | null)[];
+  calls: (number | null)[];
+  latency: (number | null)[];
+  f1: (number | null)[];
+  prediction: (string | null)[];
+  error: (string | null)[];
+}
+
+export interface Table {
+  ids: string[];
+  trials: number[];
+  datasets: string[];
+  types: string[];
+  questions: string[];
+  answers: string[][];
+  systems: System[];
+}
+
+export interface Step {
+  id: string;
+  thought?: string;
+  tool: string | null;
+  argument?: string;
+  observation?: string;
+  failed: boolean;
+}
+
+export interface PlanStep { id: string; tool: string; args?: unknown; depends_on?: string[]; thought?: string }
+
+export interface Call {
+  kind: string;
+  name: string;
+  role?: string;
+  place?: string;
+  status?: string;
+  attempts?: number;
+  finish_reason?: string;
+  input_tokens?: number;
+  cached_input_tokens?: number;
+  output_tokens?: number;
+  reasoning_tokens?: number;
+  context_tokens?: number;
+  exemplar_tokens?: number;
+  question_tokens?: number;
+  written_tokens?: number;
+  found_tokens?: number;
+  latency_s?: number;
+  waiting_s?: number;
+  replayed?: boolean;
+  start_s?: number;
+}
+
+export interface Trajectory {
+  steps: Step[];
+  rows: number[]; // the row of each step
+  plan: PlanStep[] | null;
+  answer: string | null;
+  error: string | null;
+  replans: number;
+  drafts: { text?: string; faults?: string[] }[];
+  notes: { citations?: { cited?: string[]; unknown?: string[] }; partial_answer?: boolean; fallback?: unknown;
+           dropped_steps?: number; repaired?: { place: string; repair: string }[] };
+  calls: Call[];
+  prompts?: { place: string; prompt: string[]; completion: string }[];
+}
+
+export interface Question { systems: (Trajectory | null)[] }
+
+function textOf(id: string): string {
+  return document.getElementById(id)?.textContent ?? "";
+}
+
+async function unpacked<T>(base64: string): Promise<T> {
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(await new Response(stream).text()) as T;
+}
+
+// Where a live page (rewoo-bench view) gets its data; empty in a file.
+export const live = document.getElementById("app")?.dataset.live ?? "";
+
+async function fetched<T>(name: string): Promise<T> {
+  const response = await fetch(live + name);
+  if (!response.ok) throw new Error(await response.text());
+  return (await response.json()) as T;
+}
+
+export async function readOverview(): Promise<Overview> {
+  return live ? fetched<Overview>("overview") : (JSON.parse(textOf("overview")) as Overview);
+}
+
+export function readTable(): Promise<Table> {
+  return live ? fetched<Table>("table") : unpacked<Table>(textOf("table"));
+}
+
+// Calls `changed` whenever the run has something new. The browser connects again by itself.
+export function watch(changed: () => void): void {
+  if (live) new EventSource(`${live}events`).addEventListener("message", changed);
+}
+
+const chunks = new Map<number, Promise<Question[]>>();
+const KEPT = 8; // unpacked chunks, so that memory stays flat while somebody pages through all questions
+
+export async function readQuestion(line: number): Promise<Question> {
+  if (live) return fetched<Question>(`question/${line}`);
+  const size = Number(document.getElementById("table")?.dataset.chunk ?? 32);
+  const number = Math.floor(line / size);
+  let chunk = chunks.get(number);
+  if (!chunk) {
+    const element = document.getElementsByClassName("chunk")[number];
+    chunk = element ? unpacked<Question[]>(element.textContent ?? "") : Promise.resolve([]);
+    if (chunks.size >= KEPT) chunks.delete(chunks.keys().next().value as number);
+    chunks.set(number, chunk);
+  }
+  return (await chunk)[line % size] ?? { systems: [] };
+}

@@ -1,0 +1,179 @@
+// The table of questions: only the lines in sight are in the document.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { System, Table } from "./data";
+import { go, type State } from "./state";
+import { filters, lines, nameOf, values } from "./table";
+import { number, OUTCOMES, Outcome, visible } from "./text";
+
+const ROW = 34; // pixels, as in the style sheet
+const SPARE = 8; // lines above and below those in sight
+
+export function Questions({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
+  return (
+    <section aria-labelledby="questions">
+      <h2 id="questions">Questions</h2>
+      <Controls table={table} systems={systems} state={state} />
+      <p class="count" role="status">{number(chosen.length)} of {number(table.ids.length)} questions</p>
+      <Lines table={table} systems={systems} state={state} chosen={chosen} />
+    </section>
+  );
+}
+
+function Controls({ table, systems, state }: { table: Table; systems: System[]; state: State }) {
+  const all = useMemo(() => filters(table, systems), [table, systems]);
+  const types = useMemo(() => values(table, "types"), [table]);
+  const stops = useMemo(() => values(table, "stop"), [table]);
+  return (
+    <div class="controls">
+      <label class="search">
+        <span class="sr">Search in questions, answers and predictions</span>
+        <input id="search" type="search" placeholder="Search ( / )" value={state.find}
+          onInput={(event) => go({ find: event.currentTarget.value }, true)} />
+      </label>
+      <div role="group" aria-label="Filter by outcome" class="filters">
+        {all.map((filter) => (
+          <button type="button" aria-pressed={state.show === filter.value} data-show={filter.value} onClick={() => go({ show: filter.value })}>
+            {visible(filter.label)} <b>{number(filter.count)}</b>
+          </button>
+        ))}
+      </div>
+      {types.length > 1 && <Choice name="type" label="Type" value={state.type} values={types} />}
+      {stops.length > 1 && <Choice name="stop" label="Stop reason" value={state.stop} values={stops} />}
+      {table.systems.length > 1 && (
+        <div role="group" aria-label="Systems shown" class="systems">
+          {table.systems.map((system) => {
+            const on = systems.includes(system);
+            const others = systems.filter((each) => each !== system).map((each) => each.label);
+            return (
+              <button type="button" aria-pressed={on} onClick={() => go({ a: on ? others : [...others, system.label] })}>
+                {visible(system.label)}
+              </button>
+            );
+          })}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Choice({ name, label, value, values: options }: { name: "type" | "stop"; label: string; value: string; values: string[] }) {
+  return (
+    <label>
+      {label}{" "}
+      <select value={value} onChange={(event) => go({ [name]: event.currentTarget.value })}>
+        <option value="">all</option>
+        {options.map((each) => <option value={each}>{visible(each)}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function Lines({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const [focus, setFocus] = useState(0);
+  const [printing, setPrinting] = useState(false);
+  useEffect(() => {
+    const element = box.current!;
+    const read = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    read();
+    const before = () => setPrinting(true), after = () => setPrinting(false);
+    element.addEventListener("scroll", read, { passive: true });
+    window.addEventListener("resize", read);
+    window.addEventListener("beforeprint", before);
+    window.addEventListener("afterprint", after);
+    return () => {
+      window.removeEventListener("resize", read);
+      window.removeEventListener("beforeprint", before);
+      window.removeEventListener("afterprint", after);
+    };
+  }, []);
+  useEffect(() => { box.current!.scrollTop = 0; setFocus(0); }, [state.show, state.type, state.stop, state.find, state.sort]);
+  const from = printing ? 0 : Math.max(0, Math.floor(view.top / ROW) - SPARE);
+  const to = printing ? Math.min(chosen.length, 500) : Math.min(chosen.length, Math.ceil((view.top + view.height) / ROW) + SPARE);
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity }[event.key];
+    if (event.key === "Enter" && chosen[focus] !== undefined) { go({ q: nameOf(table, chosen[focus]!) }); event.preventDefault(); }
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(chosen.length - 1, focus + step));
+    setFocus(next);
+    const element = box.current!;
+    if (next * ROW < element.scrollTop) element.scrollTop = next * ROW;
+    if ((next + 2) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (next + 2) * ROW - element.clientHeight;
+  };
+  const ids = systems.map((system) => table.systems.indexOf(system));
+  return (
+    <div class="lines" ref={box} tabIndex={0} role="grid" aria-label="Questions" aria-rowcount={chosen.length + 1}
+      aria-activedescendant={chosen.length ? `line-${chosen[focus]}` : undefined} onKeyDown={move}>
+      <div class="line header" role="row" aria-rowindex={1} style={grid(systems)}>
+        <Column sort="question" state={state}>question</Column>
+        <Column sort="type" state={state}>type</Column>
+        {systems.map((system, i) => (
+          <div class="cell group" role="columnheader">
+            <span class="label" title={visible(system.label)}>{visible(system.label)}</span>
+            <span class="sorts">
+              <Sort by={`outcome:${ids[i]}`} state={state} name={`outcome of ${system.label}`}>✓</Sort>
+              <Sort by={`tokens:${ids[i]}`} state={state} name={`tokens of ${system.label}`}>tokens</Sort>
+              <Sort by={`calls:${ids[i]}`} state={state} name={`calls of ${system.label}`}>calls</Sort>
+              <Sort by={`latency:${ids[i]}`} state={state} name={`seconds of ${system.label}`}>s</Sort>
+            </span>
+          </div>
+        ))}
+      </div>
+      <div class="above" role="presentation" style={{ height: `${from * ROW}px` }} />
+      {chosen.slice(from, to).map((line, i) => (
+        <div id={`line-${line}`} class={`line${from + i === focus ? " focused" : ""}`} role="row" aria-rowindex={from + i + 2} key={line}
+          style={grid(systems)} onClick={() => go({ q: nameOf(table, line) })}>
+          <div class="cell question" role="gridcell">
+            <a href={`#q=${encodeURIComponent(nameOf(table, line))}`} tabIndex={-1} onClick={(event) => event.preventDefault()}>
+              {visible(table.questions[line] || nameOf(table, line))}
+            </a>
+          </div>
+          <div class="cell type" role="gridcell">{visible(table.types[line] ?? "")}</div>
+          {systems.map((system) => (
+            <div class="cell numbers" role="gridcell">
+              <Outcome code={system.outcome[line] ?? "-"} stop={system.stop[line]} />
+              <span>{number(system.tokens[line])}</span>
+              <span>{number(system.calls[line])}</span>
+              <span>{number(system.latency[line], 1)}</span>
+            </div>
+          ))}
+        </div>
+      ))}
+      <div role="presentation" style={{ height: `${Math.max(0, chosen.length - to) * ROW}px` }} />
+      {!chosen.length && <p class="none">No question fits. <button type="button" class="link" onClick={() => go({ show: "", type: "", stop: "", find: "" })}>Clear the filters</button></p>}
+    </div>
+  );
+}
+
+const grid = (systems: System[]) => ({
+  gridTemplateColumns: `minmax(14rem, 1fr) 6.5rem repeat(${systems.length}, 13.5rem)`,
+  minWidth: `${20.5 + 13.5 * systems.length}rem`,
+});
+
+function Column({ sort, state, children }: { sort: string; state: State; children: string }) {
+  return <div class="cell" role="columnheader"><Sort by={sort} state={state} name={children}>{children}</Sort></div>;
+}
+
+function Sort({ by, state, name, children }: { by: string; state: State; name: string; children: string }) {
+  const on = state.sort === by ? "▲" : state.sort === `-${by}` ? "▼" : "";
+  const next = state.sort === by ? `-${by}` : state.sort === `-${by}` ? "" : by;
+  return (
+    <button type="button" class="sort" aria-label={`Sort by ${visible(name)}${on ? (on === "▲" ? ", now ascending" : ", now descending") : ""}`} onClick={() => go({ sort: next })}>
+      {children}{on}
+    </button>
+  );
+}
+
+export function Legend() {
+  return (
+    <p class="legend">
+      {Object.entries(OUTCOMES).map(([code, { word }]) => <span><Outcome code={code} /> {word}</span>)}
+      <span><kbd>/</kbd> search</span><span><kbd>j</kbd> <kbd>k</kbd> next, previous question</span><span><kbd>Esc</kbd> back</span>
+    </p>
+  );
+}
+
+export { lines };

@@ -1,0 +1,115 @@
+"""Rows of questions.parquet as the columns of the page's table: a line a question, an outcome for each system.
+
+    {"ids": ["q1"], "types": ["bridge"], "questions": ["…"], "answers": [["Oslo"]],
+     "systems": [{"label": "rewoo", "outcome": "r", "tokens": [1711], "prediction": ["Oslo"], …}]}
+
+Outcomes are one letter a line: `r` right, `w` wrong, `f` failed by the infrastructure, `-` not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rewoo_bench.analysis.comparison_pairs import Key, labels, run_names
+from rewoo_bench.runs.failed_rows import failed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RIGHT, WRONG, FAILED, NOT_ASKED = "r", "w", "f", "-"
+LINE = ["dataset", "example_id", "trial"]
+_SYSTEM = list(Key._fields)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question of the page: which rows of the tables it is of."""
+
+    dataset: str
+    example_id: str
+    trial: int
+
+
+@dataclass(frozen=True)
+class QuestionTable:
+    """The page's table, and what is needed to find the trajectories of its lines."""
+
+    columns: dict[str, Any]
+    lines: Sequence[Line]
+    systems: Sequence[Key]
+
+
+def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
+    """The rows as a table with a line for each data set, question and trial, in their order."""
+    keys = [Key(*map(str, key)) for key, _ in rows.groupby(_SYSTEM, sort=False, observed=True)]
+    index = rows[LINE].drop_duplicates(ignore_index=True)
+    position = index.assign(line=range(len(index)))
+    columns: dict[str, Any] = {
+        "ids": index["example_id"].astype(str).tolist(),
+        "trials": index["trial"].astype(int).tolist(),
+        "datasets": index["dataset"].astype(str).tolist(),
+    }
+    first = rows.drop_duplicates(LINE)
+    columns["types"] = first["question_type"].astype(str).replace("<NA>", "").tolist()
+    columns["questions"] = _texts(first["question"]) if texts else [""] * len(index)
+    columns["answers"] = [_listed(each) for each in first["answers"]] if texts else [[] for _ in range(len(index))]
+    columns["systems"] = [
+        _system(label, key, _of(rows, key).merge(position, on=LINE), len(index), texts=texts)
+        for key, label in zip(keys, labels(keys, run_names(rows)), strict=True)
+    ]
+    named = zip(columns["datasets"], columns["ids"], columns["trials"], strict=True)
+    lines = [Line(dataset, example_id, trial) for dataset, example_id, trial in named]
+    return QuestionTable(columns, lines, keys)
+
+
+def _of(rows: pd.DataFrame, key: Key) -> pd.DataFrame:
+    mask = np.ones(len(rows), dtype=bool)
+    for name, value in key._asdict().items():
+        mask &= (rows[name].astype(str) == value).to_numpy(dtype=bool)
+    return rows[mask]
+
+
+def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
+    """A system's columns, each as long as the table; null where a question wasn't asked of it."""
+    at = rows["line"].to_numpy()
+    right = _plain(rows["exact_match"])
+    lost = failed(rows)
+    outcome = np.full(lines, NOT_ASKED)
+    outcome[at] = [FAILED if lost[i] else RIGHT if value else WRONG for i, value in enumerate(right)]
+
+    def column(name: str, digits: int | None = None) -> list[Any]:
+        values: list[Any] = [None] * lines
+        for line, value in zip(at, _plain(rows[name]), strict=True):
+            values[line] = value if value is None or digits is None else round(float(value), digits)
+        return values
+
+    return {
+        "label": label,
+        "architecture": key.architecture,
+        "model": key.model,
+        "outcome": "".join(outcome),
+        "stop": column("stop_reason"),
+        "tokens": column("total_tokens", 0),
+        "calls": column("llm_calls", 0),
+        "latency": column("latency_s", 3),
+        "f1": column("f1", 3),
+        "prediction": column("prediction") if texts else [None] * lines,
+        "error": column("error") if texts else [None] * lines,
+    }
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    """The column as Python's own values, None where there is none."""
+    return column.astype(object).where(column.notna(), None).tolist()
+
+
+def _texts(column: pd.Series[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in _plain(column)]
+
+
+def _listed(answers: Any) -> list[str]:
+    return [] if answers is None else [str(answer) for answer in answers]

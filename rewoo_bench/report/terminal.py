@@ -1,0 +1,130 @@
+"""Trajectories of a question for a terminal: two systems next to each other, or below each other where it is narrow.
+
+Everything that a model, a tool or a data set said is shown as text: control characters are escaped, and rich's own
+markup isn't read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.escaping import terminal
+from rewoo_bench.report.rows import FAILED, RIGHT, QuestionTable, question_table
+from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.runs.folder import load
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+SIDE_BY_SIDE = 100  # columns of a terminal
+_LONGEST = 700  # characters of an argument or an observation
+_MARKS = {RIGHT: ("right", "green"), "w": ("wrong", "red"), FAILED: ("failed", "yellow"), "-": ("not asked", "dim")}
+
+
+class Shown:
+    """The questions of a run, to be chosen and printed."""
+
+    def __init__(self, run: Path, systems: Sequence[str] = ()) -> None:
+        self._run = run
+        self.table: QuestionTable = question_table(load(run))
+        labels = [system["label"] for system in self.table.columns["systems"]]
+        for name in systems:
+            if name not in labels:
+                raise UsageError(f"--arch: {unknown('architecture', name, labels)}")
+        self._chosen = [i for i, label in enumerate(labels) if not systems or label in systems]
+
+    def named(self, question: str) -> list[int]:
+        """The lines of an example id, or of a question that has this text in it. Raises `DataError`."""
+        ids, texts = self.table.columns["ids"], self.table.columns["questions"]
+        exact = [line for line, id_ in enumerate(ids) if id_ == question]
+        if not exact:
+            exact = [line for line, text in enumerate(texts) if question.casefold() in text.casefold()][:1]
+        if not exact:
+            raise DataError(f"{str(self._run)!r} has no question {question!r}; expected an id, or a part of its text")
+        return exact
+
+    def with_outcome(self, *, failed: bool = False, only_right: str | None = None) -> list[int]:
+        """The lines with a failed answer, or those that one system alone has right. Raises `UsageError`."""
+        systems = self.table.columns["systems"]
+        labels = [system["label"] for system in systems]
+        if only_right is not None and only_right not in labels:
+            raise UsageError(f"--only-right: {unknown('architecture', only_right, labels)}")
+        return [line for line in range(len(self.table.lines)) if _fits(systems, line, failed, only_right)]
+
+    def print(self, lines: Sequence[int], console: Console) -> None:
+        """Prints the questions, with their trajectories."""
+        with Trajectories([self._run]) as trajectories:
+            for line in lines:
+                question = trajectories.question(self.table, line)
+                for part in self._parts(line, question, console.width):
+                    console.print(part, markup=False, highlight=False)
+
+    def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
+        from rich.rule import Rule
+        from rich.table import Table
+        from rich.text import Text
+
+        columns = self.table.columns
+        yield Rule(Text(terminal(columns["ids"][line])), align="left")
+        yield Text(terminal(columns["questions"][line]), style="bold")
+        yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
+        answered = [i for i in self._chosen if question["systems"][i]]
+        beside = width >= SIDE_BY_SIDE and len(answered) == 2
+        for group in [answered] if beside else [[i] for i in answered]:
+            table = Table(show_lines=True, expand=True)
+            for i in group:
+                table.add_column(self._head(i, line), ratio=1, overflow="fold")
+            for row in _rows([question["systems"][i] for i in group]):
+                table.add_row(*row)
+            yield table
+
+    def _head(self, system: int, line: int) -> RenderableType:
+        from rich.text import Text
+
+        columns = self.table.columns["systems"][system]
+        word, style = _MARKS[columns["outcome"][line]]
+        tokens, calls = columns["tokens"][line], columns["calls"][line]
+        counts = "" if tokens is None else f"  {tokens:,.0f} tokens, {calls:,.0f} calls"
+        stop = columns["stop"][line]
+        why = f" ({stop})" if stop and stop != "answered" else ""
+        return Text.assemble((terminal(columns["label"]), "bold"), " ", (word + why, style), (counts, "dim"))
+
+
+def _fits(systems: Sequence[Mapping[str, Any]], line: int, failed: bool, only_right: str | None) -> bool:
+    outcomes = {system["label"]: system["outcome"][line] for system in systems}
+    if failed and FAILED not in outcomes.values():
+        return False
+    return only_right is None or [label for label, code in outcomes.items() if code == RIGHT] == [only_right]
+
+
+def _rows(trajectories: Sequence[Mapping[str, Any]]) -> Iterator[list[RenderableType]]:
+    """A row for each look-up, then one for the answers; a system without that look-up has an empty cell."""
+    from rich.text import Text
+
+    steps = [dict(zip(each["rows"], each["steps"], strict=True)) for each in trajectories]
+    for row in sorted({row for own in steps for row in own}):
+        yield [_step(own[row]) if row in own else Text("") for own in steps]
+    yield [Text.assemble(("answer  ", "dim"), (_cut(each["answer"] or "none"), "bold")) for each in trajectories]
+
+
+def _step(step: Mapping[str, Any]) -> RenderableType:
+    from rich.text import Text
+
+    text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
+    if step["failed"]:
+        text.append(" failed", style="red")
+    if step["thought"]:
+        text.append(f"\n{_cut(step['thought'])}", style="italic dim")
+    if step["argument"]:
+        text.append(f"\n→ {_cut(step['argument'])}")
+    if step["observation"]:
+        text.append(f"\n{_cut(step['observation'])}", style="dim")
+    return text
+
+
+def _cut(text: str) -> str:
+    shown = terminal(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} … ({len(text):,} characters)"

@@ -1,0 +1,170 @@
+"""report.html: one file with everything in it.
+
+    write_report([Path("results/local/my-run")], Path("report.html"))
+
+    <script type="application/json" id="overview">   the head of the page, small
+    <script type="text/plain" id="table">            the table of questions, compressed
+    <script type="text/plain" class="chunk">         trajectories of some questions each, compressed
+    <script>                                         the program (page/built/report.js), which the policy names by hash
+
+Nothing is fetched: the policy (CSP) forbids it. Compressed parts are deflate in Base64, which the browser's own
+DecompressionStream reads when a question is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic_core import to_json
+
+from rewoo_bench.errors import NothingToDraw, UsageError
+from rewoo_bench.escaping import one_line
+from rewoo_bench.report.overview import overview
+from rewoo_bench.report.rows import QuestionTable, question_table
+from rewoo_bench.report.trajectories import Prompts, Trajectories
+from rewoo_bench.runs.folder import load, manifests
+
+BUNDLE = Path(__file__).parent / "page" / "built"
+CHUNK = 32  # questions
+_LEVEL = 6  # of deflate: 9 takes three times as long for 2% less
+
+
+def write_report(
+    runs: Sequence[Path], out: Path, *, texts: bool = True, figures: bool = True, prompts: Prompts | None = None
+) -> int:
+    """Writes the page of some runs; returns its number of bytes.
+
+    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
+    Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
+    """
+    rows = load(*runs)
+    table = question_table(rows, texts=texts)
+    head = overview(rows, manifests(*runs), runs)
+    head["texts"] = texts
+    head["figures"] = list(_figures(runs)) if figures else []
+    part = out.with_name(f"{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with Trajectories(runs, prompts if texts else None) as trajectories, part.open("wb") as file:
+            _write(file, head, table, lambda number: trajectories.question(table, number, texts=texts))
+            size = file.tell()
+        part.replace(out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
+    return size
+
+
+def live_page(address: str) -> tuple[str, str]:
+    """The page without data, which it fetches from `address`, and its policy (for the header)."""
+    script, style = _bundle()
+    policy = _policy(script, style, "connect-src 'self'; ")
+    live = f' data-live="{escape(address)}"'
+    return f"{_head('rewoo_bench', policy, style)}{_app(live)}{_tail(script)}", policy
+
+
+def _write(
+    file: IO[bytes], head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]
+) -> None:
+    script, style = _bundle()
+    start = _head(str(head["title"]), _policy(script, style), style) + _app("")
+    file.write(start.encode("utf-8", "replace"))
+    file.write(f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode())
+    file.write(f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode())
+    file.write(_packed(table.columns))
+    file.write(b"</script>\n")
+    for chunk in _chunks(len(table.lines)):
+        file.write(b'<script type="text/plain" class="chunk">')
+        file.write(_packed([question(number) for number in chunk]))
+        file.write(b"</script>\n")
+    file.write(_tail(script).encode())
+
+
+def _bundle() -> tuple[str, str]:
+    """The page's program and style."""
+    return (BUNDLE / "report.js").read_text(encoding="utf-8"), (BUNDLE / "report.css").read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str, more: str = "") -> str:
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; {more}"
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _head(title: str, policy: str, style: str) -> str:
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="rewoo_bench">
+<title>{escape(one_line(title))}</title>
+<style>{style}</style>
+</head>
+<body>
+"""
+
+
+def _app(attributes: str) -> str:
+    return f'<div id="app"{attributes}><noscript>This page shows its tables with JavaScript.</noscript></div>\n'
+
+
+def _tail(script: str) -> str:
+    return f"<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _chunks(lines: int) -> Iterator[range]:
+    for start in range(0, lines, CHUNK):
+        yield range(start, min(start + CHUNK, lines))
+
+
+def _json(value: Any) -> str:
+    """JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line."""
+    return json.dumps(value, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _packed(value: Any) -> bytes:
+    try:
+        data = to_json(value)
+    except ValueError:  # half of a surrogate pair
+        data = json.dumps(value, default=str).encode()
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return b64encode(packer.compress(data) + packer.flush())
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
+    """The plots that these runs have data for, as pictures in the page: SVG in a data address.
+
+    A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
+    """
+    from rewoo_bench.plots.draw import draw, read
+    from rewoo_bench.plots.style import styled
+
+    try:
+        pictures = list(draw(read(list(runs))))
+    except NothingToDraw:
+        return
+    for name, picture in pictures:
+        buffer = BytesIO()
+        with styled():
+            picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        yield {
+            "name": name,
+            "alt": picture.caption,
+            "src": f"data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}",
+        }

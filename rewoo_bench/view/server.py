@@ -1,0 +1,214 @@
+"""The server of `rewoo-bench view`: on this machine only, read only, nothing outside the folder.
+
+    /                     all runs, newest first
+    /run/NAME/            the page of a run; the same program as report.html, with its data from the addresses below
+    /run/NAME/overview    JSON
+    /run/NAME/table       JSON
+    /run/NAME/question/7  JSON
+    /run/NAME/events      server-sent events: a line whenever the run has something new
+
+Requests with another Host or a foreign Origin are refused, so no web page can read runs through a visitor's browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from aiohttp import web
+from anyio import to_thread
+from pydantic_core import to_json
+
+from rewoo_bench.errors import DataError, RewooBenchError
+from rewoo_bench.escaping import one_line
+from rewoo_bench.report.write import live_page
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.view.snapshot import Snapshot, stamp, take_snapshot
+
+HOST = "127.0.0.1"
+POLL_S = 0.5
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_ATTEMPTS = 3  # to read a run while it is being written
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Viewer:
+    """The runs of a folder, and the last snapshot of each that was looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._snapshots: dict[Path, Snapshot] = {}
+        self._locks: dict[Path, asyncio.Lock] = {}
+        self._closing = asyncio.Event()
+
+    def app(self) -> web.Application:
+        """The application, to be run by aiohttp."""
+        app = web.Application(middlewares=[_local_only])
+        app.add_routes(
+            [
+                web.get("/", self.index),
+                web.get("/run/{name}/", self.page),
+                web.get("/run/{name}/overview", self.overview),
+                web.get("/run/{name}/table", self.table),
+                web.get("/run/{name}/question/{line:[0-9]+}", self.question),
+                web.get("/run/{name}/events", self.events),
+            ]
+        )
+        app.on_shutdown.append(self._end_streams)
+        app.on_cleanup.append(self._close)
+        return app
+
+    def runs(self) -> dict[str, Path]:
+        """The folders that hold a run, by name, newest first. The folder itself may be one."""
+        candidates = [self.folder, *self.folder.iterdir()] if self.folder.is_dir() else []
+        found = [path for path in candidates if (path / MANIFEST).is_file()]
+        found.sort(key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
+        return {path.resolve().name: path for path in found}
+
+    async def index(self, request: web.Request) -> web.Response:
+        runs = await to_thread.run_sync(self.runs)
+        lines = [_line(name, path) for name, path in runs.items()]
+        return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=_HEADERS)
+
+    async def page(self, request: web.Request) -> web.Response:
+        self._run(request)
+        text, policy = live_page(f"/run/{quote(request.match_info['name'], safe='')}/")
+        headers = {**_HEADERS, "Content-Security-Policy": policy}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    async def overview(self, request: web.Request) -> web.Response:
+        return _json((await self._snapshot(self._run(request))).head)
+
+    async def table(self, request: web.Request) -> web.Response:
+        return _json((await self._snapshot(self._run(request))).table.columns)
+
+    async def question(self, request: web.Request) -> web.Response:
+        snapshot = await self._snapshot(self._run(request))
+        try:
+            found = await to_thread.run_sync(snapshot.question, int(request.match_info["line"]))
+        except IndexError:
+            raise web.HTTPNotFound(text="no such question") from None
+        return _json(found)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
+        folder = self._run(request)
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        before = await to_thread.run_sync(stamp, folder)
+        with suppress(ConnectionResetError):
+            await response.write(b"retry: 1000\n\n")
+            while not self._closing.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), POLL_S)
+                now = await to_thread.run_sync(stamp, folder)
+                if now != before:
+                    before = now
+                    await response.write(b"data: changed\n\n")
+        return response
+
+    def _run(self, request: web.Request) -> Path:
+        """The folder of the run in the address: one of those listed, so none outside the folder."""
+        run = self.runs().get(request.match_info["name"])
+        if run is None:
+            raise web.HTTPNotFound(text="no such run")
+        return run
+
+    async def _snapshot(self, folder: Path) -> Snapshot:
+        """The run as it is now; read again only where its files have changed."""
+        async with self._locks.setdefault(folder, asyncio.Lock()):
+            before = self._snapshots.get(folder)
+            if before is not None and before.stamp == await to_thread.run_sync(stamp, folder):
+                return before
+            try:
+                now = await to_thread.run_sync(_read, folder)
+            except RewooBenchError as error:
+                raise web.HTTPServiceUnavailable(text=one_line(str(error))) from None
+            self._snapshots[folder] = now
+            if before is not None:
+                before.close()
+            return now
+
+    async def _end_streams(self, _: web.Application) -> None:
+        self._closing.set()
+
+    async def _close(self, _: web.Application) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.close()
+
+
+def _read(folder: Path) -> Snapshot:
+    """A snapshot; tried again where a file was replaced while it was read."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return take_snapshot(folder)
+        except (OSError, DataError):
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+@web.middleware
+async def _local_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    port = request.url.port
+    hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+    origin = request.headers.get("Origin")
+    if request.headers.get("Host") not in hosts or (origin is not None and urlsplit(origin).netloc not in hosts):
+        raise web.HTTPForbidden(text="this server answers to its own page only")
+    return await handler(request)
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=to_json(value), content_type="application/json", headers=_HEADERS)
+
+
+def _line(name: str, path: Path) -> str:
+    try:
+        manifest = read_manifest(path)
+    except RewooBenchError as error:
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(str(error))}</td></tr>"
+    names = ", ".join(each.name for each in manifest.architectures)
+    cells = (manifest.started_at, manifest.status, manifest.rows, names, manifest.options.get("model"))
+    shown = "".join(f"<td>{_shown('' if cell is None else str(cell))}</td>" for cell in cells)
+    return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
+
+
+def _shown(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _index(folder: Path, lines: list[str]) -> str:
+    rows = "\n".join(lines) or "<tr><td colspan=6>No runs yet.</td></tr>"
+    heads = "".join(
+        f"<th scope=col>{name}</th>" for name in ("run", "started", "status", "rows", "architectures", "model")
+    )
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Runs in {_shown(str(folder))}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}table{{border-collapse:collapse}}
+th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}</style></head>
+<body><main><h1>Runs in {_shown(str(folder))}</h1>
+<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></main></body></html>
+"""
+
+
+@asynccontextmanager
+async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
+    """The server, at the address that is given. Raises `OSError` where the port is taken."""
+    runner = web.AppRunner(Viewer(folder).app(), access_log=None, shutdown_timeout=2)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, HOST, port)
+        await site.start()
+        (address, bound, *_) = runner.addresses[0]
+        yield f"http://{address}:{bound}/"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,95 @@
+"""The run in a folder as the page's data: from its tables, or from its journal while it is in progress.
+
+A journal is only read. Its writer may be at work at the same time: what it has taken in so far is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.run_folder import export
+from rewoo_bench.journal.database import connect_to_read
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import JOURNAL, JournalReader
+from rewoo_bench.report.overview import overview
+from rewoo_bench.report.rows import QuestionTable, question_table
+from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamp(folder: Path) -> Stamp:
+    """Changes when a run's manifest, tables or journal do: names, sizes and times in nanoseconds."""
+    stamps = []
+    for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
+        with suppress(OSError):
+            status = (folder / name).stat()
+            stamps.append((name, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)
+
+
+def in_progress(folder: Path) -> bool:
+    """Whether the journal may have more than the tables: the run goes on, or was killed."""
+    manifest = read_manifest(folder)
+    return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
+
+
+@dataclass
+class Snapshot:
+    """The data of a run's page at one moment. `close` frees its files."""
+
+    stamp: Stamp
+    head: dict[str, Any]
+    table: QuestionTable
+    trajectories: Trajectories
+    _stack: ExitStack
+
+    def question(self, line: int) -> dict[str, Any]:
+        """The trajectories of a line. Raises `IndexError`."""
+        if not 0 <= line < len(self.table.lines):
+            raise IndexError(line)
+        return self.trajectories.question(self.table, line)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def take_snapshot(folder: Path) -> Snapshot:
+    """Reads a run. Raises `DataError` where it has no finished question yet, or can't be read."""
+    now = stamp(folder)
+    with ExitStack() as stack:
+        source = folder
+        if in_progress(folder):
+            source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
+            _export(folder, source)
+        rows = load(source)
+        if not len(rows):
+            raise DataError(f"{str(folder)!r} has no finished question yet")
+        head = overview(rows, manifests(source), [source])
+        head |= {"texts": True, "figures": []}
+        table = question_table(rows)
+        trajectories = stack.enter_context(Trajectories([source]))
+        return Snapshot(now, head, table, trajectories, stack.pop_all())
+
+
+def _export(folder: Path, into: Path) -> None:
+    """The tables of what a journal has by now, in a folder of their own."""
+    into.mkdir()
+    shutil.copyfile(folder / MANIFEST, into / MANIFEST)
+    database = connect_to_read(folder / JOURNAL)
+    try:
+        journal = JournalReader(database)
+        tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
+        tasks.sort(key=lambda task: (task.example_id, task.trial))
+        export(into, journal, tasks)
+    finally:
+        database.close()

@@ -1,0 +1,217 @@
+"""The report in a real browser: opened from a file, with the network off.
+
+Skipped where there is no chromium or no playwright; .ci/run installs both.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewoo_bench import compare, load
+from rewoo_bench.cli.main import main
+from rewoo_bench.report.write import write_report
+from rewoo_bench.runs.schema import QUESTIONS
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (apt-get install chromium)")
+
+AXE = Path(__file__).parents[2] / "rewoo_bench" / "report" / "page" / "node_modules" / "axe-core" / "axe.min.js"
+HOSTILE = [
+    "</script><script>window.hacked = 1</script>",
+    "<img src=x onerror='window.hacked = 1'>",
+    "javascript:window.hacked=1",
+    "\u202egnp.exe\u202c and \u0000 NUL and \x1b[2J",
+    "half a pair: \ud800 here",
+    "`${window.hacked = 1}` {{constructor.constructor('window.hacked=1')()}}",
+    "long " * 200_000,
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ReWOO, ReAct and direct prompting on 60 questions, by an oracle that looks up wrong pages now and then."""
+    out = tmp_path_factory.mktemp("report") / "run"
+    arguments = ["--arch", "rewoo,react,direct", "--model", "oracle?wrong_title=0.3", "-n", "60", "--no-progress"]
+    program = [sys.executable, "-m", "rewoo_bench", "run"]  # a process of its own: playwright has this one's event loop
+    subprocess.run([*program, *arguments, "--out", str(out)], check=True, capture_output=True)
+    write_report([out], out / "report.html", figures=False)
+    return out
+
+
+class Opened:
+    """A page with the network off; what its console said is in `console`."""
+
+    def __init__(self, browser: Any, path: Path, fragment: str = "", **settings: Any) -> None:
+        self.context = browser.new_context(offline=True, **settings)
+        self.page = self.context.new_page()
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("pageerror", lambda error: self.console.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(f"file://{path}{fragment}")
+        self.page.wait_for_selector("body[data-page=ready]")
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+    def question(self) -> Any:
+        self.page.wait_for_selector(".trajectories")
+        return self.page
+
+
+def test_it_opens_from_a_file_without_a_request_or_an_error(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html") as opened:
+        assert opened.page.locator("h1").inner_text() == "rewoo, react and direct on sample"
+        assert opened.page.locator(".means tbody tr").count() == 3
+        assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+        assert opened.console == []
+
+
+def test_the_filters_count_what_compare_counts(browser: Any, run: Path) -> None:
+    pair = next(pair for pair in compare(load(run)).pairs if (pair.a, pair.b) == ("rewoo", "react"))
+    discordant = pair["exact_match"].discordant
+    assert discordant is not None
+    assert discordant.only_a + discordant.only_b > 0
+    with Opened(browser, run / "report.html", "#a=rewoo&a=react") as opened:
+        for label, count in (("rewoo", discordant.only_a), ("react", discordant.only_b)):
+            button = opened.page.locator(f'button[data-show="only:{label}"]')
+            assert button.locator("b").inner_text() == str(count)
+            button.click()
+            assert opened.page.locator(".count").inner_text() == f"{count} of 60 questions"
+
+
+def test_sorting_puts_the_dearest_first(browser: Any, run: Path) -> None:
+    rows = load(run)
+    dearest = rows[rows["architecture"] == "react"].sort_values("total_tokens").iloc[-1]
+    with Opened(browser, run / "report.html", "#sort=-tokens:1") as opened:
+        assert opened.page.locator(".line a").first.inner_text() == dearest["question"]
+
+
+def test_search_looks_in_questions_answers_and_predictions(browser: Any, run: Path) -> None:
+    rows = load(run)
+    answer = str(rows.iloc[0]["answers"][0])
+    with Opened(browser, run / "report.html") as opened:
+        opened.page.keyboard.press("/")
+        opened.page.keyboard.type(answer)
+        found = [a.inner_text() for a in opened.page.locator(".line a").all()]
+        assert str(rows.iloc[0]["question"]) in found
+        assert "find=" in opened.page.url
+
+
+def test_a_link_opens_the_same_view_and_back_works(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
+        page = opened.question()
+        assert page.locator(".trajectories thead th").count() == 2
+        page.get_by_role("button", name="← All questions").click()
+        page.wait_for_selector(".lines")
+        page.go_back()
+        assert opened.question().locator(".trajectories thead th").count() == 2
+
+
+def test_the_keyboard_is_enough(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html") as opened:
+        opened.page.locator(".lines").focus()
+        opened.page.keyboard.press("ArrowDown")
+        opened.page.keyboard.press("Enter")
+        first = opened.question().locator("h1").inner_text()
+        opened.page.keyboard.press("j")
+        opened.page.wait_for_selector(f"h1:not(:text-is({json.dumps(first)}))")
+        opened.page.keyboard.press("k")
+        opened.page.wait_for_selector(f"h1:text-is({json.dumps(first)})")
+        opened.page.keyboard.press("Escape")
+        opened.page.wait_for_selector(".lines")
+
+
+def test_the_same_look_up_is_in_one_row(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
+        shared = opened.question().locator("tr.shared").first.locator(".argument").all_inner_texts()
+        arguments = {text.removeprefix("→ ").strip() for text in shared if text.startswith("→")}
+        assert len(arguments) == 1
+
+
+def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "hostile"
+    shutil.copytree(run, folder)
+    rows = pq.read_table(folder / "questions.parquet").to_pylist()
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, (row, trace) in enumerate(zip(rows, traces, strict=True)):
+        text = HOSTILE[number % len(HOSTILE)]
+        kept = text.encode("utf-8", "replace").decode()
+        row |= {"question": kept, "prediction": kept, "question_type": kept[:50], "answers": [kept], "error": kept}
+        for step in trace["steps"]:
+            step |= {"observation": text, "argument": text, "thought": text}
+        trace["answer"] = text
+    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), folder / "questions.parquet")
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
+    write_report([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html") as opened:
+        for line in (0, 1, 2, 3):
+            opened.page.evaluate(f"location.hash = '#q={rows[3 * line]['example_id']}'")
+            page = opened.question()
+            page.wait_for_selector(".step")
+            assert page.evaluate("window.hacked") is None
+            assert page.locator("main img, main script, main iframe").count() == 0
+        assert opened.console == []
+
+
+def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bare.html"
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(run), "--out", str(out), "--without-texts", "--no-figures"])
+    assert done.value.code == 0
+    with Opened(browser, out, "#q=sample-001") as opened:
+        page = opened.question()
+        assert page.locator(".observation").count() == 0
+        question = str(load(run).set_index("example_id").loc["sample-001", "question"].iloc[0])
+        assert question not in page.inner_text("main")
+
+
+def test_prompts_unfold_where_they_were_asked_for(browser: Any, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prompts.html"
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(run), "--out", str(out), "--with-prompts", "--no-figures"])
+    assert done.value.code == 0
+    with Opened(browser, out, "#q=sample-001&a=rewoo") as opened:
+        page = opened.question()
+        summary = page.locator("summary", has_text="prompt at planner").first
+        summary.click()
+        prompt, completion = summary.locator("xpath=..").locator("pre").all_inner_texts()
+        assert "Question:" in prompt
+        assert "#E1 = Search[" in completion
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", ["", "#q=sample-001"])
+def test_axe_finds_nothing_serious(browser: Any, run: Path, scheme: str, fragment: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("needs axe-core (npm ci in rewoo_bench/report/page)")
+    with Opened(browser, run / "report.html", fragment, color_scheme=scheme, bypass_csp=True) as opened:
+        if fragment:
+            opened.question()
+        opened.page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+        found = opened.page.evaluate("axe.run()")
+        serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in serious] == []

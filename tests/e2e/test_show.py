@@ -1,0 +1,86 @@
+"""`rewoo-bench show`: a question and its trajectories in the terminal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rewoo_bench import load
+from rewoo_bench.cli.main import main
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1" / "finished"
+
+
+def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as done:
+        main(["show", *arguments])
+    out, err = capsys.readouterr()
+    return int(done.value.code or 0), out, err
+
+
+def test_a_question_shows_gold_and_each_trajectory(capsys: pytest.CaptureFixture[str]) -> None:
+    row = load(GOLDEN).iloc[0]
+    code, out, _ = show(capsys, str(GOLDEN), str(row["example_id"]))
+    assert code == 0
+    assert str(row["answers"][0]) in out
+    assert all(f"{name} right" in out for name in ("rewoo", "react", "direct"))
+    assert "\x1b" not in out  # piped: plain text
+
+
+@pytest.mark.parametrize(("width", "columns"), [("140", 2), ("70", 1)])
+def test_two_systems_are_next_to_each_other_where_there_is_room(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    _, out, _ = show(capsys, str(GOLDEN), "sample-028", "--arch", "rewoo", "--arch", "react")
+    head = next(line for line in out.splitlines() if "rewoo right" in line)
+    assert ("react right" in head) == (columns == 2)
+
+
+def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = show(capsys, str(GOLDEN), "barber of seville", "--arch", "rewoo")
+    assert code == 0
+    assert "William Tell" in out
+
+
+def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for trace in traces:
+        for step in trace["steps"]:
+            step["observation"] = "\x1b[2J\x1b]0;title\x07 [bold red]not markup[/]"
+    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
+    _, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
+    assert "\x1b" not in out
+    assert "\\u001b[2J" in out
+    assert "[bold red]not markup[/]" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a QUESTION"),
+        (("nothing of that kind",), "has no question 'nothing of that kind'"),
+        (("sample-028", "--arch", "rewo"), "did you mean 'rewoo'?"),
+        (("--only-right", "nobody"), "unknown architecture 'nobody'"),
+    ],
+)
+def test_what_is_not_there_is_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, _, err = show(capsys, str(GOLDEN), *arguments)
+    assert code in (2, 3)
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_questions_are_chosen_by_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = show(capsys, str(GOLDEN), "--only-right", "react")
+    assert (code, out) == (0, "")
+    assert "no question fits" in err
+    _, out, _ = show(capsys, str(GOLDEN), "--random", "1", "--arch", "direct")
+    assert out.count("gold:") == 1

@@ -1,0 +1,157 @@
+"""`rewoo-bench view`: the pages of the runs in a folder; a run in progress shows its new rows by itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import KEY
+from command_runs import start
+
+from rewoo_bench.testing.server import ModelServer
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
+ROWS_S = 2.0  # within which new rows have to be there
+
+
+class View:
+    """`rewoo-bench view FOLDER` as a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        command = [sys.executable, "-m", "rewoo_bench", "view", str(folder), "--no-browser"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().split()[0]
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        request = urllib.request.Request(self.address + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def json(self, path: str) -> Any:
+        status, text = self.get(path)
+        return json.loads(text) if status == 200 else None
+
+    def close(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=20)
+        return self.process.returncode
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Iterator[Callable[[Path], View]]:
+    views: list[View] = []
+
+    def open_view(folder: Path) -> View:
+        views.append(View(folder))
+        return views[-1]
+
+    yield open_view
+    for each in views:
+        if each.process.poll() is None:
+            each.close()
+
+
+def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) -> None:
+    shown = view(GOLDEN)
+    status, index = shown.get("")
+    assert status == 200
+    assert all(f"/run/{name}/" in index for name in ("finished", "chain", "unfinished"))
+    assert shown.json("run/finished/overview")["title"].startswith("rewoo, rewoo-json")
+    table = shown.json("run/finished/table")
+    assert len(table["ids"]) == 2
+    systems = shown.json("run/finished/question/0")["systems"]
+    assert systems[0]["steps"][0]["tool"] == "Search"
+    assert shown.get("run/finished/question/99")[0] == 404
+    assert shown.close() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("run/finished/table", {"Host": "evil.example:80"}, 403),
+        ("run/finished/table", {"Origin": "http://evil.example"}, 403),
+        ("run/..%2f..%2f/table", {}, 404),
+        ("run/nothing/table", {}, 404),
+        ("run.json", {}, 404),
+    ],
+)
+def test_nothing_else_is_served(view: Callable[[Path], View], path: str, headers: dict[str, str], status: int) -> None:
+    assert view(GOLDEN).get(path, **headers)[0] == status
+
+
+def rows(shown: View, run: str) -> int:
+    table = shown.json(f"run/{run}/table")
+    return 0 if table is None else sum(len(each["outcome"].replace("-", "")) for each in table["systems"])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> float:
+    """How long it took until the condition held."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, "it never came"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[Path], View], tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "live"
+    with ModelServer(lambda request: "Answer: Neva", latency_s=0.15) as server:
+        model = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", "2", "--no-progress"]
+        arguments = ["--arch", "direct,cot", "-n", "40", *model, "--out", str(out)]
+        running = start(*arguments, env={"OPENAI_API_KEY": KEY})
+        wait_for(lambda: (out / "journal.sqlite").exists(), 30)
+        shown = view(out.parent)
+        wait_for(lambda: rows(shown, "live") > 0, 30)
+        before, answered = rows(shown, "live"), len(server.books)
+        assert wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), 10) < ROWS_S + 1
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+        killed = rows(shown, "live")
+        assert killed >= before
+        resumed = start("--resume", str(out), "--no-progress", env={"OPENAI_API_KEY": KEY})
+        assert resumed.communicate()[1] is not None
+        assert resumed.returncode == 0
+    wait_for(lambda: rows(shown, "live") == 80, 10)
+    assert "done" in json.dumps(shown.json("run/live/overview")["facts"])
+    assert not (out / "journal.sqlite-lock").exists()
+
+
+def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    from test_report_page import CHROMIUM
+
+    if CHROMIUM is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    out = tmp_path / "runs" / "live"
+    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server, playwright.sync_playwright() as browsers:
+        model = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", "1", "--no-progress"]
+        running = start("--arch", "direct", "-n", "40", *model, "--out", str(out), env={"OPENAI_API_KEY": KEY})
+        wait_for(lambda: (out / "journal.sqlite").exists(), 30)
+        shown = view(out.parent)
+        wait_for(lambda: rows(shown, "live") > 0, 30)
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"{shown.address}run/live/")
+        page.wait_for_selector("body[data-page=ready]")
+        count = int(page.locator(".count").inner_text().split()[0])
+        took = wait_for(lambda: int(page.locator(".count").inner_text().split()[0]) > count, 10)
+        assert took < ROWS_S + 1
+        assert errors == []
+        browser.close()
+        running.kill()
+        running.communicate()

@@ -1,0 +1,52 @@
+"""Steps of several trajectories in one table: the same look-up is in one row."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.report.alignment import align_steps
+
+Step = dict[str, object]
+
+
+def step(tool: str | None, argument: str = "") -> Step:
+    return {"tool": tool, "argument": argument}
+
+
+def test_the_same_look_up_is_in_one_row_whatever_its_number() -> None:
+    rewoo = [step("Search", "Neva"), step("LLM", "which city?"), step("Search", "Ladoga")]
+    react = [step("Search", "  the Ladoga"), step("Search", "ladoga."), step("Search", "NEVA")]
+    first, second = align_steps([rewoo, react])
+    assert second[1] == first[2]
+    assert second[2] == first[0]
+    assert second[0] not in first
+
+
+def test_the_same_call_twice_has_two_rows() -> None:
+    (rows,) = align_steps([[step("Search", "Neva"), step("Search", "Neva")]])
+    assert rows == [0, 1]
+
+
+def test_a_turn_without_a_tool_is_in_no_other_row() -> None:
+    first, second = align_steps([[step(None)], [step(None)]])
+    assert first != second
+
+
+def test_what_one_alone_did_follows_the_step_before_it() -> None:
+    first, second = align_steps(
+        [[step("Search", "a"), step("Search", "b")], [step("Search", "a"), step("Search", "c"), step("Search", "b")]]
+    )
+    assert (first, second) == ([0, 2], [0, 1, 2])
+
+
+steps = st.builds(step, st.sampled_from(["Search", "LLM", None]), st.sampled_from(["a", "A ", "b", "c!"]))
+
+
+@given(st.lists(st.lists(steps, max_size=6), max_size=4))
+def test_every_step_has_a_row_and_none_two(trajectories: list[list[Step]]) -> None:
+    aligned = align_steps(trajectories)
+    assert list(map(len, aligned)) == list(map(len, trajectories))
+    assert all(len(set(rows)) == len(rows) for rows in aligned)
+    used = {row for rows in aligned for row in rows}
+    assert used == set(range(len(used)))
