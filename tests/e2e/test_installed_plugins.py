@@ -38,7 +38,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install(python: Path, package: Path) -> None:
-    command = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", package]
+    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", package]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
