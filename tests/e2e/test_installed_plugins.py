@@ -68,6 +68,14 @@ def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, t
     assert manifest.architectures[0].model_dump()["package"] == "my-agents"
 
 
+def test_an_installed_model_answers_for_an_installed_loop(python: Path, tmp_path: Path) -> None:
+    arguments = ["--dataset", "capitals", "--model", "constant", "--out", "run", "--no-progress"]
+    done = command(python, tmp_path, "run", "--arch", "echo", *arguments)
+    assert done.returncode == 0, done.stderr
+    (row,) = load(tmp_path / "run").to_dict("records")
+    assert (row["prediction"], row["model"], row["total_tokens"], row["tool_calls"]) == ("Paris", "constant", 8, 1)
+
+
 def test_an_installed_generator_runs(python: Path, tmp_path: Path) -> None:
     arguments = ["--dataset", "doubles?most=3", "--model", "oracle", "--out", "run", "--no-progress"]
     done = command(python, tmp_path, "run", "--arch", "direct", *arguments)
