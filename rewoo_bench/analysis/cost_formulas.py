@@ -13,8 +13,11 @@ formula always holds. scaling.py makes predictions, which can be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +35,15 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [
-        {**dict(zip(_QUESTION, key, strict=True)), **row}
-        for key, group in _asked(calls).groupby(_QUESTION, sort=False, observed=True)
-        for row in _question(group)
-    ]
+    asked = _asked(calls)
+    groups: dict[Any, NDArray[Any]] = dict(asked.groupby(_QUESTION, sort=False, observed=True).indices)
+    prompts = _Prompts(
+        role=asked["role"].to_numpy(dtype=object),
+        place=asked["place"].to_numpy(dtype=object),
+        parts=asked[PARTS].fillna(0).to_numpy(dtype=int),
+    )
+    found = ((key, _question(prompts.only(where))) for key, where in groups.items())
+    rows = [{**dict(zip(_QUESTION, key, strict=True)), **row} for key, row in found if row is not None]
     columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -60,17 +67,29 @@ def _asked(calls: pd.DataFrame) -> pd.DataFrame:
     return asked.sort_values("call_index")
 
 
-def _question(calls: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The row of one question, where a formula covers its architecture."""
-    roles = set(calls["role"])
-    if roles == {"agent"} and calls["place"].str.startswith(("turn", "partial")).all():
-        yield _react(calls)
-    elif "solver" in roles and roles <= {"planner", "solver", "tool"}:
-        yield _rewoo(calls)
+@dataclass(frozen=True, slots=True)
+class _Prompts:
+    """The prompts of some calls in their order; `parts` has a row for each, with the columns of `PARTS`."""
+
+    role: NDArray[Any]
+    place: NDArray[Any]
+    parts: NDArray[np.int64]
+
+    def only(self, where: NDArray[Any]) -> _Prompts:
+        return _Prompts(self.role[where], self.place[where], self.parts[where])
 
 
-def _react(calls: pd.DataFrame) -> dict[str, Any]:
-    parts = calls[PARTS].to_numpy(dtype=int)
+def _question(calls: _Prompts) -> dict[str, Any] | None:
+    """The row of one question; None where no formula covers its architecture."""
+    roles = set(calls.role)
+    if roles == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in calls.place):
+        return _react(calls.parts)
+    if {"planner", "solver"} <= roles <= {"planner", "solver", "tool"}:
+        return _rewoo(calls)
+    return None
+
+
+def _react(parts: NDArray[np.int64]) -> dict[str, Any]:
     k = len(parts)
     context, exemplars, question = (int(size) for size in parts[0, :3])
     trace = parts[:, 3] + parts[:, 4]
@@ -83,18 +102,21 @@ def _react(calls: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rewoo(calls: pd.DataFrame) -> dict[str, Any]:
-    by_role = {role: group[PARTS].astype(int) for role, group in calls.groupby("role", observed=True)}
-    planner, solver = by_role["planner"].iloc[0], by_role["solver"].iloc[-1]
+def _rewoo(calls: _Prompts) -> dict[str, Any]:
+    planner, solver = (dict(zip(PARTS, _row(calls, *which), strict=True)) for which in (("planner", 0), ("solver", -1)))
     formula = (
         2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
         + planner["exemplar_tokens"] + solver["found_tokens"]
     )  # fmt: skip
-    prompts = sum(int(by_role[role].to_numpy().sum()) for role in ("planner", "solver"))
-    tool = int(by_role["tool"].to_numpy().sum()) if "tool" in by_role else 0
-    exemplars = int(solver["exemplar_tokens"])
+    is_tool = calls.role == "tool"
+    prompts, tool = int(calls.parts[~is_tool].sum()), int(calls.parts[is_tool].sum())
+    exemplars = solver["exemplar_tokens"]
     return {
-        "law": "ReWOO", "k": len(calls) - len(calls[calls["role"] == "tool"]), "formula": int(formula),
-        "solver_exemplars": exemplars, "rest": prompts - int(formula) - exemplars, "prompts": prompts,
-        "tool_prompts": tool,
+        "law": "ReWOO", "k": int((~is_tool).sum()), "formula": formula, "solver_exemplars": exemplars,
+        "rest": prompts - formula - exemplars, "prompts": prompts, "tool_prompts": tool,
     }  # fmt: skip
+
+
+def _row(calls: _Prompts, role: str, position: int) -> list[int]:
+    """The parts of the first or the last prompt of a role."""
+    return [int(size) for size in calls.parts[calls.role == role][position]]
