@@ -11,7 +11,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summarise, table
-from rewoo_bench.bench import BenchRun, bench
+from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import text

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from rewoo_bench import ScriptedModel, compare, evaluate
-from rewoo_bench.bench import bench
+from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.loaders.load import load_dataset_examples
