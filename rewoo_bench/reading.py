@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.claims import Finding
     from rewoo_bench.gate.verdict import Verdict
-    from rewoo_bench.plots.data import Measured
+    from rewoo_bench.plots.data import PlotData
     from rewoo_bench.runs.manifest import Manifest
 
 
@@ -84,17 +84,17 @@ def plot(
     A figure that the rows have no data for is left out. Raises `NothingToDraw` where that is every figure, and
     `UsageError` for the name of a figure or a format that doesn't exist.
     """
-    from rewoo_bench.plots.draw import FORMATS, Options, draw, save, write_captions
+    from rewoo_bench.plots.draw import FORMATS, PlotOptions, draw, save, write_captions
 
     for form in formats:
         if form not in FORMATS:
             raise UsageError(unknown("format", form, FORMATS))
-    measured = _measured(runs)
+    data = _plot_data(runs)
     files, captions, reasons = [], {}, []
     drawn = draw(
-        measured.by(by) if by else measured,
+        data.by(by) if by else data,
         only=list(only),
-        options=Options(pair),
+        options=PlotOptions(pair),
         on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
     )
     for name, picture in drawn:
@@ -180,8 +180,8 @@ def _folder(run: Any) -> str | Path:
     return Path(folder)
 
 
-def _measured(runs: Sequence[Any]) -> Measured:
-    """What figures are drawn from: files, or one frame without files."""
+def _plot_data(runs: Sequence[Any]) -> PlotData:
+    """The data of figures: files, or one frame without files."""
     from rewoo_bench.plots.data import read, read_rows
 
     if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:

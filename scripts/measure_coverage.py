@@ -1,15 +1,15 @@
-"""How often do 95% intervals hold the truth? Samples of the project's own runs, drawn with replacement.
+"""Coverage of the 95% intervals, from samples of the committed runs drawn with replacement.
 
     python scripts/measure_coverage.py                          # writes results/coverage.md, some minutes
     python scripts/measure_coverage.py --samples 100 --questions 50 --trials 1 --out /tmp/coverage.md
 
-A run is taken for everything there is: what it has on the whole is the truth, and samples of n of its
-questions are comparisons that know only a part. Of every kind of interval that is printed: which share
-of the samples has the truth in it. Where a run has too few questions for one (p95), none is printed.
+A whole run is the population: its values are the truth, and a sample of n of its questions is a comparison. For each
+kind of printed interval: the share of samples with the truth inside. Where a sample has too few questions for an
+interval (p95), none is printed.
 
-The committed runs have one trial. Samples with more take a trial of a question from its own row (`OWN`)
-or else from that of any other question, which leaves every truth as it is; two trials correlate with OWN²
-then, as two runs of the same questions do (hotpotqa-qwen-1.5b and -100: 0.76 to 0.81 for tokens).
+The committed runs have one trial. Samples with more trials take a trial from the question's own row with probability
+`OWN`, else from a random question. This changes no truth, and two trials correlate with OWN², as two runs of the same
+questions do (hotpotqa-qwen-1.5b and -100: 0.76 to 0.81 for tokens).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ RUNS: Mapping[str, Sequence[str]] = {
     "chain-smollm2-135m": ("react",),
     "branching-smollm2-135m": ("react",),
 }
-OWN = 0.9  # share of trials that a question has of its own
-ENOUGH = 0.90  # less is marked
+OWN = 0.9  # share of trials from the question's own row
+ENOUGH = 0.90  # lower coverage is bold
 
 
 _LEGEND = f"""\
@@ -68,7 +68,7 @@ correlate with {OWN**2:.2f}. How far the intervals allow for a tail that wasn't 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns of two architectures, the same questions and trials in both; `questions` are those of the rows."""
+    """Columns of two architectures on the same questions and trials; `questions` are the questions of the rows."""
 
     right: tuple[Floats, Floats]
     f1: tuple[Floats, Floats]
@@ -100,7 +100,7 @@ def population(run: str, architecture: str) -> Rows:
 
 
 def sample(rows: Rows, n: int, trials: int, draw: np.random.Generator) -> Rows:
-    """So many questions with so many trials each."""
+    """A sample of n questions with the given number of trials each."""
     known = len(rows.tokens[0])
     own = draw.integers(known, size=(n, 1))
     if trials == 1:
@@ -125,14 +125,14 @@ KINDS: Mapping[str, Callable[[Rows], Interval]] = {
 
 
 def _latency(rows: Rows, share: float) -> Interval:
-    """A quantile; nothing where the run lacks a latency."""
+    """A quantile; None where the run lacks a latency."""
     if np.isnan(rows.latency[1]).any():
         return Interval(math.nan, math.nan, math.nan, 0)
     return quantile_interval(rows.latency[1], share, clusters=rows.questions)
 
 
 def truths(rows: Rows) -> dict[str, float]:
-    """What the intervals should hold: the estimates of the whole. A quantile is one of its values."""
+    """The true values: the estimates of the whole run. A quantile is one of its values."""
     found = {name: kind(rows).estimate for name, kind in KINDS.items()}
     for name, share in (("p50 latency", 0.50), ("p95 latency", 0.95)):
         found[name] = float(np.quantile(rows.latency[1], share, method="inverted_cdf"))
@@ -140,7 +140,7 @@ def truths(rows: Rows) -> dict[str, float]:
 
 
 def coverage(rows: Rows, n: int, trials: int, samples: int) -> dict[str, float]:
-    """Share of samples whose interval holds the truth, by kind; NaN where most samples have none to print."""
+    """Share of samples with the truth in their interval, by kind; NaN where most samples have no interval."""
     truth = {name: value for name, value in truths(rows).items() if not math.isnan(value)}
     held, printed = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     draw = np.random.default_rng([n, trials])
@@ -155,7 +155,7 @@ def coverage(rows: Rows, n: int, trials: int, samples: int) -> dict[str, float]:
 
 
 def document(cells: Mapping[tuple[int, int], Mapping[str, Mapping[str, float]]], samples: int) -> str:
-    """results/coverage.md: `cells` has for trials and n, and there for each run, the coverage of each kind."""
+    """results/coverage.md; `cells`: coverage of each kind, by trials and n, then by run."""
     parts = ["# Coverage of the intervals", "", _LEGEND.format(samples=samples)]
     parts += ["", "## The lowest of all runs, and the median", ""]
     parts += _markdown(["trials", "n", *KINDS], _lowest(cells))

@@ -1,4 +1,4 @@
-"""The findings in results/models/README.md: sentences whose numbers are computed from the runs beside them.
+"""The findings in results/models/README.md: sentences with numbers computed from the runs.
 
 python scripts/study_findings.py            # writes them between the README's two marks
 python scripts/study_findings.py --check    # exit code 1 where the README has others
@@ -72,7 +72,7 @@ def pair(run: str, b: str, a: str = "rewoo", cached_price: float = 1.0) -> Pair:
 
 
 def ratio(run: str, b: str = "react", a: str = "rewoo", cached_price: float = 1.0) -> str:
-    """`3.36 [2.91, 3.96]`: how many times the tokens of a, with the 95% interval."""
+    """`3.36 [2.91, 3.96]`: the token ratio b / a with its 95% interval."""
     found = pair(run, b, a, cached_price)["total_tokens"].interval
     return f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
@@ -105,7 +105,7 @@ def ended(run: str, architecture: str, reason: str) -> str:
 
 
 def sound(run: str, architecture: str) -> tuple[int, int]:
-    """Questions whose first plan was sound, and all."""
+    """Number of questions with a valid first plan, and of all questions."""
     rows = rows_of(run)[rows_of(run)["architecture"] == architecture]
     first = (rows["replans"] == 0) & (rows["stop_reason"] != "invalid_plan")
     return int(first.sum()), len(rows)
@@ -136,7 +136,7 @@ def accuracies() -> str:
 
 
 def exemplars() -> str:
-    """What the number of exemplars does to the ratio, as a clause for each."""
+    """The token ratio for each number of exemplars, as a clause each."""
     clauses = []
     for number in (0, 1, 2, 6):
         react, rewoo = (f"{each}?max_exemplars={number}" for each in ("react", "rewoo"))
@@ -152,7 +152,7 @@ def _variant_ratio(run: str, b: str, a: str, cached_price: float) -> str:
 
 
 def failing() -> str:
-    lines = ["| share of tool calls that come back empty | rewoo | react | rewoo-react |", "|---:|---:|---:|---:|"]
+    lines = ["| share of tool calls with an empty result | rewoo | react | rewoo-react |", "|---:|---:|---:|---:|"]
     for rate in ("0", "0.25", "0.5", "1"):
         run = f"failure-smollm2-135m/{rate}"
         cells = [f"{tokens(run, each)} / {exact_match(run, each)}" for each in ("rewoo", "react", "rewoo-react")]
@@ -168,17 +168,17 @@ def offered() -> str:
 
 
 def judged() -> str:
-    """What the judge said of both architectures, on both data sets."""
+    """The judge's verdicts on both architectures, for both data sets."""
     clauses = []
     for name, run in (("HotpotQA", "judged-hotpotqa-qwen-1.5b"), ("TriviaQA", "judged-triviaqa-qwen-1.5b")):
         both = [system(run, each).summary.judged_correct for each in ("rewoo", "react")]
         shares = [f"{each.mean:.2f} [{each.low:.2f}, {each.high:.2f}]" for each in both]
-        clauses.append(f"on {name} it passes {shares[0]} of ReWOO's answers and {shares[1]} of ReAct's")
+        clauses.append(f"on {name} it accepts {shares[0]} of ReWOO's answers and {shares[1]} of ReAct's")
     return "; ".join(clauses)
 
 
 def lenient() -> tuple[int, int]:
-    """Answers that the judge passes without a word in common with a gold answer, and all that it judged."""
+    """Number of accepted answers without a word in common with a gold answer, and of all judged answers."""
     import pandas as pd
 
     rows = pd.concat([rows_of("judged-hotpotqa-qwen-1.5b"), rows_of("judged-triviaqa-qwen-1.5b")])
@@ -187,7 +187,7 @@ def lenient() -> tuple[int, int]:
 
 
 def native(run: str) -> str:
-    """What native calls begin with: `62 of 100 questions begin with a Lookup; 15 answers …`."""
+    """`62 of 100 questions begin with a `Lookup`, and 25 replies run on to the limit of output tokens`."""
     calls = calls_of(run)
     calls = calls[calls["architecture"] == "react-native"].sort_values("call_index")
     first = calls[calls["kind"] == "tool"].groupby("example_id", observed=True)["name"].first()
@@ -201,50 +201,50 @@ def plans(run: str) -> str:
 
 
 def findings() -> str:
-    """All of them, as Markdown."""
+    """All findings, as Markdown."""
     passed, answers = lenient()
     json_pair = pair(BIG_SAMPLE, "rewoo-json")["total_tokens"].interval
     return f"""### Is ReWOO cheaper?
 
 {costs()}
 
-- **In tokens, yes, where ReAct acts; by less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be the cheaper one by not acting: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
-- **With cached input at a tenth of its price, hardly**: nearly all that ReAct sends more is a prompt that was sent before, and a prefix cache has it.
-- **The other forms** (1.5B, HotpotQA, `{BIG_EIGHT}`), in ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
+- **In tokens, yes, where ReAct uses its tools; but less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
+- **With cached input at a tenth of its price, hardly**: most of ReAct's additional input repeats an earlier prompt, which a prefix cache holds.
+- **Other architectures** (1.5B, HotpotQA, `{BIG_EIGHT}`), as multiples of ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
 
 ### What does it cost in accuracy?
 
 {accuracies()}
 
-- **No model does better with ReAct by more than chance.** Questions that only one got right, exact McNemar, Holm's adjustment within the run; the last column is the smallest difference that so many questions show 4 times in 5. The paper has ReAct ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
-- **A small model loses its way in a growing trace**: {ended(BIG_HOTPOT, "react", "step_limit")} of the 1.5B model's ReAct questions on HotpotQA end at the step limit, {ended(BASE_TRIVIA, "react", "step_limit")} of the 270M model's on TriviaQA.
+- **No model is significantly more accurate with ReAct.** The test is exact McNemar on the questions that only one answered correctly, with Holm's adjustment within the run. The last column is the smallest difference that this number of questions detects 4 times in 5. In the paper ReAct is ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
+- **Small models often don't finish a growing trace**: {ended(BIG_HOTPOT, "react", "step_limit")} of the 1.5B model's ReAct questions on HotpotQA end at the step limit, {ended(BASE_TRIVIA, "react", "step_limit")} of the 270M model's on TriviaQA.
 - **Tools help the 1.5B model on HotpotQA** (direct prompting against ReWOO: {discordant(BIG_HOTPOT, "direct")}) **and not on TriviaQA** ({discordant(BIG_TRIVIA, "direct")}); direct prompting takes {tokens(BIG_TRIVIA, "direct")} tokens there, ReWOO {tokens(BIG_TRIVIA, "rewoo")}. In the paper, too, tools don't help on TriviaQA.
-- **First plans that were sound**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
+- **Valid first plans**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
 - **On the bundled sample the 1.5B model gains from plans in JSON**: {exact_match(BIG_SAMPLE, "rewoo-json")} against the text plans' {exact_match(BIG_SAMPLE, "rewoo")} ({discordant(BIG_SAMPLE, "rewoo-json")}), for {json_pair.estimate:.2f} times the tokens.
 
 ### Where does the ratio come from?
 
-- **From ReAct's exemplars, which are sent with every call** (`ablation-smollm2-135m`). ReAct's tokens in ReWOO's, by the number of exemplars: {exemplars()}. With one it hardly acts any more, with none it never ends.
-- **More steps in the question are no more steps in the run, at this size** (`chain-smollm2-135m`): whatever the question needs, the 135M model plans {system("chain-smollm2-135m", "rewoo").means["steps"]:.2f} tool calls in ReWOO and takes {system("chain-smollm2-135m", "react").summary.tool_calls:.2f} in ReAct. [The oracle's study](../oracle/README.md) has longer chains.
+- **From ReAct's exemplars, which are sent with every call** (`ablation-smollm2-135m`). ReAct's tokens as a multiple of ReWOO's, by the number of exemplars: {exemplars()}. With one exemplar it hardly uses its tools, with none it seldom finishes.
+- **At this size, longer questions don't lead to more steps** (`chain-smollm2-135m`): whatever the question needs, the 135M model plans {system("chain-smollm2-135m", "rewoo").means["steps"]:.2f} tool calls in ReWOO and makes {system("chain-smollm2-135m", "react").summary.tool_calls:.2f} in ReAct. [The oracle's study](../oracle/README.md) has longer chains.
 
 ### When tools fail
 
 {failing()}
 
-- **The more tool calls come back empty, the more ReAct asks** (135M, HotpotQA; tokens / exact match). With all of them empty, as in the paper's Table 3, {ended("failure-smollm2-135m/1", "react", "step_limit")} ReAct questions end at the step limit.
+- **The more tool calls return nothing, the more calls ReAct makes** (135M, HotpotQA; tokens / exact match). With all of them empty, as in the paper's Table 3, {ended("failure-smollm2-135m/1", "react", "step_limit")} ReAct questions end at the step limit.
 
 ### With more tools on offer
 
-- **Nothing happens** (`tools-smollm2-135m`; one to four tools): exact match {offered()}. All differences are within chance. The paper goes up to seven tools.
+- **No difference** (`tools-smollm2-135m`; one to four tools): exact match {offered()}. No difference is significant. The paper goes up to seven tools.
 
-### By another judge than exact match
+### With a model as judge
 
-- **With the 1.5B model as its own judge nothing is decided**: {judged()}. It is a lenient judge: of {answers} answers it passes {passed} that have no word in common with a gold answer.
+- **The 1.5B model as its own judge finds no significant difference**: {judged()}. It is a lenient judge: among the {answers} answers it accepts {passed} without a word in common with a gold answer.
 
 ### Native tool calls
 
-- **The 1.5B model begins with the wrong tool**: {native(BIG_HOTPOT)} on HotpotQA; {native(BIG_TRIVIA)} on TriviaQA. A `Lookup` has no page to look in before a search. Exact match {exact_match(BIG_HOTPOT, "react-native")} and {exact_match(BIG_TRIVIA, "react-native")}.
-- **The 135M model's chat template has no place for tools**, so `react-native` never calls one there and is a direct answer.
+- **The 1.5B model often begins with the wrong tool**: {native(BIG_HOTPOT)} on HotpotQA; {native(BIG_TRIVIA)} on TriviaQA. A `Lookup` needs a page, and before the first search there is none. Exact match {exact_match(BIG_HOTPOT, "react-native")} and {exact_match(BIG_TRIVIA, "react-native")}.
+- **The 135M model's chat template has no tools**, so its `react-native` never calls one and answers directly.
 """
 
 

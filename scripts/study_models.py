@@ -1,10 +1,10 @@
-"""Tables, figures and verdicts of the study in results/models, made from the numbers that lie there.
+"""Tables, figures and verdicts of the study in results/models, made from its runs.
 
     python scripts/study_models.py
 
 Each folder in results/models is a published run (`rewoo-bench publish`), or a series: a folder of runs
-that differ in one thing. This reads them all, asks no model, and writes tables.md, claims.md, figures
-and their captions. The same runs give the same tables.
+that differ in one thing. This reads them all without a model, and writes tables.md, claims.md, figures and their
+captions. The same runs give the same tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = runs_in(folder)
     series = {path: found for path in sorted(folder.iterdir()) if path not in runs and (found := runs_in(path))}
     every = [*runs, *(run for found in series.values() for run in found)]
-    sections = [f"## ReAct beside ReWOO, all runs\n\n{overview(runs)}"] if runs else []
+    sections = [f"## ReAct and ReWOO, all runs\n\n{overview(runs)}"] if runs else []
     sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
@@ -70,7 +70,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def wanted_of(run: Path) -> Sequence[str]:
-    """Which figures tell something about a run of this kind; nothing that its own run doesn't, for a replay."""
+    """The figures for a run of this kind; none for a replay, which repeats its run."""
     if is_replay(run):
         return ()
     if changed := options_in(run):
@@ -79,18 +79,18 @@ def wanted_of(run: Path) -> Sequence[str]:
 
 
 def is_replay(run: Path) -> bool:
-    """Whether it repeats another run, such as to have it judged."""
+    """Whether it replays another run, for example to judge it."""
     return str(read_manifest(run).options["model"]).startswith(REPLAY)
 
 
 def options_in(run: Path) -> set[str]:
-    """What its architectures were given another value of, in their names: `max_exemplars`, `tools`."""
+    """The options in the names of its architectures: `max_exemplars`, `tools`."""
     options = [each.name.partition("?")[2] for each in read_manifest(run).architectures]
     return {option for behind in options if behind for option in read_options(behind)}
 
 
 def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> dict[str, str]:
-    """Saves those figures that the runs have the numbers for; returns the captions."""
+    """Saves the figures that the runs have data for; returns the captions."""
     captions = {}
     for figure, picture in draw(read(runs), only=wanted, on_skip=lambda *_: None):
         save(f"{name}-{figure}", picture, folder, ["png"])
@@ -99,7 +99,7 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 
 def overview(runs: Sequence[Path]) -> str:
-    """ReAct beside ReWOO, a row for each run that has both, as a Markdown table."""
+    """ReAct and ReWOO, a row for each run with both, as a Markdown table."""
     both = ["rewoo", "react"]
     rows = {run.name: load(run) for run in runs if not is_replay(run)}
     there = {name: its for name, its in rows.items() if set(both) <= set(its["architecture"])}
@@ -107,7 +107,7 @@ def overview(runs: Sequence[Path]) -> str:
 
 
 def run_table(run: Path) -> str:
-    """Everything compared, on the questions that all architectures have: a run may have been stopped in the middle."""
+    """All architectures compared on their shared questions: a run may have been stopped."""
     if options_in(run) - {TOOLS}:
         return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
@@ -115,11 +115,11 @@ def run_table(run: Path) -> str:
 
 
 def endings(rows: pd.DataFrame) -> str:
-    """How the questions of each architecture ended, and how its plans went, as a Markdown table."""
+    """How the questions and plans of each architecture ended, as a Markdown table."""
     lines = [
         "**how they ended: questions**",
         "",
-        "| system | n | answered | step limit | invalid plan | error | sound plan at first | new plans a question |",
+        "| system | n | answered | step limit | invalid plan | error | valid first plan | new plans per question |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for architecture, its in rows.groupby("architecture", sort=False, observed=True):
@@ -136,7 +136,7 @@ def endings(rows: pd.DataFrame) -> str:
 
 
 def series_table(runs: Sequence[Path]) -> str:
-    """A row for each run and architecture, as a Markdown table, with its tokens beside those of ReWOO."""
+    """A row for each run and architecture, as a Markdown table, with its tokens as a multiple of ReWOO's."""
     lines = [
         "| run | system | n | EM | F1 | LLM calls | tool calls | tokens | x ReWOO's | answered / failed / total |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -161,7 +161,7 @@ def ablation_table(run: Path) -> str:
 
 
 def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.DataFrame, Sequence[str]]]) -> str:
-    """A row a pair of architectures (ReWOO first, and the rows that have both) under its first cells."""
+    """A row per pair of architectures (ReWOO first), after its first cells."""
     columns = ["n", "EM of ReWOO", "EM of the other", "other - ReWOO", "tokens", "tokens of the other"]
     columns += ["x ReWOO's", "x ReWOO's, cached input at a tenth"]
     lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
@@ -171,11 +171,16 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.D
         plain, cached = (compare(these, intersect=True, baseline=rewoo) for these in both_prices)
         one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))
         pair = plain.pairs[0]
-        said = [one.total, interval(one.exact_match), interval(other.exact_match), signed(pair["exact_match"].interval)]
-        said += [f"{each.total_tokens:,.0f}" for each in (one, other)]
+        shown = [
+            one.total,
+            interval(one.exact_match),
+            interval(other.exact_match),
+            signed(pair["exact_match"].interval),
+        ]
+        shown += [f"{each.total_tokens:,.0f}" for each in (one, other)]
         ratios = [each["total_tokens"].interval for each in (pair, cached.pairs[0])]
-        said += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
-        lines.append(f"| {' | '.join(map(str, [*cells, *said]))} |")
+        shown += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
+        lines.append(f"| {' | '.join(map(str, [*cells, *shown]))} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""The study in results/oracle: what each architecture costs when nobody makes a mistake.
+"""The study in results/oracle: the cost of each architecture without mistakes.
 
     python scripts/study_oracle.py --hotpotqa dev_distractor_sample.json
 
@@ -33,7 +33,7 @@ AGENTS = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-e
 
 
 class Study:
-    """The runs of the study, each done once, and the tables made of them."""
+    """The runs of the study, each made once, and their figures."""
 
     def __init__(self, hotpotqa: Path, questions: int | None, work: Path, out: Path) -> None:
         self.hotpotqa = str(hotpotqa)
@@ -52,14 +52,14 @@ class Study:
         return folder
 
     def draw(self, runs: Sequence[Path], **figures: str) -> None:
-        """Saves figures of runs, each under a name of its own: `draw(runs, parts="hotpotqa-parts")`."""
+        """Saves figures of runs under these names: `draw(runs, parts="hotpotqa-parts")`."""
         for (_, picture), name in zip(draw(read(runs), only=list(figures)), figures.values(), strict=True):
             save(name, picture, self.out, ["png"])
             self.captions[name] = picture.markdown
 
 
 def totals(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means a question of each architecture, in the order of the run."""
+    """Means per question of each architecture, in the order of the run."""
     columns = ["llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"]
     means = rows.groupby("architecture", sort=False, observed=True)[columns].mean().astype(float).round(1)
     means.insert(0, "questions", rows.groupby("architecture", sort=False, observed=True).size())
@@ -67,7 +67,7 @@ def totals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratio(rows: pd.DataFrame, dear: str, cheap: str) -> str:
-    """How many times the tokens of the one the other takes, with its 95% interval."""
+    """The token ratio of two architectures with its 95% interval."""
     wide = rows.pivot_table(index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True)
     pairs = wide[[cheap, dear]].astype(float)
     found = ratio_of_means(pairs[cheap], pairs[dear])
@@ -92,7 +92,7 @@ def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tokens against look-ups, and what happens where no plan can foresee them."""
+    """Tokens by number of look-ups, and questions with look-ups that no plan can foresee."""
     folder = study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32)
     study.draw([study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", limit=120, max_steps=32)],
                steps="chain-steps")  # fmt: skip
@@ -113,7 +113,7 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _predictions(rows: pd.DataFrame) -> pd.DataFrame:
-    """The laws of scaling.py, fitted on questions of up to 4 look-ups, and how far off they are on longer ones."""
+    """The laws of scaling.py, fitted on questions of up to 4 look-ups, with their errors on longer ones."""
     found = {name: predict(rows[rows["architecture"] == name]) for name in AGENTS}
     return pd.DataFrame(
         {
@@ -139,7 +139,7 @@ def _tokens_by(tokens: pd.DataFrame) -> pd.DataFrame:
 
 
 def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tools that bring nothing, for so much of the calls."""
+    """Tool calls with empty results, for several shares of all calls."""
     parts, folders = [], []
     for rate in (0.0, 0.25, 0.5, 1.0):
         folders.append(study.run("rewoo", "react", "react-native", "rewoo-react", tool_failure_rate=rate))
@@ -152,7 +152,7 @@ def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def ablation_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Where the ratio comes from: one thing changed at a time, ReAct against ReWOO."""
+    """The token ratio of ReAct to ReWOO with one change at a time."""
     variants = [
         (f"{shots} exemplars", f"rewoo?max_exemplars={shots}", f"react?max_exemplars={shots}") for shots in (0, 1, 2, 6)
     ]
@@ -196,7 +196,7 @@ def _cell(value: Any) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hotpotqa", type=Path, required=True, help="HotpotQA questions in the official form")
-    parser.add_argument("--questions", type=int, help="so many of them; all by default")
+    parser.add_argument("--questions", type=int, help="number of questions; all by default")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -43,8 +43,8 @@ class System:
 
     @property
     def oracle(self) -> bool:
-        """Whether its accuracy is made and means nothing."""
-        return self.summary.model.split("?")[0] == "oracle"
+        """Whether its accuracy means nothing, and it has no latency."""
+        return self.summary.oracle
 
 
 @dataclass(frozen=True, slots=True)

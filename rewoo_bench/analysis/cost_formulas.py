@@ -36,7 +36,7 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     asked = _asked(calls)
-    groups: dict[Any, NDArray[Any]] = dict(asked.groupby(_QUESTION, sort=False, observed=True).indices)
+    groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices
     prompts = _Prompts(
         role=asked["role"].to_numpy(dtype=object),
         place=asked["place"].to_numpy(dtype=object),

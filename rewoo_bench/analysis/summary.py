@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.model_names import is_oracle
+from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
@@ -79,11 +79,13 @@ class Summary:
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
+    oracle: bool = False
+    """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` has a caution about the figures."""
         known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
-        return {**known, "note": ORACLE_ACCURACY if is_oracle(self.model) else None}
+        return {**known, "note": ORACLE_ACCURACY if self.oracle else None}
 
 
 def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
@@ -96,10 +98,17 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
-    return [_summary({name: column.of(group_of == group) for name, column in columns.items()}) for group in in_order]
+    oracle = oracle_rows(rows)
+    return [
+        _summary(
+            {name: column.of(group_of == group) for name, column in columns.items()},
+            oracle=bool(oracle[group_of == group].any()),
+        )
+        for group in in_order
+    ]
 
 
-def _summary(rows: Mapping[str, Column]) -> Summary:
+def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
     import numpy as np
 
     scored = {name: column.of(~np.isnan(rows["exact_match"].values)) for name, column in rows.items()}
@@ -107,7 +116,7 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
     def mean(column: str) -> float:
         return _mean(scored[column].known)
 
-    p50, p95 = (_quantile(scored, "latency_s", share) for share in (0.5, 0.95))
+    p50, p95 = (None if oracle else _quantile(scored, "latency_s", share) for share in (0.5, 0.95))
     sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     return Summary(
@@ -134,6 +143,7 @@ def _summary(rows: Mapping[str, Column]) -> Summary:
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         cost_usd=mean("cost_usd") if priced else None,
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
+        oracle=oracle,
     )
 
 
@@ -234,7 +244,7 @@ def table(summaries: Sequence[Summary]) -> str:
     blocks = []
     for (dataset, model), group in _grouped(summaries):
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
-        if is_oracle(model):
+        if any(s.oracle for s in group):
             note += f"; {ORACLE_ACCURACY}"
         trials = "; rows = questions times trials" if _has_trials(group) else ""
         heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"

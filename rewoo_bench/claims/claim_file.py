@@ -1,4 +1,4 @@
-"""claims.toml -> claims: what is said, where, what would show it, and when it counts as shown.
+"""claims.toml -> claims, each with its source, its measure, its runs and the rule of its verdict.
 
     [[claim]]
     id = "hotpotqa-tokens"
@@ -9,7 +9,7 @@
     on = { data = ["hotpotqa"] }
     rule = { name = "near", relative = 0.2, null = 1 }
 
-or, in the place of the last three, why it can't be tested: `untestable = "…"`. A misspelt key is an
+or, in place of the last three, the reason why it can't be tested: `untestable = "…"`. A misspelt key is an
 error that names the key and the nearest right one.
 """
 
@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.claims.measures import MEASURES, Measure
 from rewoo_bench.claims.rules import RULES, Rule
-from rewoo_bench.claims.run_groups import Data, Evidence
+from rewoo_bench.claims.run_groups import Data, RunGroup
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError, unknown
 
@@ -35,33 +35,33 @@ TOPICS = ("cost", "scaling", "accuracy", "failures", "latency")
 Part = TypeVar("Part", bound=BaseModel)
 
 
-class On(BaseModel):
+class RunFilter(BaseModel):
     """Which runs a claim is tested on, and which of their questions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: tuple[Data, ...] = ()
-    """Data sets; none is any."""
+    """Data sets; any, where none is named."""
     failure_rate: float = Field(default=0.0, ge=0, le=1)
-    """Share of the tool calls that were made to fail."""
+    """Share of the tool calls that the run made fail."""
     failure_mode: Literal["empty", "error", "timeout"] = "empty"
     least_steps: int | None = Field(default=None, ge=1)
     most_steps: int | None = Field(default=None, ge=1)
-    """Look-ups that a question of the chain data set takes."""
+    """Look-ups that a question of the chain data set needs."""
     unforeseen: bool | None = None
     """Only questions of the chain data set with, or without, look-ups that no plan can foresee."""
 
-    def part(self, evidence: Evidence) -> Evidence | None:
-        """What of the evidence the claim is about; None where nothing is."""
-        if (self.data and evidence.data not in self.data) or evidence.failure_rate != self.failure_rate:
+    def part(self, group: RunGroup) -> RunGroup | None:
+        """The part of the run group that the claim is about, if any."""
+        if (self.data and group.data not in self.data) or group.failure_rate != self.failure_rate:
             return None
-        if self.failure_rate and evidence.failure_mode != self.failure_mode:
+        if self.failure_rate and group.failure_mode != self.failure_mode:
             return None
-        return evidence.only(self.least_steps, self.most_steps, self.unforeseen)
+        return group.only(self.least_steps, self.most_steps, self.unforeseen)
 
 
 class _Written(BaseModel):
-    """A `[[claim]]` as it is written; measure, on and rule are validated by what their names say."""
+    """A `[[claim]]` table; measure, on and rule are validated later, by the kind that their name gives."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -70,16 +70,16 @@ class _Written(BaseModel):
     says: str = Field(min_length=1)
     """The claim in our words."""
     source: str = Field(min_length=1)
-    """Who said it, and where."""
+    """Author and place."""
     number: float | None = None
     """The claimed number, in the measure's unit: 0.044 for 4.4 points."""
     measure: dict[str, Any] | None = None
     on: dict[str, Any] = {}
     rule: dict[str, Any] | None = None
     note: str = ""
-    """What a reader has to know beside the verdict."""
+    """What a reader has to know with the verdict."""
     by_construction: bool = False
-    """Whether the design of the architecture or of the measure makes it so: a test of the harness, not of the claim."""
+    """Whether the design of the architecture or of the measure makes it true: it tests the harness, not the claim."""
     untestable: str = ""
     """Why it can't be tested here."""
 
@@ -93,17 +93,17 @@ class _Written(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What would show a claim, and when it does."""
+class ClaimTest:
+    """The measure of a claim, the runs that it is tested on, and the rule of its verdict."""
 
     measure: Measure
-    on: On
+    on: RunFilter
     rule: Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What was claimed, by whom, and its test; one without a test says why in `untestable`."""
+    """A claim with its source and its test; one without a test has the reason in `untestable`."""
 
     id: str
     topic: str
@@ -113,19 +113,19 @@ class Claim:
     note: str
     by_construction: bool
     untestable: str
-    proof: Proof | None
+    test: ClaimTest | None
 
     @property
     def claimed(self) -> str:
-        """What is claimed, in the measure's unit, and the direction or band that is tested."""
-        if self.proof is None:
+        """The claimed number, in the measure's unit, and the direction or band that is tested."""
+        if self.test is None:
             return ""
-        measure = self.proof.measure
-        said = self.proof.rule.said(measure.show)
+        measure = self.test.measure
+        expected = self.test.rule.expected(measure.show)
         if self.number is not None:
-            tested = f" (tested: {said})" if said else ""
+            tested = f" (tested: {expected})" if expected else ""
             return f"{measure.show(self.number)}{measure.suffix}{tested}"
-        return said
+        return expected
 
 
 def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
@@ -144,30 +144,30 @@ def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
     claims = tuple(_claim(each, f"{path}: claim {each.get('id', f'no. {i}')!r}") for i, each in enumerate(written, 1))
     for name, times in Counter(claim.id for claim in claims).items():
         if times > 1:
-            raise SpecError(f"{path}: claim {name!r} is there {times} times; expected one of each id")
+            raise SpecError(f"{path}: {times} claims have the id {name!r}; expected one")
     return claims
 
 
 def _claim(values: dict[str, Any], where: str) -> Claim:
     written = validated(_Written, values, where)
-    told = written.model_dump(
-        include={"id", "topic", "says", "source", "number", "note", "by_construction", "untestable"}
-    )
-    return Claim(**told, proof=_proof(written, where))
+    texts = written.model_dump(exclude={"measure", "on", "rule"})
+    return Claim(**texts, test=_claim_test(written, where))
 
 
-def _proof(written: _Written, where: str) -> Proof | None:
+def _claim_test(written: _Written, where: str) -> ClaimTest | None:
     if written.measure is None or written.rule is None:
         return None
     rule = _named("rule", written.rule, RULES, where)
     if rule.needs_number and written.number is None:
-        raise SpecError(f"{where}: the rule {written.rule['name']!r} is about a number; expected the key 'number'")
+        raise SpecError(
+            f"{where}: the rule {written.rule['name']!r} needs the claim's number; expected the key 'number'"
+        )
     measure = _named("measure", written.measure, MEASURES, where)
-    return Proof(measure, validated(On, written.on, f"{where}: on"), rule)
+    return ClaimTest(measure, validated(RunFilter, written.on, f"{where}: on"), rule)
 
 
 def _named(what: str, values: dict[str, Any], kinds: Mapping[str, type[Part]], where: str) -> Part:
-    """The measure or rule of that name, with its parameters."""
+    """The measure or rule of that name, with its parameters. Raises `SpecError`."""
     name = str(values.get("name"))
     if name not in kinds:
         raise SpecError(f"{where}: {unknown(what, name, kinds)}")

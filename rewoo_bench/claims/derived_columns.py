@@ -1,9 +1,9 @@
-"""Columns that claims are about beside those of questions.parquet, a value a question of one architecture.
+"""Further columns for claims, computed from the files of a run: a value per question of one architecture.
 
-    derived("own_calls", rows, calls)     # model calls of the architecture itself, the LLM tool's left out
+    derived("own_calls", rows, calls)     # model calls of the architecture, without those of the LLM tool
 
 `rows` and `calls` are questions.parquet and calls.parquet of one architecture, `rows` indexed by
-`example_id, trial`. A column that the files don't hold, in runs of an older version, is None.
+`example_id, trial`. A column is None where the files of an older run lack what it needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ["example_id", "trial"]
-CACHED_PRICE = 0.1  # of an input token's price, for one that a prefix cache has: what the claim says
+CACHED_PRICE = 0.1  # of an input token's price, as the claim says
 
 
 def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None) -> pd.Series[float] | None:
@@ -35,7 +35,7 @@ def _calls_beyond_tools(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def _wrong_answer(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where the architecture answered, without a word of doubt to the harness, and was wrong."""
+    """1 where the architecture gave an answer and the answer was wrong."""
     wrong = (rows["stop_reason"] == "answered") & ~rows["exact_match"].fillna(value=True).astype(bool)
     return wrong.astype("float64").mask(rows["exact_match"].isna())
 
@@ -52,7 +52,7 @@ def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
 
 
 def _planner_saved(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
-    """The share of the planner's input cost that the prefix cache saves; none where no planner was asked."""
+    """The share of the planner's input cost that the prefix cache saves; NaN without a planner call."""
     planner = calls["role"] == "planner"
     cached, all_input = (
         _summed(rows, calls[name].astype("float64").where(planner, 0.0), calls)
@@ -70,8 +70,8 @@ def _law(column: str) -> Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]
     def of(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float] | None:
         if not set(PARTS) <= set(calls.columns):
             return None
-        found = cost_law(calls).set_index(KEY)[column].astype("float64")
-        return found.reindex(rows.index)
+        tokens = cost_law(calls).set_index(KEY)[column].astype("float64")
+        return tokens.reindex(rows.index)
 
     return of
 
@@ -91,7 +91,7 @@ YES_OR_NO = frozenset({"exact_match", "judged_correct", "wrong_answer", "over_li
 SCORES = YES_OR_NO | {"f1"}
 SHARES = SCORES | {"planner_saved"}
 SECONDS = frozenset({"latency_s", "working_s"})
-# What an oracle's run says nothing about: how well it does, and how long a model would take.
+# Columns without a meaning in an oracle's run: accuracy and latency.
 NOT_OF_AN_ORACLE = SCORES | SECONDS
 COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")})
 COLUMNS |= set(FROM_ROWS) | set(FROM_CALLS)

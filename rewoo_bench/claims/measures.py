@@ -1,10 +1,9 @@
-"""What a claim is about, measured: chosen by name in claims.toml, with the columns and architectures it is of.
+"""The measures of claims: chosen by name in claims.toml, with their columns and architectures.
 
     measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }   # mean(react) / mean(rewoo)
 
-A measure gives an interval of `rewoo_bench.stats.paired`, paired by question, or None where the evidence
-lacks an architecture or a column. Where the infrastructure failed either of a pair (failed_rows.py), the
-pair is left out.
+A measure gives an interval of `rewoo_bench.stats.paired`, paired by question, or None where the run group
+lacks an architecture or a column. A pair is left out where the infrastructure failed either row (failed_rows.py).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
-from rewoo_bench.claims.run_groups import Evidence, before
+from rewoo_bench.claims.run_groups import RunGroup, before
 from rewoo_bench.errors import unknown
 from rewoo_bench.stats.columns import by_question
 from rewoo_bench.stats.paired import (
@@ -52,30 +51,30 @@ class Measure(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unit: ClassVar[str] = "its column's"
-    beside: ClassVar[str] = ""
-    """What has to be there beside the run itself."""
-    of_a_chain: ClassVar[int] = 96
-    """So many questions of the chain data set decide a claim."""
+    also_needs: ClassVar[str] = ""
+    """Further runs that the measure needs, for the line that says what to run."""
+    chain_questions: ClassVar[int] = 96
+    """Number of questions of the chain data set that decides a claim."""
 
     column: Column
     of: str
-    """The architecture it is about."""
+    """The architecture that is measured."""
 
     def architectures(self) -> list[str]:
-        """All that have to have run."""
+        """The architectures that a run must have."""
         others = (getattr(self, name, None) for name in ("to", "minus"))
         return list(dict.fromkeys(name for name in (self.of, *others) if name))
 
     def columns(self) -> set[str]:
-        """All that are read."""
+        """The columns that are read."""
         return {name for name in (self.column, getattr(self, "against", None)) if name}
 
     def serves_oracle(self) -> bool:
-        """Whether an oracle's run can say anything about it: of costs, not of accuracy or latency."""
+        """Whether an oracle's run has the measure: costs, but neither accuracy nor latency."""
         return not self.columns() & NOT_OF_AN_ORACLE
 
     def show(self, value: float) -> str:
-        """A value in the measure's unit, but for the `suffix`."""
+        """A value in the measure's unit, without the `suffix`."""
         if self.unit == "share":
             return f"{100 * value:.1f}%"
         if self.unit == "times":
@@ -84,11 +83,11 @@ class Measure(BaseModel):
 
     @property
     def suffix(self) -> str:
-        """What comes behind a value."""
+        """The unit, printed after a value."""
         return " points" if self.unit == Measure.unit and self.column in SHARES else ""
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        """The estimate with its 95% interval; `gathered` is all evidence, for what holds one against another."""
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        """The estimate with its 95% interval; `groups` are all run groups, for measures that compare two of them."""
         raise NotImplementedError
 
 
@@ -100,33 +99,31 @@ class Ratio(Measure):
     to: str
     against: Column | None = None
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = pairs((evidence, self.to, self.against or self.column), (evidence, self.of, self.column))
-        return (
-            ratio_of_means(*found.columns, clusters=found.clusters)
-            if found and all(map(np.any, found.columns))
-            else None
-        )
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        both = pairs((group, self.to, self.against or self.column), (group, self.of, self.column))
+        if not both or not all(map(np.any, both.columns)):
+            return None
+        return ratio_of_means(*both.columns, clusters=both.clusters)
 
 
 class Saving(Ratio):
-    """1 - Ratio: by which share `of` takes less than `to`."""
+    """1 - Ratio: the share by which `of` takes less than `to`."""
 
     unit: ClassVar[str] = "share"
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = super().measure(evidence, gathered)
-        return found and replace(found, estimate=1 - found.estimate, low=1 - found.high, high=1 - found.low)
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        ratio = super().measure(group, groups)
+        return ratio and replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
 
 
 class Difference(Measure):
-    """mean(column of `of`) - mean(column of `minus`), in points where it is of shares."""
+    """mean(column of `of`) - mean(column of `minus`), in points where the column is a share."""
 
     minus: str
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = pairs((evidence, self.minus, self.column), (evidence, self.of, self.column))
-        return _difference(found, self.column) if found else None
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        both = pairs((group, self.minus, self.column), (group, self.of, self.column))
+        return _difference(both, self.column) if both else None
 
 
 class Mean(Measure):
@@ -137,14 +134,14 @@ class Mean(Measure):
     def show(self, value: float) -> str:
         return f"{100 * value:.1f}%" if self.column in SHARES else f"{value:,.2f}"
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = pairs((evidence, self.of, self.column))
-        if not found:
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        rows = pairs((group, self.of, self.column))
+        if not rows:
             return None
-        (values,) = found.columns
+        (values,) = rows.columns
         if self.column in YES_OR_NO:
-            return proportion(values, clusters=found.clusters)
-        return mean_of(values, ends=_ends(self.column), clusters=found.clusters)
+            return proportion(values, clusters=rows.clusters)
+        return mean_of(values, ends=_ends(self.column), clusters=rows.clusters)
 
 
 class QuantileRatio(Measure):
@@ -155,11 +152,11 @@ class QuantileRatio(Measure):
     to: str
     quantile: float = Field(gt=0, lt=1)
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = pairs((evidence, self.to, self.column), (evidence, self.of, self.column))
-        if not found:
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        both = pairs((group, self.to, self.column), (group, self.of, self.column))
+        if not both:
             return None
-        below, above = by_question(found.columns[0], found.columns[1], found.clusters)
+        below, above = by_question(both.columns[0], both.columns[1], both.clusters)
         at = partial(np.quantile, q=self.quantile)
         estimate = float(at(above) / at(below))
         if len(above) < 2:
@@ -171,18 +168,18 @@ class QuantileRatio(Measure):
 
 
 class Curvature(Measure):
-    """The share of the growth with look-ups that a quadratic term makes: 0 is linear growth. For the chain data set."""
+    """The quadratic term's share of the growth with look-ups; 0 for linear growth. For the chain data set."""
 
     unit: ClassVar[str] = "share"
-    of_a_chain: ClassVar[int] = 240
+    chain_questions: ClassVar[int] = 240
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = by_steps((evidence, self.of, self.column))
-        return found and _known(curvature(found[0], found[1][0]))
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        by_look_ups = by_steps((group, self.of, self.column))
+        return by_look_ups and _known(curvature(by_look_ups[0], by_look_ups[1][0]))
 
 
 class RatioTrend(Measure):
-    """By how much a question's own ratio, `of` / `to`, grows with one look-up more. For the chain data set."""
+    """Growth of a question's ratio, `of` / `to`, with one look-up more. For the chain data set."""
 
     to: str
 
@@ -193,58 +190,58 @@ class RatioTrend(Measure):
     def suffix(self) -> str:
         return " a look-up"
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        found = by_steps((evidence, self.to, self.column), (evidence, self.of, self.column))
-        if not found:
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        by_look_ups = by_steps((group, self.to, self.column), (group, self.of, self.column))
+        if not by_look_ups:
             return None
-        steps, (below, above) = found
-        there = below > 0
-        return _known(trend(steps[there], above[there] / below[there]))
+        steps, (below, above) = by_look_ups
+        divisible = below > 0
+        return _known(trend(steps[divisible], above[divisible] / below[divisible]))
 
 
 class Change(Measure):
-    """mean(column of `of`) where tools fail - the same where none does; with `minus`, less that one's own change."""
+    """mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`."""
 
-    beside: ClassVar[str] = "and the same without failing tools"
+    also_needs: ClassVar[str] = "and the same without failing tools"
 
     minus: str | None = None
 
     def serves_oracle(self) -> bool:
-        """What an agent does after a failure is up to its model; an oracle's policy is one that we made."""
+        """No: after a failure the model decides what to do, and the oracle's policy is ours."""
         return False
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        for other in before(evidence, gathered):
-            ways = [(each, name, self.column) for name in self.architectures() for each in (other, evidence)]
-            found = pairs(*ways)
-            if found and len(found.columns) == 2:
-                return _difference(found, self.column)
-            if found:
-                clean, failing, clean_minus, failing_minus = found.columns
-                return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=found.clusters)
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        for other in before(group, groups):
+            wanted = [(each, name, self.column) for name in self.architectures() for each in (other, group)]
+            rows = pairs(*wanted)
+            if rows and len(rows.columns) == 2:
+                return _difference(rows, self.column)
+            if rows:
+                clean, failing, clean_minus, failing_minus = rows.columns
+                return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
         return None
 
 
 class MoreTools(Measure):
-    """mean(column of `of`) with the most tools that it was offered - the same with the fewest."""
+    """mean(column of `of`) with the most tools - with the fewest."""
 
-    beside: ClassVar[str] = "and beside it the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
+    also_needs: ClassVar[str] = "and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
 
-    def measure(self, evidence: Evidence, gathered: Sequence[Evidence]) -> Interval | None:
-        own = self._offers(evidence)
-        others = [each for each in gathered if each.base == evidence.base and not each.failure_rate]
+    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+        own = self._offers(group)
+        others = [each for each in groups if each.base == group.base and not each.failure_rate]
         offered = {tools: (each, name) for each in others for tools, name in self._offers(each).items()}
         if not own or len(offered) < 2 or max(own) < max(offered):
             return None
-        found = pairs((*offered[min(offered)], self.column), (evidence, own[max(own)], self.column))
-        return _difference(found, self.column) if found else None
+        both = pairs((*offered[min(offered)], self.column), (group, own[max(own)], self.column))
+        return _difference(both, self.column) if both else None
 
-    def _offers(self, evidence: Evidence) -> dict[int, str]:
-        """How many tools were offered -> to which architecture: `of`, or the same with other tools and nothing else."""
+    def _offers(self, group: RunGroup) -> dict[int, str]:
+        """Number of tools -> the architecture that offers them: `of`, or a variant that differs only in its tools."""
         return {
-            system.tools: name
-            for name, system in evidence.systems.items()
-            if system.tools is not None and (name == self.of or _only_tools(name, self.of))
+            own.tools: name
+            for name, own in group.architectures.items()
+            if own.tools is not None and (name == self.of or _only_tools(name, self.of))
         }
 
 
@@ -261,10 +258,10 @@ MEASURES: dict[str, type[Measure]] = {
 }
 
 
-def _difference(found: Pairs, column: str) -> Interval:
+def _difference(both: Pairs, column: str) -> Interval:
     if column in YES_OR_NO:
-        return difference_of_proportions(*found.columns, clusters=found.clusters)
-    return difference_of_means(*found.columns, ends=_ends(column), clusters=found.clusters)
+        return difference_of_proportions(*both.columns, clusters=both.clusters)
+    return difference_of_means(*both.columns, ends=_ends(column), clusters=both.clusters)
 
 
 def _ends(column: str) -> tuple[float, float] | None:
@@ -273,9 +270,9 @@ def _ends(column: str) -> tuple[float, float] | None:
 
 
 def _only_tools(name: str, plain: str) -> bool:
-    """Whether an architecture is another with other tools and nothing else: `rewoo?tools=Search` is `rewoo` so."""
+    """Whether an architecture differs from another only in its tools, as `rewoo?tools=Search` from `rewoo`."""
     return name.startswith(f"{plain}?tools=") and "&" not in name
 
 
-def _known(found: Interval) -> Interval | None:
-    return None if math.isnan(found.estimate) else found
+def _known(interval: Interval) -> Interval | None:
+    return None if math.isnan(interval.estimate) else interval

@@ -20,8 +20,8 @@ from rewoo_bench.escaping import markdown, one_line
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MARK = "*"
-ORACLE = f"{MARK} by an oracle, which makes no mistake: a cost of the architecture, with no model's errors in it"
-INTERVALS = "Each verdict is that of one 95% interval; none is adjusted for the number of claims."
+ORACLE = f"{MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model"
+INTERVALS = "Each verdict is from one 95% interval; no interval is adjusted for the number of claims."
 
 
 def render(findings: Sequence[Finding], form: Format) -> str:
@@ -35,16 +35,16 @@ def render(findings: Sequence[Finding], form: Format) -> str:
 
 def as_dict(finding: Finding) -> dict[str, Any]:
     """JSON-ready; a bound that isn't finite is None."""
-    claim, evidence, interval = finding.claim, finding.evidence, finding.interval
-    told = {name: getattr(claim, name) for name in ("id", "topic", "says", "source", "number", "note")}
+    claim, group, interval = finding.claim, finding.group, finding.interval
+    texts = {name: getattr(claim, name) for name in ("id", "topic", "says", "source", "number", "note")}
     bounds = ("estimate", "low", "high", "n", "level")
-    found = {name: _finite(getattr(interval, name)) if interval else None for name in bounds}
-    where = {name: getattr(evidence, name) if evidence else None for name in ("data", "dataset", "model", "oracle")}
-    runs = list(evidence.runs) if evidence else []
+    measured = {name: _finite(getattr(interval, name)) if interval else None for name in bounds}
+    where = {name: getattr(group, name) if group else None for name in ("data", "dataset", "model", "oracle")}
+    runs = list(group.runs) if group else []
     return {
-        **told, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **found,
-        "left_out": finding.left_out, **where,
-        "failure_rate": evidence.failure_rate if evidence else None, "runs": runs,
+        **texts, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **measured,
+        "left_out": finding.left_out, "never_asked": finding.never_asked, **where,
+        "failure_rate": group.failure_rate if group else None, "runs": runs,
     }  # fmt: skip
 
 
@@ -53,26 +53,26 @@ def _finite(value: float) -> float | None:
 
 
 def _counts(findings: Sequence[Finding]) -> dict[Verdict, int]:
-    """How many findings of each verdict there are."""
-    found = Counter(finding.verdict for finding in findings)
-    return {verdict: found[verdict] for verdict in VERDICTS}
+    """Number of findings of each verdict."""
+    counts = Counter(finding.verdict for finding in findings)
+    return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def _terminal(findings: Sequence[Finding]) -> Iterator[str]:
     for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
         yield topic.upper()
-        for claim, found in groupby(group, key=lambda finding: finding.claim):
+        for claim, own in groupby(group, key=lambda finding: finding.claim):
             note = [f"  note: {claim.note}"] if claim.note else []
-            lines = [f"  {_verdict(each)}: {_details(each)}" for each in found]
+            lines = [f"  {_verdict(each)}: {_details(each)}" for each in own]
             yield "\n".join([f"{claim.id}: {claim.says}", f"  source: {claim.source}", *note, *lines])
 
 
 def _verdict(finding: Finding) -> str:
-    return f"{finding.verdict}{MARK if finding.evidence and finding.evidence.oracle else ''}"
+    return f"{finding.verdict}{MARK if finding.group and finding.group.oracle else ''}"
 
 
 def _details(finding: Finding) -> str:
-    if finding.evidence is None:
+    if finding.group is None:
         return one_line(finding.reason)
     claimed = f", claimed {finding.claim.claimed}" if finding.claim.claimed else ""
     return f"{_measured(finding)}{claimed}; {one_line(_where(finding))}; {one_line(finding.reason)}"
@@ -80,39 +80,44 @@ def _details(finding: Finding) -> str:
 
 def _measured(finding: Finding) -> str:
     """`2.66 [2.20, 4.34]`."""
-    if finding.interval is None or finding.claim.proof is None:
+    if finding.interval is None or finding.claim.test is None:
         return ""
-    show, found = finding.claim.proof.measure.show, finding.interval
-    bounds = f"[{show(found.low)}, {show(found.high)}]"
-    return f"{show(found.estimate)} {bounds}{finding.claim.proof.measure.suffix}"
+    show, interval = finding.claim.test.measure.show, finding.interval
+    bounds = f"[{show(interval.low)}, {show(interval.high)}]"
+    return f"{show(interval.estimate)} {bounds}{finding.claim.test.measure.suffix}"
 
 
 def _where(finding: Finding) -> str:
-    if finding.evidence is None or finding.interval is None:
+    if finding.group is None or finding.interval is None:
         return ""
-    without = f", {finding.left_out:,} rows left out" if finding.left_out else ""
-    return f"{finding.evidence.label}, n = {finding.interval.n:,}{without}"
+    stopped = f"the run was stopped: {finding.never_asked:,} of its questions x architectures were never asked"
+    parts = [
+        f"{finding.group.label}, n = {finding.interval.n:,}",
+        f"{finding.left_out:,} rows left out" if finding.left_out else "",
+        stopped if finding.never_asked else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
     ("measured [95% CI]", _measured),
     ("on", lambda f: markdown(_where(f))),
-    ("verdict", lambda f: f"**{f.verdict}**{MARK if f.evidence and f.evidence.oracle else ''}"),
+    ("verdict", lambda f: f"**{f.verdict}**{MARK if f.group and f.group.oracle else ''}"),
     ("why", lambda f: markdown(f.reason)),
 )
 
 
 def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
-    """How often each claim came out which way, then a table a topic, in which a claim is told once."""
+    """The number of verdicts of each claim, then a table per topic that states each claim once."""
     yield _overview(findings)
     for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
         rows = []
-        for claim, found in groupby(group, key=lambda finding: finding.claim):
-            told = [f"{claim.says} (`{claim.id}`)", claim.claimed, f"{claim.source}; {claim.note}".removesuffix("; ")]
-            for finding in found:
+        for claim, own in groupby(group, key=lambda finding: finding.claim):
+            stated = [f"{claim.says} (`{claim.id}`)", claim.claimed, f"{claim.source}; {claim.note}".removesuffix("; ")]
+            for finding in own:
                 shown = [show(finding) for _, show in _COLUMNS]
-                rows.append([*told[:2], *shown, told[2]])
-                told = [""] * len(told)
+                rows.append([*stated[:2], *shown, stated[2]])
+                stated = [""] * len(stated)
         yield "\n".join([f"**{topic.capitalize()}**", "", *_table(["claim", "claimed", *_NAMES, "source"], rows)])
 
 
@@ -121,10 +126,10 @@ _REACHED: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted",
 
 
 def _overview(findings: Sequence[Finding]) -> str:
-    """A row for each claim that something was measured for: in how many data sets and models it came out which way."""
+    """A row for each measured claim: the number of data sets and models with each verdict."""
     rows = []
-    for claim, found in groupby(findings, key=lambda finding: finding.claim):
-        counts = _counts(list(found))
+    for claim, own in groupby(findings, key=lambda finding: finding.claim):
+        counts = _counts(list(own))
         if any(counts[verdict] for verdict in _REACHED):
             rows.append([f"{claim.says} (`{claim.id}`)", *(str(counts[verdict] or "") for verdict in _REACHED)])
     return "\n".join(["**At a glance**", "", *_table(["claim", *_REACHED], rows)])
@@ -136,7 +141,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def _cell(text: str) -> str:
-    """Keeps a bar from ending the cell, and the mark from being taken for emphasis."""
+    """Escapes bars, and a final mark that Markdown would read as emphasis."""
     text = re.sub(r"(?<!\\)\|", r"\\|", text)
     return f"{text[:-1]}\\{MARK}" if text.endswith(f"**{MARK}") else text
 
@@ -144,6 +149,6 @@ def _cell(text: str) -> str:
 def _notes(findings: Sequence[Finding], mark: str) -> Iterator[str]:
     yield ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count) + ". " + INTERVALS
     if any(finding.verdict == "by construction" for finding in findings):
-        yield "By construction: the architecture or the measure is made so that it holds. Not counted as reproduced."
-    if any(finding.evidence and finding.evidence.oracle for finding in findings):
+        yield "By construction: true by the design of the architecture or of the measure. Not counted as reproduced."
+    if any(finding.group and finding.group.oracle for finding in findings):
         yield ORACLE.replace(MARK, mark, 1)

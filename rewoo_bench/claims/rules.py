@@ -1,13 +1,13 @@
-"""When a claim counts as reproduced: small rules, chosen by name in claims.toml with their parameters.
+"""The rules of verdicts: chosen by name in claims.toml, with their parameters.
 
-    rule = { name = "near", relative = 0.2, null = 1 }      # the claimed number, give or take a fifth
+    rule = { name = "near", relative = 0.2, null = 1 }      # within a fifth of the claimed number
 
-Each sees our 95% interval, never the estimate alone:
+A rule reads the 95% interval of the measure, never the estimate alone:
 
-    reproduced        all of the interval lies where the claim says
-    contradicted      all of it lies on the other side
-    not reproduced    all of it lies farther out than was claimed
-    undecided         it reaches over the border: more questions are needed
+    reproduced        the whole interval is where the claim says
+    contradicted      the whole interval is on the other side
+    not reproduced    the whole interval is beyond the claimed band, away from no effect
+    undecided         the interval crosses the border: more questions are needed
 """
 
 from __future__ import annotations
@@ -28,60 +28,59 @@ Show = Callable[[float], str]
 
 
 class Rule(BaseModel):
-    """What all rules share."""
+    """Base class of the rules."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     needs_number: ClassVar[bool] = False
-    """Whether the claim has to give its number."""
+    """Whether the rule needs the claim's number."""
 
-    def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        """The verdict and its reason. `show` writes a number in the measure's unit."""
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+        """The verdict and its reason. `show` formats a number in the measure's unit."""
         raise NotImplementedError
 
-    def said(self, show: Show) -> str:
-        """The direction or the band; nothing where the claim's number says it."""
+    def expected(self, show: Show) -> str:
+        """The direction or the band as text; empty where the claim's number says it."""
         return ""
 
 
 class Above(Rule):
-    """The claim gives a direction: more than `null`."""
+    """The claim is a direction: more than `null`."""
 
     null: float
 
-    def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        if found.low > self.null:
-            return "reproduced", f"all of the interval is above {self.null:g}"
-        if found.high < self.null:
-            return "contradicted", f"all of the interval is below {self.null:g}"
-        return "undecided", f"the interval holds {self.null:g}"
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+        if interval.low > self.null:
+            return "reproduced", f"the whole interval is above {self.null:g}"
+        if interval.high < self.null:
+            return "contradicted", f"the whole interval is below {self.null:g}"
+        return "undecided", f"the interval includes {self.null:g}"
 
-    def said(self, show: Show) -> str:
+    def expected(self, show: Show) -> str:
         return f"above {self.null:g}"
 
 
 class Below(Rule):
-    """The claim gives a direction: less than `null`."""
+    """The claim is a direction: less than `null`."""
 
     null: float
 
-    def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        if found.high < self.null:
-            return "reproduced", f"all of the interval is below {self.null:g}"
-        if found.low > self.null:
-            return "contradicted", f"all of the interval is above {self.null:g}"
-        return "undecided", f"the interval holds {self.null:g}"
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+        if interval.high < self.null:
+            return "reproduced", f"the whole interval is below {self.null:g}"
+        if interval.low > self.null:
+            return "contradicted", f"the whole interval is above {self.null:g}"
+        return "undecided", f"the interval includes {self.null:g}"
 
-    def said(self, show: Show) -> str:
+    def expected(self, show: Show) -> str:
         return f"below {self.null:g}"
 
 
 class Within(Rule):
-    """The claim gives a band, `low` to `high`.
+    """The claim is a band, `low` to `high`.
 
-    `null` is where there would be no effect: an interval between it and the band, or past it,
-    contradicts; one on the far side of the band shows more than was claimed, and contradicts nothing.
-    Without `null` any interval outside the band contradicts.
+    `null` is the value of no effect. An interval outside the band contradicts the claim, except on the side away from
+    `null`: there the effect is larger than claimed. Without `null` any interval outside the band contradicts.
     """
 
     low: float
@@ -93,33 +92,33 @@ class Within(Rule):
         if self.low >= self.high:
             raise ValueError(f"expected low < high, and low is {self.low}, high {self.high}")
         if self.null is not None and self.low <= self.null <= self.high:
-            raise ValueError(f"the band {self.low} to {self.high} holds null {self.null}; leave null out")
+            raise ValueError(f"the band {self.low} to {self.high} includes null {self.null}; leave null out")
         return self
 
-    def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        band = self.said(show)
-        if self.low <= found.low and found.high <= self.high:
-            return "reproduced", f"all of the interval is within {band}"
-        side = "below" if found.high < self.low else "above" if found.low > self.high else ""
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+        band = self.expected(show)
+        if self.low <= interval.low and interval.high <= self.high:
+            return "reproduced", f"the whole interval is within {band}"
+        side = "below" if interval.high < self.low else "above" if interval.low > self.high else ""
         if not side:
-            return "undecided", f"the interval reaches out of {band}{self._wanted(found)}"
+            return "undecided", f"the interval is partly outside {band}{self._wanted(interval)}"
         if self.null is not None and (self.null < self.low) != (side == "below"):
-            return "not reproduced", f"all of the interval is {side} {band}: more than claimed"
-        return "contradicted", f"all of the interval is {side} {band}"
+            return "not reproduced", f"the whole interval is {side} {band}: a larger effect than claimed"
+        return "contradicted", f"the whole interval is {side} {band}"
 
-    def _wanted(self, found: Interval) -> str:
-        """How many questions an interval takes that fits into the band: its width falls with the root of n."""
-        share = (found.high - found.low) / (self.high - self.low)
+    def _wanted(self, interval: Interval) -> str:
+        """Number of questions for an interval that fits into the band: its width falls with the root of n."""
+        share = (interval.high - interval.low) / (self.high - self.low)
         if share <= 1 or not math.isfinite(share):
             return ""
-        return f" and is wider: one that fits takes some {round_up(found.n * share**2):,} questions"
+        return f", and wider; about {round_up(interval.n * share**2):,} questions give an interval that fits"
 
-    def said(self, show: Show) -> str:
+    def expected(self, show: Show) -> str:
         return f"{show(self.low)} to {show(self.high)}"
 
 
 class Near(Rule):
-    """The claim gives a number; the band is `relative` of it, or `absolute`, to either side. `null` as in `Within`."""
+    """The claim is a number; the band is `relative` of it, or `absolute`, to either side. `null` as in `Within`."""
 
     needs_number: ClassVar[bool] = True
 
@@ -134,18 +133,18 @@ class Near(Rule):
         return self
 
     def band(self, claimed: float) -> Within:
-        """The band as a rule of its own."""
+        """The band around the claimed number."""
         width = self.absolute if self.relative is None else self.relative * abs(claimed)
         assert width is not None  # one of them is given
         return Within(low=claimed - width, high=claimed + width, null=self.null)
 
-    def judge(self, found: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        assert claimed is not None  # the reader of claims.toml sees to it
-        return self.band(claimed).judge(found, claimed, show)
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+        assert claimed is not None  # `read_claims` checks it
+        return self.band(claimed).judge(interval, claimed, show)
 
 
 def round_up(number: float) -> int:
-    """To two digits, upwards: 1,240 -> 1,300."""
+    """Rounded up to two digits: 1,240 -> 1,300."""
     unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
     return math.ceil(number / unit) * unit
 

@@ -1,10 +1,10 @@
-"""Run folders -> what there is to test claims on: one model, one set of questions, one condition of the tools.
+"""Run folders -> run groups, which claims are tested on: one model, one set of questions, one condition of the tools.
 
     gather("results/local/a", "results/local/b")
-    [Evidence(data="hotpotqa", dataset="hotpotqa", model="openai/small", failure_rate=0.0, …)]
+    [RunGroup(data="hotpotqa", dataset="hotpotqa", model="openai/small", failure_rate=0.0, …)]
 
-Runs of the same questions, model and settings are put together, so that ReWOO and ReAct may come from
-two runs; a run that has an architecture again (a variant of it, the same once more) stands alone.
+Runs of the same questions, model and settings form one group, so that ReWOO and ReAct may come from two runs.
+A run with an architecture that the group already has forms a group of its own.
 """
 
 from __future__ import annotations
@@ -20,52 +20,53 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.claims.derived_columns import KEY, derived
 from rewoo_bench.errors import DataError
-from rewoo_bench.model_names import REPLAY, is_oracle
+from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, Manifest, read_manifest
 from rewoo_bench.runs.options import options_that
+from rewoo_bench.runs.oracle_rows import oracle_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
-# Options that two runs must share to be put together, and for one to be held against the other.
+# Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda matters: matters.claims)
 
 
 @dataclass(frozen=True)
-class System:
-    """One architecture's part of a run: its rows, indexed by question and trial, and where its calls are."""
+class ArchitectureRows:
+    """One architecture's part of a run: its rows, indexed by question and trial, and the file of its calls."""
 
     architecture: str
     rows: pd.DataFrame
     calls_file: Path
     tools: int | None
-    """How many tools it offers the model."""
-    unasked: int = 0
-    """Rows that the whole run has and this has not; 0 of a part of a data set, where nobody knows."""
+    """Number of tools that it offers the model."""
+    never_asked: int = 0
+    """Rows that a stopped run lacks; 0 for a part of a data set, where the number isn't known."""
 
     @cached_property
     def calls(self) -> pd.DataFrame | None:
         """Its rows of calls.parquet; None where the run has no such file."""
         if not self.calls_file.is_file():
             return None
-        here = [("architecture", "=", self.architecture)]
-        found: pd.DataFrame = pq.read_table(self.calls_file, filters=here).to_pandas()
-        return found
+        own = [("architecture", "=", self.architecture)]
+        calls: pd.DataFrame = pq.read_table(self.calls_file, filters=own).to_pandas()
+        return calls
 
     def column(self, name: str) -> pd.Series[float] | None:
-        """A column of the files, or one derived from them, without failed questions; None where there is no such."""
-        found = derived(name, self.rows, self.calls)
-        return None if found is None else found.loc[self.rows.index[~failed(self.rows)]]
+        """A column of the files, or one derived from them, without failed questions; None where there is none."""
+        column = derived(name, self.rows, self.calls)
+        return None if column is None else column.loc[self.rows.index[~failed(self.rows)]]
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What one model did on one set of questions under one condition."""
+class RunGroup:
+    """Runs of one model on one set of questions under one condition of the tools."""
 
     data: Data
     dataset: str
@@ -73,54 +74,51 @@ class Evidence:
     failure_rate: float
     failure_mode: str
     base: str
-    """The same for evidence that differs in nothing but the condition, and in how many questions there are."""
+    """Equal for groups that differ only in the condition of the tools and in the number of questions."""
     ids: str
     runs: tuple[str, ...]
     complete: bool
-    systems: Mapping[str, System]
+    architectures: Mapping[str, ArchitectureRows]
     queued: bool = False
-    """Whether its questions shared a model on this machine: their seconds are those of a queue."""
+    """Whether its questions shared a model on one machine: latency includes waiting for the model."""
+    oracle: bool = False
+    """Whether an oracle answered, or a replay of one: accuracy and latency mean nothing."""
     ambiguous: bool = False
-    """Whether there is other evidence that only its run tells from this."""
-
-    @property
-    def oracle(self) -> bool:
-        """Whether its accuracy and its latency mean nothing."""
-        return is_oracle(self.model)
+    """Whether another group has the same label, so that the run's id is needed."""
 
     @property
     def replay(self) -> bool:
-        """Whether its answers are those of another run."""
+        """Whether its answers are replayed from another run."""
         return self.model.startswith(REPLAY)
 
     @property
     def label(self) -> str:
         """`hotpotqa (dev.json), openai/small, 50% of tool calls failing (empty), run 18d7`."""
-        named = self.dataset
-        if self.data != "other" and not named.startswith(self.data):
-            named = f"{self.data} ({named})"
+        dataset = self.dataset
+        if self.data != "other" and not dataset.startswith(self.data):
+            dataset = f"{self.data} ({dataset})"
         failing = f"{self.failure_rate:.0%} of tool calls failing ({self.failure_mode})" if self.failure_rate else ""
         run = f"run {self.runs[0].rpartition('-')[2]}" if self.ambiguous else ""
-        return ", ".join(filter(None, [named, self.model, failing, run, "" if self.complete else "unfinished"]))
+        return ", ".join(filter(None, [dataset, self.model, failing, run, "" if self.complete else "unfinished"]))
 
-    def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> Evidence | None:
-        """The same with those questions of the chain data set only that fit; None where none does."""
+    def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> RunGroup | None:
+        """The same with the fitting questions of the chain data set only; None where none fits."""
         if least_steps is None and most_steps is None and unforeseen is None:
             return self
         if self.data != "chain":
             return None
         kept = {}
-        for name, system in self.systems.items():
-            shape, steps = _shapes(system.rows), steps_of(system.rows)
-            there = (steps >= (least_steps or 0)) & (steps <= (most_steps or steps.max()))
+        for name, own in self.architectures.items():
+            shape, steps = _shapes(own.rows), steps_of(own.rows)
+            fits = (steps >= (least_steps or 0)) & (steps <= (most_steps or steps.max()))
             if unforeseen is not None:
-                there &= shape["unforeseen"].notna() == unforeseen
-            kept[name] = replace(system, rows=system.rows[there], unasked=0)
-        return replace(self, systems=kept) if any(len(system.rows) for system in kept.values()) else None
+                fits &= shape["unforeseen"].notna() == unforeseen
+            kept[name] = replace(own, rows=own.rows[fits], never_asked=0)
+        return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
 
 
 def steps_of(rows: pd.DataFrame) -> pd.Series[float]:
-    """Look-ups that each question of the chain data set takes."""
+    """Look-ups that each question of the chain data set needs."""
     shape = _shapes(rows)
     return shape["hops"].astype(float) * shape["width"].astype(float)
 
@@ -129,33 +127,37 @@ def _shapes(rows: pd.DataFrame) -> pd.DataFrame:
     return rows["question_type"].astype(str).str.extract(_SHAPE).astype(object)
 
 
-def gather(*runs: str | Path) -> list[Evidence]:
-    """All that there is in the runs' folders, in their order. Raises `DataError`."""
-    gathered: list[Evidence] = []
+def gather(*runs: str | Path) -> list[RunGroup]:
+    """The run groups of these run folders, in their order. Raises `DataError`."""
+    groups: list[RunGroup] = []
     for run in dict.fromkeys(map(Path, runs)):
         folder = run if run.is_dir() else run.parent
         if not (folder / MANIFEST).is_file():
-            raise DataError(f"{str(run)!r} has no {MANIFEST}: expected a run folder, which says what was run")
-        _add(_evidence(folder, read_manifest(folder)), gathered)
-    labels = [each.label for each in gathered]
-    return [replace(each, ambiguous=labels.count(each.label) > 1) for each in gathered]
+            raise DataError(f"{str(run)!r} has no {MANIFEST}: expected the folder of a run")
+        _add(_run_group(folder, read_manifest(folder)), groups)
+    labels = [each.label for each in groups]
+    return [replace(each, ambiguous=labels.count(each.label) > 1) for each in groups]
 
 
-def _add(new: Evidence, gathered: list[Evidence]) -> None:
-    """Puts the run to the first that it belongs to, or behind them all."""
-    for place, each in enumerate(gathered):
+def _add(new: RunGroup, groups: list[RunGroup]) -> None:
+    """Adds a run to the first group that it belongs to, or as a group of its own."""
+    for position, each in enumerate(groups):
         alike = (each.base, each.ids, each.failure_rate, each.failure_mode) == (
             new.base, new.ids, new.failure_rate, new.failure_mode
         )  # fmt: skip
-        if alike and not set(each.systems) & set(new.systems):
-            both, complete = {**each.systems, **new.systems}, each.complete and new.complete
-            waits, names = each.queued or new.queued, (*each.runs, *new.runs)
-            gathered[place] = replace(each, systems=both, runs=names, complete=complete, queued=waits)
+        if alike and not set(each.architectures) & set(new.architectures):
+            groups[position] = replace(
+                each,
+                architectures={**each.architectures, **new.architectures},
+                runs=(*each.runs, *new.runs),
+                complete=each.complete and new.complete,
+                queued=each.queued or new.queued,
+            )
             return
-    gathered.append(new)
+    groups.append(new)
 
 
-def _evidence(folder: Path, manifest: Manifest) -> Evidence:
+def _run_group(folder: Path, manifest: Manifest) -> RunGroup:
     rows = load(folder / QUESTIONS_FILE)
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
@@ -170,7 +172,7 @@ def _evidence(folder: Path, manifest: Manifest) -> Evidence:
         "settings": [options.get(name) for name in _SETTINGS],
     }
     rate = float(options.get("tool_failure_rate") or 0.0)
-    return Evidence(
+    return RunGroup(
         data=_data(dataset),
         dataset=str(rows["dataset"].iloc[0]),
         model=_model(*models),
@@ -180,29 +182,30 @@ def _evidence(folder: Path, manifest: Manifest) -> Evidence:
         ids=str(dataset.ids_hash),
         runs=(manifest.run_id,),
         complete=manifest.status == "done",
-        systems={system.architecture: system for system in _systems(rows, folder, manifest)},
+        architectures={own.architecture: own for own in _architectures(rows, folder, manifest)},
         queued=bool(queued(manifest)),
+        oracle=bool(oracle_rows(rows).any()),
     )
 
 
-def _systems(rows: pd.DataFrame, folder: Path, manifest: Manifest) -> Iterator[System]:
+def _architectures(rows: pd.DataFrame, folder: Path, manifest: Manifest) -> Iterator[ArchitectureRows]:
     tools = {each.name: len(each.tools) for each in manifest.architectures}
     for name, group in rows.groupby("architecture", sort=False, observed=True):
         indexed = group.set_index(KEY)
         if indexed.index.has_duplicates:
             raise DataError(f"{folder}: {name!r} has the question {indexed.index[indexed.index.duplicated()][0]} twice")
-        unasked = max(0, _asked_for(manifest) - len(indexed))
-        yield System(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)), unasked)
+        never_asked = max(0, _expected_rows(manifest) - len(indexed))
+        yield ArchitectureRows(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)), never_asked)
 
 
-def _asked_for(manifest: Manifest) -> int:
-    """How many rows each architecture has in the whole run; 0 where an older manifest doesn't say."""
+def _expected_rows(manifest: Manifest) -> int:
+    """Rows of each architecture in the whole run; 0 where an older manifest doesn't say."""
     questions = manifest.dataset.examples or 0
     return int(questions * (manifest.options.get("trials") or 1))
 
 
 def _data(dataset: DatasetFacts) -> Data:
-    """Which data set the claims would call it, whatever the name of its file."""
+    """The claims' name of the data set, whatever its file is called."""
     if dataset.format in ("hotpotqa", "triviaqa"):
         return "hotpotqa" if dataset.format == "hotpotqa" else "triviaqa"
     if dataset.source.get("generator") == "chain":
@@ -217,6 +220,6 @@ def _model(model: str, planner: str, solver: str) -> str:
     return " + ".join([model, *roles])
 
 
-def before(each: Evidence, gathered: Sequence[Evidence]) -> list[Evidence]:
-    """Evidence of the same questions, model and settings, where no tool was made to fail."""
-    return [other for other in gathered if other.base == each.base and not other.failure_rate]
+def before(each: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
+    """Groups with the same data set, model and settings, in which no tool was made to fail."""
+    return [other for other in groups if other.base == each.base and not other.failure_rate]

@@ -16,7 +16,7 @@ from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
 if TYPE_CHECKING:
-    from rewoo_bench.plots.draw import Measured
+    from rewoo_bench.plots.draw import PlotData
 
 
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
@@ -42,19 +42,19 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
     needs; captions.md describes each figure.
     """
-    from rewoo_bench.plots.draw import FORMATS, Options, draw, read, save, write_captions
+    from rewoo_bench.plots.draw import FORMATS, PlotOptions, draw, read, save, write_captions
 
     kinds = _names(formats)
     for kind in kinds:
         if kind not in FORMATS:
             raise UsageError(unknown("format", kind, FORMATS))
-    measured = read(runs).by(by) if by else read(runs)
+    data = read(runs).by(by) if by else read(runs)
     chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
-    options = Options(_pair(pair, measured if chosen else None))
+    options = PlotOptions(_pair(pair, data if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     captions = {}
     with _one_font_warning():
-        for name, picture in draw(measured, only=_names(only or ""), options=options, on_skip=_say):
+        for name, picture in draw(data, only=_names(only or ""), options=options, on_skip=_say):
             for path in save(name, picture, folder, kinds):
                 click.echo(terminal(str(path)))
             captions[name] = picture.markdown
@@ -69,14 +69,14 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _pair(text: str, measured: Measured | None) -> tuple[str, str]:
+def _pair(text: str, data: PlotData | None) -> tuple[str, str]:
     """Two architectures. A pair of the command is checked against those that ran."""
     names = _names(text)
     if len(names) != 2:
         raise UsageError(f"--pair {text!r}: expected two architectures, as in react,rewoo")
-    for name in names if measured else ():
-        if measured and name not in measured.architectures:
-            raise UsageError(unknown("architecture", name, measured.architectures))
+    for name in names if data else ():
+        if data and name not in data.architectures:
+            raise UsageError(unknown("architecture", name, data.architectures))
     return names[0], names[1]
 
 

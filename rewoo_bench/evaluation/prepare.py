@@ -28,6 +28,7 @@ from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.runs.options import RoleModel, RunOptions
+from rewoo_bench.runs.oracle_rows import answers_of_oracle
 from rewoo_bench.types import GoldAware, Model
 
 
@@ -131,4 +132,14 @@ def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[s
         "seed": options.seed,
         "temperature": options.temperature,
         "tool_failure_rate": options.tool_failure_rate,
+        "oracle": _is_oracle(options, run),
     }
+
+
+def _is_oracle(options: RunOptions, run: PreparedRun) -> bool | None:
+    """Whether a model that sees the gold answers any role, now or in a replayed run; None where nothing says it."""
+    roles = [model for role, model in options.role_models.items() if role != "judge"]
+    if any(isinstance(run.models[model].model, GoldAware) for model in roles):
+        return True
+    answers = [answers_of_oracle(name) for name in dict.fromkeys(model.name for model in roles)]
+    return True if any(answers) else None if None in answers else False

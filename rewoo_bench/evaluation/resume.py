@@ -30,6 +30,8 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
     `given` has only flags of the command. One that would change the run's results has to be as it was.
     """
     manifest = read_manifest(folder)
+    if manifest.published is not None:
+        raise UsageError("--resume: a published run can't be resumed: it has no journal")
     recorded = manifest.options
     if not recorded.get("architectures"):
         raise UsageError(f"--resume: {str(folder / MANIFEST)!r} has no options of a run; start a new run with --out")

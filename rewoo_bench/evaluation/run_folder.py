@@ -23,6 +23,7 @@ from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, Journal, JournalReader, open_journal
 from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST, removed_unless_written
+from rewoo_bench.runs.oracle_rows import COLUMN
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 _QUESTIONS_A_GROUP = 1000
@@ -46,7 +47,7 @@ class RunFolder:
         rows = 0
         with CancelScope(shield=True):
             await self.journal.settle()
-            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks)
+            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 
 
@@ -57,7 +58,7 @@ async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[Ru
         yield RunFolder(folder, journal, columns)
 
 
-def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey]) -> int:
+def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], columns: Mapping[str, Any]) -> int:
     """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
 
     The files get their names when all three are complete: on a full disk the earlier ones stay.
@@ -74,7 +75,7 @@ def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey]) -> in
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
             if finished := journal.questions(group):
                 of_questions, of_calls = tables_of([rows for rows, _ in finished])
-                questions.add(of_questions)
+                questions.add(_with_oracle(of_questions, columns.get(COLUMN)))
                 calls.add(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
@@ -82,6 +83,14 @@ def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey]) -> in
         calls.close()
     traces.replace(folder / TRACES_FILE)
     return written
+
+
+def _with_oracle(questions: pa.Table, oracle: bool | None) -> pa.Table:
+    """The rows with the column `oracle` of their run: rows that an older version wrote lack it."""
+    if oracle is None:
+        return questions
+    position = questions.schema.get_field_index(COLUMN)
+    return questions.set_column(position, questions.schema.field(position), pa.repeat(oracle, len(questions)))
 
 
 class ParquetWriter:

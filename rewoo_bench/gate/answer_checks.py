@@ -10,12 +10,12 @@ questions. Its level is strict: the tests of all architectures together raise a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.gate.count_checks import ROUNDING, question_ids
 from rewoo_bench.gate.growth import scored_pairs
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status
-from rewoo_bench.model_names import is_oracle
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _GOOD: dict[str, _Good] = {
 }
 
 
-def exact_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Check]:
+def exact_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, *, oracle: bool) -> Iterator[Check]:
     """A deterministic model's answers: any fall of exact match, of answers or of sound plans fails.
 
     An oracle's exact match is no measure of an architecture, since it is given the answers. A fall of it is: the
@@ -54,10 +54,11 @@ def exact_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame) -> Iterato
         fell = now.mean() < before.mean() - ROUNDING
         text = f"{name} {before.mean():.3f} -> {now.mean():.3f}"
         text += "; the same questions gave the same answers before" if fell else ""
-        yield _check(group, name, "fail" if fell else "pass", text, old, before, now, limit=float(before.mean()))
+        check = _check(group, name, "fail" if fell else "pass", text, old, before, now, limit=float(before.mean()))
+        yield replace(check, oracle=oracle)
 
 
-def live_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int) -> Iterator[Check]:
+def live_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int, *, oracle: bool) -> Iterator[Check]:
     """A live model's answers: a fall of exact match or of the share answered fails where it is no chance."""
     old, new = scored_pairs(old, new)
     for name in ("exact_match", "answered"):
@@ -66,10 +67,11 @@ def live_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int)
             yield _without_comparison(group, name, old, now)
             continue
         status, reason = live_fall(before, now, question_ids(old), tests)
-        if name == "exact_match" and is_oracle(group.model):
+        if name == "exact_match" and oracle:
             status, reason = "pass", "; an oracle's means nothing"
         text = f"{name} {before.mean():.3f} -> {now.mean():.3f}{reason}"
-        yield _check(group, name, status, text, old, before, now, limit=float(before.mean()) - ACCURACY_MARGIN)
+        check = _check(group, name, status, text, old, before, now, limit=float(before.mean()) - ACCURACY_MARGIN)
+        yield replace(check, oracle=oracle)
 
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:

@@ -31,8 +31,8 @@ class ComparisonTerms:
     """Whether a live comparison fails that couldn't have caught a growth of the margin."""
 
 
-def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms) -> Iterator[Check]:
-    """Every check of a run against its baseline."""
+def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms, *, oracle: bool) -> Iterator[Check]:
+    """Every check of a run against its baseline. `oracle`: an oracle answered the run, or a replay of one."""
     names = sorted({*before.questions, *now.questions})
     mismatches = {name: list(incomparable_rows(before, now, name)) for name in names}
     shared = [each for each in mismatches[names[0]] if all(each in others for others in mismatches.values())]
@@ -43,10 +43,12 @@ def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms) -> It
         own = [mismatch for mismatch in mismatches[name] if mismatch not in shared]
         yield from (_not_comparable(now.group(name), mismatch) for mismatch in own)
         if not shared and not own:
-            yield from _architecture(before, now, name, terms, tests=len(names))
+            yield from _architecture(before, now, name, terms, tests=len(names), oracle=oracle)
 
 
-def _architecture(before: Baseline, now: Baseline, name: str, terms: ComparisonTerms, tests: int) -> Iterator[Check]:
+def _architecture(
+    before: Baseline, now: Baseline, name: str, terms: ComparisonTerms, *, tests: int, oracle: bool
+) -> Iterator[Check]:
     """The checks of one of `tests` architectures, which can be compared."""
     group, old, new = now.group(name), before.rows(name), now.rows(name)
     growth = growth_of(old, new)
@@ -62,10 +64,10 @@ def _architecture(before: Baseline, now: Baseline, name: str, terms: ComparisonT
     margin = default if terms.max_increase is None else terms.max_increase
     if exact:
         yield from exact_counts(group, growth, margin, cause)
-        yield from exact_answers(group, old, new)
+        yield from exact_answers(group, old, new, oracle=oracle)
     else:
         yield from live_counts(group, growth, old, new, margin, tests, cause, strict=terms.strict)
-        yield from live_answers(group, old, new, tests)
+        yield from live_answers(group, old, new, tests, oracle=oracle)
 
 
 def _not_comparable(group: Group, mismatch: Mismatch) -> Check:

@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown, too_many_failed
-from rewoo_bench.model_names import is_oracle
 from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -188,10 +188,12 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
+    oracle = bool(oracle_rows(rows).any())
     if measured >= limit:
-        return Check("accuracy", "pass", group, name, text, measured, limit, n=n)
-    if is_oracle(group.model):
-        return Check("accuracy", "warn", group, name, f"{text}; an oracle's means nothing", measured, limit, n=n)
+        return Check("accuracy", "pass", group, name, text, measured, limit, n=n, oracle=oracle)
+    if oracle:
+        text = f"{text}; an oracle's means nothing"
+        return Check("accuracy", "warn", group, name, text, measured, limit, n=n, oracle=True)
     if n < ENOUGH_QUESTIONS:
         text = f"{text}; too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
         return Check("accuracy", "warn", group, name, text, measured, limit, n=n)

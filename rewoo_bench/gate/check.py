@@ -11,6 +11,7 @@ two runs can be compared, `growth` why counts grew. `baseline_checks`, `count_ch
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
+from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def check_run(
         return Verdict((), incomplete=reason)
     checks: list[Check] = list(check_budgets(limits, rows))
     if before is not None:
-        checks += check_against(before, baseline_of(manifest, rows), terms)
+        checks += check_against(before, baseline_of(manifest, rows), terms, oracle=bool(oracle_rows(rows).any()))
     return Verdict(tuple(checks))
 
 
@@ -93,11 +95,21 @@ def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
         advice = "--resume tries them again, --allow-incomplete leaves them out"
         unit = "row" if rows["trial"].max() > 0 else "question"
         return f"{failures} of {counted(len(rows), unit)} failed; {advice}"
-    examples, trials = manifest.dataset.examples, manifest.options.get("trials")
-    if examples is None or trials is None:
-        return None
-    expected = int(examples * trials * len(manifest.architectures))
+    expected = _expected_rows(manifest)
     return f"it has {len(rows)} of {counted(expected, 'row')}" if len(rows) < expected else None
+
+
+def _expected_rows(manifest: Manifest) -> int:
+    """Questions x trials x architectures. Raises `DataError` where run.json lacks one of them."""
+    factors = {
+        "architectures": len(manifest.architectures),
+        "dataset.examples": manifest.dataset.examples,
+        "options.trials": manifest.options.get("trials"),
+    }
+    for key, number in factors.items():
+        if not number:
+            raise DataError(f"run {manifest.run_id!r} can't be judged: its {MANIFEST} lacks {key!r}; it was changed")
+    return math.prod(int(number) for number in factors.values() if number)
 
 
 def why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
 from rewoo_bench.gate.verdict import Check, Group, Verdict, shown
-from rewoo_bench.model_names import is_oracle
 from rewoo_bench.text.counts import counted
 from rewoo_bench.text.tables import markdown_table, text_table
 
@@ -103,8 +102,7 @@ def _change(check: Check) -> str:
 
 
 def _label(check: Check) -> str:
-    oracle = check.kind == "accuracy" and is_oracle(check.group.model)
-    return f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if oracle else "")
+    return f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if check.oracle else "")
 
 
 def _value(check: Check) -> str:

@@ -75,6 +75,8 @@ class Check:
     n: int = 0
     """Questions."""
     grown: tuple[GrowthDetail, ...] = ()
+    oracle: bool = False
+    """Whether it is about an oracle's accuracy, which means nothing."""
 
     @property
     def metric(self) -> str:

@@ -1,4 +1,4 @@
-"""`failure` and `tools`: accuracy and tokens where the tools fail, and where there are more of them."""
+"""`failure` and `tools`: accuracy and tokens with failing tools, and with more tools."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.data import Measured, arms, mean, share
+from rewoo_bench.plots.data import PlotData, arms, mean, share
 from rewoo_bench.plots.labels import WIDTH, label_lines
-from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
+from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import count, grid, sheet, tall
 from rewoo_bench.stats.paired import Interval
 
-_CELL = ["line", "condition"]  # what a row belongs to: an architecture's line, and where on it
+_CELL = ["line", "condition"]  # an architecture's line, and a point on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other
 
 
-def failure(measured: Measured, options: Options) -> Picture:
-    """Runs with `--tool-failure-rate`: the same questions, so many of the tool calls failing."""
-    rates = measured.option("tool_failure_rate", 0.0)
+def failure(data: PlotData, options: PlotOptions) -> Picture:
+    """Runs with `--tool-failure-rate`: the same questions, a growing share of failing tool calls."""
+    rates = data.option("tool_failure_rate", 0.0)
     if rates.nunique() < 2:
-        said = ", ".join(f"{rate:g}" for rate in sorted(rates.unique()))
-        raise NothingToDraw(f"needs runs with different --tool-failure-rate; here it is {said} throughout")
-    modes = measured.option("tool_failure_mode", "empty")[(rates > 0).to_numpy(dtype=bool)].unique()
+        rate = ", ".join(f"{rate:g}" for rate in sorted(rates.unique()))
+        raise NothingToDraw(f"needs runs with different --tool-failure-rate; here it is {rate} throughout")
+    modes = data.option("tool_failure_mode", "empty")[(rates > 0).to_numpy(dtype=bool)].unique()
     if len(modes) > 1:
         raise NothingToDraw(f"needs runs of one --tool-failure-mode; here they are {', '.join(sorted(modes))}")
-    rows = measured.rows.assign(condition=rates.to_numpy(dtype=float), line=measured.rows["architecture"].astype(str))
-    measured.only(rows).check_once(*_CELL)
-    said = f"A failing tool {_MODES.get(str(modes[0]), str(modes[0]))}."
-    title = "What failing tools do to accuracy and cost"
-    return _panels(measured.only(shared(rows)), "share of tool calls that fail", "{:.0%}", title, said)
+    rows = data.rows.assign(condition=rates.to_numpy(dtype=float), line=data.rows["architecture"].astype(str))
+    data.only(rows).check_once(*_CELL)
+    meaning = f"A failing tool {_MODES.get(str(modes[0]), str(modes[0]))}."
+    title = "Accuracy and cost with failing tools"
+    return _panels(data.only(shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
 
 
 _MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
 
 
-def tools(measured: Measured, options: Options) -> Picture:
+def tools(data: PlotData, options: PlotOptions) -> Picture:
     """Runs of the same architecture with different sets of tools."""
-    offered = _offered(measured)
-    keys = list(zip(measured.rows["run_id"].astype(str), measured.rows["architecture"].astype(str), strict=True))
-    there = [key in offered for key in keys]
-    found = [offered[key] for key in keys if key in offered]
-    rows = measured.rows[there].assign(condition=[offer.tools for offer in found], line=[offer.kind for offer in found])
+    offered = _offered(data)
+    keys = list(zip(data.rows["run_id"].astype(str), data.rows["architecture"].astype(str), strict=True))
+    known = [key in offered for key in keys]
+    offers = [offered[key] for key in keys if key in offered]
+    rows = data.rows[known].assign(condition=[offer.tools for offer in offers], line=[offer.kind for offer in offers])
     if not (rows.groupby("line")["condition"].nunique() > 1).any():
         counts = ", ".join(f"{name} {offer.tools}" for (_, name), offer in offered.items()) or "no run.json"
         raise NothingToDraw(f"needs runs of one architecture with different numbers of tools; there are: {counts}")
     names = {kind: min(map(str, part["architecture"].unique()), key=len) for kind, part in rows.groupby("line")}
     rows = shared(rows.assign(line=rows["line"].map(names)))
-    measured.only(rows).check_once(*_CELL)
-    title = "What more tools do to accuracy and cost"
-    return _panels(measured.only(rows), "tools offered to the architecture", "{:g}", title, "")
+    data.only(rows).check_once(*_CELL)
+    title = "Accuracy and cost with more tools"
+    return _panels(data.only(rows), "tools offered to the architecture", "{:g}", title, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
     tools: int
     kind: str
-    """The same for architectures that differ in their tools alone."""
+    """Equal for architectures that differ only in their tools."""
 
 
-def _offered(measured: Measured) -> dict[tuple[str, str], _Offer]:
-    """By run and architecture, as run.json says."""
-    runs = set(measured.rows["run_id"].astype(str))
+def _offered(data: PlotData) -> dict[tuple[str, str], _Offer]:
+    """Tools by run and architecture, from run.json."""
+    runs = set(data.rows["run_id"].astype(str))
     return {
         (run, entry.name): _Offer(len(entry.tools), f"{entry.runner} {entry.settings} {entry.exemplars}")
-        for run, manifest in measured.manifests.items()
+        for run, manifest in data.manifests.items()
         if run in runs
         for entry in manifest.architectures
     }
@@ -86,12 +86,12 @@ def shared(rows: pd.DataFrame) -> pd.DataFrame:
     return kept
 
 
-def _panels(measured: Measured, label: str, form: str, title: str, said: str) -> Picture:
-    """Accuracy to the left, tokens to the right, a line an architecture."""
-    rows = measured.rows
+def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> Picture:
+    """Accuracy to the left, tokens to the right, a line per architecture."""
+    rows = data.rows
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
-    figure, (left, right) = sheet(1, 2, tall(measured.look(name).wrapped(WIDTH) for name in names))
+    figure, (left, right) = sheet(1, 2, tall(data.style(name).wrapped(WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     accuracies: list[Interval] = []
     for i, name in enumerate(names):
@@ -100,12 +100,12 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
         right_answers = {at: share(part) for at, part in parts.items()}
         accuracies += right_answers.values()
-        _line(left, measured.look(name), right_answers)
+        _line(left, data.style(name), right_answers)
         tokens = {at: mean(part, "total_tokens") for at, part in parts.items()}
-        _line(right, measured.look(name), tokens)
+        _line(right, data.style(name), tokens)
         ends[name] = (max(tokens), tokens[max(tokens)].estimate)
-    top = min(1.03, 1.12 * max([0.2, *(found.high for found in accuracies if not math.isnan(found.high))]))
-    left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if measured.oracle else
+    top = min(1.03, 1.12 * max([0.2, *(each.high for each in accuracies if not math.isnan(each.high))]))
+    left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if data.oracle else
              "exact match, share of questions")  # fmt: skip
     right.set(ylim=(0, right.get_ylim()[1]), ylabel="mean tokens per question")
     right.yaxis.set_major_formatter(lambda value, _: count(value))
@@ -113,16 +113,16 @@ def _panels(measured: Measured, label: str, form: str, title: str, said: str) ->
         grid(axes)
         axes.set_xlabel(label)
         axes.set_xticks(ticks, [form.format(at) for at in ticks])
-    oracle = "An oracle answers right where its search brought what it needs: that says nothing of a model."
-    told = oracle if measured.oracle else ""
-    shown = picture(figure, title, said, told, "Bars: 95% intervals.", facts=measured.facts())
-    label_lines(right, ends, measured.looks)
+    oracle = "An oracle is right where its searches found the evidence: this says nothing about a model."
+    note = oracle if data.oracle else ""
+    shown = picture(figure, title, meaning, note, "Bars: 95% intervals.", facts=data.facts())
+    label_lines(right, ends, data.styles)
     return shown
 
 
-def _line(axes: Axes, own: Look, values: Mapping[float, Interval]) -> None:
-    found = list(values.values())
-    middle = [value.estimate for value in found]
+def _line(axes: Axes, own: SeriesStyle, values: Mapping[float, Interval]) -> None:
+    intervals = list(values.values())
+    middle = [value.estimate for value in intervals]
     axes.errorbar(
-        list(values), middle, yerr=arms(found), color=own.colour, marker=own.marker, capsize=2.5, elinewidth=1
+        list(values), middle, yerr=arms(intervals), color=own.colour, marker=own.marker, capsize=2.5, elinewidth=1
     )

@@ -1,8 +1,8 @@
-"""What figures are drawn from: the rows, calls and manifests of some runs, and what of them belongs together.
+"""The data of figures: rows, calls and manifests of some runs, split into the parts that are drawn together.
 
-measured = read(["results/local/my-run"])
-for group in measured.split():      # a data set with a model each
-    group.facts()                   # "n = 50 questions · local/smollm2-135m · hotpotqa · 2026-11-22"
+data = read(["results/local/my-run"])
+for part in data.split():           # a data set with a model each
+    part.facts()                    # "n = 50 questions · local/smollm2-135m · hotpotqa · 2026-11-22"
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.escaping import one_line
-from rewoo_bench.model_names import is_oracle
-from rewoo_bench.plots.looks import Look, looks
+from rewoo_bench.plots.series_styles import SeriesStyle, series_styles
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
 from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.stats.bootstrap import Floats
 from rewoo_bench.stats.paired import Interval, mean_of
@@ -41,16 +41,16 @@ _WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class PlotData:
     """Rows of questions.parquet, of calls.parquet, and run.json by run id where there is one."""
 
     rows: pd.DataFrame
     calls: pd.DataFrame
     manifests: Manifests
-    looks: Mapping[str, Look]
-    """Of every architecture of these runs, so that it looks the same in each figure of them."""
+    styles: Mapping[str, SeriesStyle]
+    """Of every architecture of these runs, so that it has the same colour and marker in each figure."""
     failed: pd.DataFrame | None = None
-    """Rows that were taken out since the infrastructure failed them."""
+    """Rows left out, because the infrastructure failed them."""
 
     @property
     def architectures(self) -> list[str]:
@@ -59,7 +59,7 @@ class Measured:
 
     @property
     def model(self) -> str:
-        """The model, with what plans and solves where that is another; the models, where there are several."""
+        """The model, with another planner or solver in brackets; several models are joined by `and`."""
         keys = self.rows[_WHAT_RAN[1:]].drop_duplicates().astype(str).itertuples(index=False)
         return one_line(" and ".join(dict.fromkeys(_model(*key) for key in keys)))
 
@@ -67,13 +67,13 @@ class Measured:
     def dataset(self) -> str:
         return one_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
 
-    def look(self, architecture: str) -> Look:
-        return self.looks[architecture]
+    def style(self, architecture: str) -> SeriesStyle:
+        return self.styles[architecture]
 
     @property
     def oracle(self) -> bool:
-        """Whether accuracy and seconds are made and mean nothing."""
-        return any(is_oracle(str(name)) for name in self.rows["model"].unique())
+        """Whether an oracle answered any row: its accuracy and its seconds mean nothing."""
+        return bool(oracle_rows(self.rows).any())
 
     @property
     def trials(self) -> int:
@@ -81,54 +81,54 @@ class Measured:
 
     @property
     def point(self) -> str:
-        """What a point is that stands for a row."""
+        """What a point in a figure is: the caption's word for a row."""
         return "a question" if self.trials == 1 else "a trial of a question"
 
     def of(self, architecture: str) -> pd.DataFrame:
         """The rows of an architecture."""
         return self.rows[self.rows["architecture"] == architecture]
 
-    def split(self, *, by_dataset: bool = True) -> Iterator[Measured]:
+    def split(self, *, by_dataset: bool = True) -> Iterator[PlotData]:
         """A part for each data set and model, or for each model."""
         keys = _WHAT_RAN if by_dataset else _WHAT_RAN[1:]
         for _, rows in self.rows.groupby(keys, sort=False, observed=True):
             yield self.only(rows)
 
-    def counted(self) -> Measured:
-        """Without the rows that the infrastructure failed; `facts` says how many those were."""
+    def counted(self) -> PlotData:
+        """Without the rows that the infrastructure failed; `facts` gives their number."""
         mask = failed(self.rows)
         return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
 
-    def by(self, column: str) -> Measured:
+    def by(self, column: str) -> PlotData:
         """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
         import pandas as pd
 
         return replace(self, rows=pd.concat(subsets(self.rows, column)))
 
-    def only(self, rows: pd.DataFrame) -> Measured:
+    def only(self, rows: pd.DataFrame) -> PlotData:
         """The same with some of the rows, and their calls."""
-        there = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
-        return replace(self, rows=rows, calls=self.calls.merge(there, on=_ROW))
+        keys = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
+        return replace(self, rows=rows, calls=self.calls.merge(keys, on=_ROW))
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
-        """An option of its run for every row."""
-        found = {run: manifest.options.get(name, default) for run, manifest in self.manifests.items()}
-        return self.rows["run_id"].astype(str).map(lambda run: found.get(run, default))
+        """An option of the run, for every row."""
+        values = {run: manifest.options.get(name, default) for run, manifest in self.manifests.items()}
+        return self.rows["run_id"].astype(str).map(lambda run: values.get(run, default))
 
     def concurrency(self) -> str:
-        """Questions at once, of each run; nothing where run.json doesn't say."""
+        """Number of questions at once, of each run; empty where run.json doesn't say."""
         runs = self.rows["run_id"].astype(str).unique()
         known = (self.manifests[run].concurrency for run in runs if run in self.manifests)
         return " and ".join(dict.fromkeys(str(value) for value in known if value))
 
-    def without_faults(self) -> Measured:
+    def without_faults(self) -> PlotData:
         """Without the runs whose tools were made to fail."""
         return self.only(self.rows[(self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)])
 
     def check_once(self, *keys: str) -> None:
-        """Raises `NothingToDraw` where an architecture ran twice on a question: which one would be drawn?
+        """Raises `NothingToDraw` where an architecture ran twice on a question.
 
-        `keys` are columns in the place of the architecture.
+        `keys` are columns to use instead of the architecture.
         """
         twice = self.rows.duplicated([*(keys or ("architecture",)), "dataset", "example_id", "trial"])
         if twice.any():
@@ -137,7 +137,7 @@ class Measured:
             raise NothingToDraw(f"needs one run of {name!r} on these questions, not several: {runs}")
 
     def facts(self, *, n: int | None = None) -> str:
-        """What a reader has to know with every figure: how many questions, which model, which data, when."""
+        """The last line of every caption: number of questions, model, data set, date."""
         days = self.rows["started_at"].dropna()
         ends = dict.fromkeys(str(moment)[:10] for moment in (days.min(), days.max())) if len(days) else {}
         questions = f"n = {f'{n:,}' if n is not None else self._questions()} questions"
@@ -148,44 +148,44 @@ class Measured:
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
 
     def counts(self, rows: pd.DataFrame) -> str:
-        """`ReAct 2, ReWOO 1`: how many of these rows each architecture has; nothing of none."""
+        """`ReAct 2, ReWOO 1`: number of these rows by architecture; empty for no rows."""
         sizes = rows["architecture"].astype(str).value_counts(sort=False)
-        return ", ".join(f"{self.look(str(name)).name} {size:,}" for name, size in sizes.items() if size)
+        return ", ".join(f"{self.style(str(name)).name} {size:,}" for name, size in sizes.items() if size)
 
     def _questions(self) -> str:
-        """How many questions each architecture has: `50`, or `47 to 50`."""
+        """Number of questions of each architecture: `50`, or `47 to 50`."""
         sizes = self.rows.groupby("architecture", observed=True)["example_id"].nunique()
         return " to ".join(dict.fromkeys(f"{size:,}" for size in (sizes.min(), sizes.max())))
 
     def _lost(self) -> str:
-        """The failed rows of the data sets and models that are still in it."""
+        """Counts of the failed rows of the data sets and models in it."""
         if self.failed is None:
             return ""
-        here = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
-        return self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(here, on=_WHAT_RAN))
+        own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
+        return self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))
 
 
-def read(runs: Sequence[str | Path]) -> Measured:
-    """The runs, given as folders or parquet files; of a stopped one, what all its architectures came to.
+def read(runs: Sequence[str | Path]) -> PlotData:
+    """The runs, given as folders or parquet files; of a stopped run, the questions that all its architectures have.
 
     Raises `DataError`.
     """
-    return _measured(load(*runs), _calls(runs), manifests(*runs))
+    return _plot_data(load(*runs), _calls(runs), manifests(*runs))
 
 
-def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> Measured:
+def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> PlotData:
     """The same from rows of questions.parquet and of calls.parquet."""
     import pandas as pd
 
     columns = [*_CALLS, *_SIZES]
-    return _measured(rows, pd.DataFrame(columns=columns) if calls is None else calls.reindex(columns=columns), {})
+    return _plot_data(rows, pd.DataFrame(columns=columns) if calls is None else calls.reindex(columns=columns), {})
 
 
-def _measured(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> Measured:
+def _plot_data(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> PlotData:
     whole = rows[_done_by_all(rows)]
     if len(whole) < len(rows):
         calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
-    return Measured(whole, calls, of_runs, looks(rows["architecture"].astype(str)))
+    return PlotData(whole, calls, of_runs, series_styles(rows["architecture"].astype(str)))
 
 
 def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:

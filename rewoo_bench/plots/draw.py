@@ -1,11 +1,11 @@
-"""Figures of runs, drawn from their parquet files, run.json in hand; never from a journal.
+"""Figures of runs, drawn from their parquet files and run.json.
 
     from rewoo_bench.plots.draw import draw, read, save
     for name, picture in draw(read(["results/local/my-run"]), only=["ratio", "parts"]):
         save(name, picture, Path("figures"), ["png", "svg"])
 
-Each figure is a function in a file of its own, from `Measured` to `Picture`; `FIGURES` names them. One
-that the rows have no data for raises `NothingToDraw`. The same rows give the same bytes on one machine.
+Each figure is a function in its own file, from `PlotData` to `Picture`; `FIGURES` names them. A figure without data
+raises `NothingToDraw`. The same rows give the same bytes on one machine.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from pathlib import Path
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.plots.conditions import failure, tools
-from rewoo_bench.plots.data import Measured, read
+from rewoo_bench.plots.data import PlotData, read
 from rewoo_bench.plots.latency import latency
 from rewoo_bench.plots.paper import paper
 from rewoo_bench.plots.pareto import pareto
-from rewoo_bench.plots.picture import Options, Picture
+from rewoo_bench.plots.picture import Picture, PlotOptions
 from rewoo_bench.plots.prompt_parts import parts
 from rewoo_bench.plots.ratio import ratio
 from rewoo_bench.plots.steps import steps
 from rewoo_bench.plots.style import styled
 
-__all__ = ["FIGURES", "Measured", "Options", "Picture", "draw", "read", "save", "write_captions"]
+__all__ = ["FIGURES", "Picture", "PlotData", "PlotOptions", "draw", "read", "save", "write_captions"]
 
 CAPTIONS = "captions.md"
 FORMATS = ("png", "svg")
-# What would tell when and by what a file was made: it would differ from one run to the next.
+# Metadata that would differ between two drawings of the same rows.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How a figure is made, and of which rows."""
+    """The function of a figure, and the rows that it takes."""
 
-    draw: Callable[[Measured, Options], Picture]
+    draw: Callable[[PlotData, PlotOptions], Picture]
     faults: bool = False
-    """Whether runs with failing tools belong in it."""
+    """Whether it includes runs with failing tools."""
     by_dataset: bool = True
-    """One for each data set and model, or for each model."""
+    """Whether it is drawn for each data set and model, or for each model."""
 
 
 FIGURES = {
@@ -60,33 +60,40 @@ FIGURES = {
 
 
 def draw(
-    measured: Measured,
+    data: PlotData,
     *,
     only: Sequence[str] = (),
-    options: Options | None = None,
-    on_skip: Callable[[str, str], None] = lambda name, reason: None,
+    options: PlotOptions | None = None,
+    on_skip: Callable[[str, str], None] | None = None,
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all) with their names, one for each data set and model.
 
-    `on_skip` is told of those that aren't drawn, and why. Raises `UsageError` for a name there isn't.
+    `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
+    that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
     for name in only:
         if name not in FIGURES:
             raise UsageError(unknown("figure", name, FIGURES))
     for name in only or FIGURES:
-        for own_name, part in _parts(name, FIGURES[name], measured):
+        reasons: dict[str, str] = {}
+        drawn_of = _parts(name, FIGURES[name], data)
+        for own_name, part in drawn_of:
             with styled():
                 try:
-                    yield own_name, FIGURES[name].draw(_counted(part), options or Options())
+                    yield own_name, FIGURES[name].draw(_counted(part), options or PlotOptions())
                 except NothingToDraw as reason:
-                    on_skip(own_name, str(reason))
+                    reasons[own_name] = str(reason)
+                    if on_skip:
+                        on_skip(own_name, str(reason))
+        if on_skip is None and name in only and len(reasons) == len(drawn_of):
+            raise NothingToDraw("; ".join(f"{own_name}: {text}" for own_name, text in reasons.items()))
 
 
-def _parts(name: str, drawing: Drawing, measured: Measured) -> list[tuple[str, Measured]]:
-    """What a figure is drawn of, each with a name: `ratio`, or `ratio-hotpotqa-small` where there are several."""
+def _parts(name: str, drawing: Drawing, data: PlotData) -> list[tuple[str, PlotData]]:
+    """The parts that a figure is drawn of, with names: `ratio`, or `ratio-hotpotqa-small` where there are several."""
     if not drawing.faults:
-        measured = measured.without_faults()
-    found = list(measured.split(by_dataset=drawing.by_dataset))
+        data = data.without_faults()
+    found = list(data.split(by_dataset=drawing.by_dataset))
     if len(found) < 2:
         return [(name, part) for part in found]
     models = len({part.model for part in found}) > 1
@@ -96,8 +103,8 @@ def _parts(name: str, drawing: Drawing, measured: Measured) -> list[tuple[str, M
     ]
 
 
-def _counted(part: Measured) -> Measured:
-    """What of it can be drawn. Raises `NothingToDraw`."""
+def _counted(part: PlotData) -> PlotData:
+    """The part without failed rows. Raises `NothingToDraw` where all failed."""
     counted = part.counted()
     if not len(counted.rows):
         raise NothingToDraw(
@@ -107,7 +114,7 @@ def _counted(part: Measured) -> Measured:
 
 
 def _slug(text: str) -> str:
-    """A name as a part of a file's name: `local/smollm2-135m` -> `local-smollm2-135m`."""
+    """A name as part of a file name: `local/smollm2-135m` -> `local-smollm2-135m`."""
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
@@ -130,13 +137,13 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def write_captions(folder: Path, captions: dict[str, str]) -> Path:
-    """captions.md, a section a figure; those of figures that were drawn before and are still there stay."""
+    """captions.md, a section per figure; sections of earlier figures stay while their files exist."""
     path = folder / CAPTIONS
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    found = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-    there = {name: text for name, text in found.items() if any(folder.glob(f"{name}.???"))}
-    texts = {**there, **captions}
-    sections = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+    sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
+    earlier = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))}
+    texts = {**earlier, **captions}
+    written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
     with _writing(folder):
-        path.write_text("\n\n".join(["# Figures", *sections]) + "\n", "utf-8")
+        path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
     return path

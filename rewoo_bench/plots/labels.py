@@ -1,6 +1,6 @@
-"""Names beside lines and points, which don't cover each other and stay on the sheet.
+"""Names next to lines and points. They don't cover each other and stay on the sheet.
 
-Both functions need axes that are finished: with their limits and scales, the title and the caption.
+Both functions need finished axes: with limits, scales, title and caption.
 """
 
 from __future__ import annotations
@@ -15,37 +15,42 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation, Text
 
-from rewoo_bench.plots.looks import Look
+from rewoo_bench.plots.series_styles import SeriesStyle
+from rewoo_bench.plots.style import GREY
 
 Point = tuple[float, float]
 SIZE = 8.5  # points of a name
 WIDTH = 24  # characters of a line of a name
-ROW = 30  # the same of a row's name, which has the left of the sheet for itself
+ROW = 30  # the same for the name of a row
 _LINE = 0.15  # inches, a line of a name
 _AIR = 0.03  # inches between names
 _HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
+_DOTTED = {"arrowstyle": "-", "color": GREY, "lw": 0.7, "linestyle": (0, (1, 2.5))}
 _NEAR = 14.0  # points from a marker to its name, if there is room
 _LEADER = 22.0  # a name farther off has a line to its marker
 
 
-def label_lines(axes: Axes, ends: Mapping[str, Point], looks: Mapping[str, Look]) -> None:
-    """The architectures' names to the right of where their lines end, pushed apart where they meet."""
+def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, SeriesStyle]) -> None:
+    """The architectures' names to the right of the axes, level with the ends of their lines or moved apart.
+
+    A thin grey dotted line leads from a name to its line's end: in the line's colour it would look like data.
+    """
     figure = _drawn(axes)
     inches = axes.bbox.height / figure.dpi
     names = sorted(ends, key=lambda name: ends[name][1])
-    texts = [looks[name].wrapped(WIDTH) for name in names]
+    texts = [styles[name].wrapped(WIDTH) for name in names]
     sizes = [(_AIR + _LINE * (1 + text.count("\n"))) / inches for text in texts]
     for name, text, at in zip(names, texts, spread([_height(axes, ends[name]) for name in names], sizes), strict=True):
-        colour = looks[name].colour
+        colour = styles[name].colour
         axes.annotate(
             text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=colour, va="center",
             fontsize=SIZE,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
+            arrowprops={**_DOTTED, "shrinkA": 2, "shrinkB": 5, "relpos": (0, 0.5)},
         )  # fmt: skip
 
 
 def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
-    """Rising heights of names of these sizes, moved as little as it takes to be apart, within 0 to 1 where they fit.
+    """Rising heights of names of these sizes, moved apart as little as possible, within 0 to 1 where they fit.
 
     >>> spread([0.25, 0.25, 0.75], [0.25, 0.25, 0.25])
     [0.125, 0.375, 0.75]
@@ -62,12 +67,16 @@ def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
 
 
 def label_points(
-    axes: Axes, points: Mapping[str, Point], obstacles: Sequence[Point], looks: Mapping[str, Look]
+    axes: Axes,
+    points: Mapping[str, Point],
+    obstacles: Sequence[Point],
+    styles: Mapping[str, SeriesStyle],
+    texts: Mapping[str, str],
 ) -> None:
-    """The architectures' names beside their points, each where it covers no other name, no point and no obstacle.
+    """Texts next to the architectures' points, each where it covers no other text, no point and no obstacle.
 
-    A name that has to be far from its point, or is closer to another one, has a line to its own. Where there is
-    no such place, a name may cover obstacles, but no other name.
+    A text far from its point, or closer to another one, has a line to its own. Without a free place, a text may cover
+    obstacles, but no other text.
     """
     figure = _drawn(axes)
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
@@ -78,7 +87,7 @@ def label_points(
         best: tuple[float, Annotation, list[Any]] | None = None
         for offset in _offsets():
             leader = _unclear(name, marks, offset, figure.dpi)
-            text = _name(axes, looks[name], point, offset, leader=leader)
+            text = _text(axes, texts[name], styles[name].colour, point, offset, leader=leader)
             box = _text_box(text, renderer)
             covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
@@ -99,7 +108,7 @@ def label_points(
 
 
 def _offsets() -> Iterator[Point]:
-    """Places around a point, in points, the nearest first; to the right before to the left."""
+    """Places around a point, in points: the nearest first, the right before the left."""
     for radius in (_NEAR, _LEADER - 1, *np.arange(26.0, 200.0, 13.0)):
         level = (0, 180, 90, -90) if radius <= _LEADER else ()  # a level or upright line would pass for an error bar
         for degrees in (35, -35, 145, -145, 62, -62, 118, -118, *level):
@@ -107,7 +116,7 @@ def _offsets() -> Iterator[Point]:
 
 
 def _unclear(name: str, marks: Mapping[str, Any], offset: Point, dpi: float) -> bool:
-    """Whether a reader may take a name at this place for another point's."""
+    """Whether a reader may take a text at this place for another point's."""
     begins = marks[name] + np.array(offset) * dpi / 72
     own = float(np.hypot(*(marks[name] - begins)))
     others = [float(np.hypot(*(mark - begins))) for other, mark in marks.items() if other != name]
@@ -119,18 +128,18 @@ def _line_to(mark: Any, offset: Point, dpi: float) -> list[Any]:
     return list(np.linspace(mark, mark + np.array(offset) * dpi / 72, 16))
 
 
-def _name(axes: Axes, own: Look, point: Point, offset: Point, *, leader: bool) -> Annotation:
+def _text(axes: Axes, text: str, colour: str, point: Point, offset: Point, *, leader: bool) -> Annotation:
     side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
-    begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the name its line begins
-    line = {"arrowstyle": "-", "color": own.colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
+    begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the text its line begins
+    line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
     return axes.annotate(
-        own.wrapped(WIDTH), point, xytext=offset, textcoords="offset points", ha=side, va="center", color=own.colour,
+        text, point, xytext=offset, textcoords="offset points", ha=side, va="center", color=colour,
         fontsize=SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
     )  # fmt: skip
 
 
 def _text_box(text: Annotation, renderer: Any) -> Any:
-    """Where the name is, without the line to its point."""
+    """The box of the text, without the line to its point."""
     text.update_positions(renderer)
     return Text.get_window_extent(text, renderer)
 
@@ -142,7 +151,7 @@ def _within(axes: Axes, figure: Figure, box: Any) -> bool:
 
 
 def _drawn(axes: Axes) -> Figure:
-    """The figure, laid out, so that its places are known."""
+    """The figure, laid out, so that positions are known."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
@@ -150,5 +159,5 @@ def _drawn(axes: Axes) -> Figure:
 
 
 def _height(axes: Axes, point: Point) -> float:
-    """Where a point lies between the bottom (0) and the top (1) of its axes."""
+    """A point's height between the bottom (0) and the top (1) of its axes."""
     return float(axes.transAxes.inverted().transform(axes.transData.transform(point))[1])

@@ -1,4 +1,4 @@
-"""`paper`: Table 2 of the ReWOO paper (paper.toml) beside what was measured on the same data sets."""
+"""`paper`: Table 2 of the ReWOO paper (paper.toml) and these runs, on the same data sets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.data import Measured, arms, mean, positive, share
-from rewoo_bench.plots.looks import looks
-from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.data import PlotData, arms, mean, positive, share
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
+from rewoo_bench.plots.series_styles import series_styles
 from rewoo_bench.plots.style import GREY, INK, PALE, count, grid, legend_above, logarithmic, sheet
 from rewoo_bench.stats.paired import Interval
 
 METHODS = ("direct", "cot", "react", "rewoo")
-_LOOKS = looks(METHODS)
+_STYLES = series_styles(METHODS)
 _MODEL = 50  # characters of a line of its name
 
 
@@ -64,16 +64,15 @@ class Paper(BaseModel):
 
 @cache
 def published() -> Paper:
-    """The paper's figures."""
+    """The numbers of the paper."""
     return Paper(**tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8")))
 
 
-def paper(measured: Measured, options: Options) -> Picture:
-    """Exact match and tokens of direct, cot, react and rewoo: the paper's hollow, ours filled."""
-    ours = {key: part for key, part in _by_format(measured) if set(part.architectures) & set(METHODS)}
+def paper(data: PlotData, options: PlotOptions) -> Picture:
+    """Exact match and tokens of direct, cot, react and rewoo: hollow markers for the paper, filled ones for runs."""
+    ours = {key: part for key, part in _by_format(data) if set(part.architectures) & set(METHODS)}
     if not ours:
-        wanted = " or ".join(block.name for block in published().datasets.values())
-        raise NothingToDraw(f"needs run folders of {', '.join(METHODS)} on {wanted}; here is {measured.dataset}")
+        raise NothingToDraw(_missing(data))
     figure, grid_of_axes = sheet(len(ours), 2, height=2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
     for (left, right), (key, part) in zip(grid_of_axes, ours.items(), strict=True):
         part.check_once()
@@ -83,28 +82,38 @@ def paper(measured: Measured, options: Options) -> Picture:
     asked = " and ".join(sorted({f"{published().datasets[key].questions:,}" for key in ours}))
     left.set_xlabel("exact match, % of questions")
     right.set_xlabel("mean tokens per question (log scale)")
-    _legend(figure, grid_of_axes[0][0], measured)
+    _legend(figure, grid_of_axes[0][0], data)
     return picture(
         figure,
-        "The paper's Table 2 beside what was measured here",
+        "The paper's Table 2 and this run",
         f"Hollow: {published().source}, {published().model}, n = {asked} each. Filled: this run, with 95% intervals.",
-        "An oracle's exact match means nothing and isn't drawn." if measured.oracle else "",
+        "An oracle's exact match means nothing and isn't drawn." if data.oracle else "",
         " ".join(_ratios(published().datasets[key], part) for key, part in ours.items()),
         facts="\n".join(part.facts() for part in ours.values()),
     )
 
 
-def _by_format(measured: Measured) -> Iterator[tuple[str, Measured]]:
-    """The rows on each data set that the paper has, known by the format that run.json names."""
-    formats = {run: manifest.dataset.format for run, manifest in measured.manifests.items()}
-    own = measured.rows["run_id"].astype(str).map(formats)
+def _missing(data: PlotData) -> str:
+    """What the runs lack: a data set of the paper, or the architectures of its table."""
+    theirs = [published().datasets[key].name for key, _ in _by_format(data)]
+    if theirs:
+        names = f"{', '.join(METHODS[:-1])} or {METHODS[-1]}"
+        return f"needs {names} without options; the runs on {' and '.join(theirs)} have {', '.join(data.architectures)}"
+    wanted = " or ".join(block.name for block in published().datasets.values())
+    return f"needs run folders of {', '.join(METHODS)} on {wanted}; these are of {data.dataset}"
+
+
+def _by_format(data: PlotData) -> Iterator[tuple[str, PlotData]]:
+    """The rows on each data set of the paper, by the format in run.json."""
+    formats = {run: manifest.dataset.format for run, manifest in data.manifests.items()}
+    own = data.rows["run_id"].astype(str).map(formats)
     for key in published().datasets:
-        rows = measured.rows[(own == key).to_numpy(dtype=bool)]
+        rows = data.rows[(own == key).to_numpy(dtype=bool)]
         if len(rows):
-            yield key, measured.only(rows)
+            yield key, data.only(rows)
 
 
-def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
+def _block(left: Axes, right: Axes, block: Block, part: PlotData) -> None:
     for at, method in enumerate(METHODS):
         rows, cell = part.of(method), block.of(method)
         tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
@@ -113,7 +122,7 @@ def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
         _row(left, at, method, cell.exact_match, percent)
         _row(right, at, method, cell.tokens, tokens)
     left.set_ylim(len(METHODS) - 0.45, -0.6)
-    left.set_yticks(range(len(METHODS)), [_LOOKS[method].name for method in METHODS])
+    left.set_yticks(range(len(METHODS)), [_STYLES[method].name for method in METHODS])
     for axes in (left, right):
         grid(axes, "x")
         axes.tick_params(axis="y", length=0)
@@ -121,14 +130,14 @@ def _block(left: Axes, right: Axes, block: Block, part: Measured) -> None:
 
 
 def _limits(grid_of_axes: Any) -> None:
-    """The same for all data sets, with room for markers at 0 and for numbers to the right of the markers."""
+    """The same limits for all data sets, with room for markers at 0 and for numbers to the right of markers."""
     lefts, rights = ([axes.dataLim for axes in column] for column in grid_of_axes.T)
     for axes in grid_of_axes[:, 0]:
         axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
         axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
     low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
     for axes in grid_of_axes[:, 1]:
-        logarithmic(axes, "x", min(25.0, low / 1.5), max(25_000.0, 2.6 * high), inches=2.5)
+        logarithmic(axes, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
 
 
 def _percent(found: Interval) -> Interval:
@@ -136,8 +145,8 @@ def _percent(found: Interval) -> Interval:
 
 
 def _row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
-    """A hollow marker for the paper, a filled one for this run, their numbers above and below the row."""
-    own: dict[str, Any] = {"marker": _LOOKS[method].marker, "color": _LOOKS[method].colour, "ms": 7, "zorder": 3}
+    """A hollow marker for the paper above the row, a filled one for this run below it, each with its number."""
+    own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
     axes.plot(theirs, at - 0.14, mfc="white", **own)
     _number(axes, theirs, at - 0.14, count(theirs) if theirs >= 100 else f"{theirs:.1f}", GREY)
     if ours is None:
@@ -152,16 +161,16 @@ def _number(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
     axes.annotate(text, (x, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
 
 
-def _legend(figure: Figure, axes: Axes, measured: Measured) -> None:
+def _legend(figure: Figure, axes: Axes, data: PlotData) -> None:
     shown = [
         axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
-        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=textwrap.fill(f"here, {measured.model}", _MODEL))[0],
+        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=textwrap.fill(f"this run, {data.model}", _MODEL))[0],
     ]
     legend_above(figure, handles=shown)
 
 
-def _ratios(block: Block, part: Measured) -> str:
-    """ReAct's tokens over ReWOO's, in the paper and here."""
+def _ratios(block: Block, part: PlotData) -> str:
+    """ReAct's tokens over ReWOO's, in the paper and in this run."""
     text = f"{block.name}, ReAct / ReWOO tokens: {block.react.tokens / block.rewoo.tokens:.2f}× in the paper"
     means = [mean(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
-    return f"{text}, {means[0] / means[1]:.2f}× here." if min(means) > 0 else f"{text}."
+    return f"{text}, {means[0] / means[1]:.2f}× in this run." if min(means) > 0 else f"{text}."

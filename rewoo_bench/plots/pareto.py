@@ -1,4 +1,4 @@
-"""`pareto`: what accuracy costs, in tokens and, where the price is known, in dollars."""
+"""`pareto`: exact match against cost, in tokens and, where the price is known, in dollars."""
 
 from __future__ import annotations
 
@@ -13,61 +13,78 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.data import Measured, arms, mean, share
+from rewoo_bench.plots.data import PlotData, arms, mean, share
 from rewoo_bench.plots.labels import WIDTH, label_points
-from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.picture import Options, Picture, picture
-from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
+from rewoo_bench.plots.series_styles import SeriesStyle
+from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet, tall
 from rewoo_bench.stats.paired import Interval
 
-Found = Mapping[str, Interval]
-_MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker, of what is seen of one below it, and how many are
+Intervals = Mapping[str, Interval]
+_MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim of one below it; most rims
+_MANY = 10  # architectures; with more, points have numbers and the names are in a list
 
 
-def pareto(measured: Measured, options: Options) -> Picture:
-    """Exact match against mean cost, each with its interval; the front joins what nothing beats in both."""
-    measured.check_once()
-    if measured.oracle:
+def pareto(data: PlotData, options: PlotOptions) -> Picture:
+    """Exact match against mean cost, each with its interval, and the Pareto front."""
+    data.check_once()
+    if data.oracle:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
-    names = measured.architectures
-    spent = {name: mean(measured.of(name), "total_tokens") for name in names}
-    right = {name: found for name in names if (found := share(measured.of(name))).n and spent[name].estimate > 0}
+    names = data.architectures
+    spent = {name: mean(data.of(name), "total_tokens") for name in names}
+    right = {name: own for name in names if (own := share(data.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
-    costs = {"mean tokens per question (log scale)": {name: spent[name] for name in right}}
-    priced = bool(measured.rows["cost_usd"].notna().all() and (measured.rows["cost_usd"] > 0).all())
-    if priced:
-        dollars = measured.rows.assign(thousand=measured.rows["cost_usd"] * 1000)
-        of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in right}
-        costs["US$ per 1,000 questions (log scale)"] = of
-    figure, axes = sheet(1, len(costs), sharey=True, squeeze=False)
-    for at, (label, cost) in zip(axes[0], costs.items(), strict=True):
-        _cloud(at, cost, right, measured.looks, inches=6 / len(costs))
-        at.set_xlabel(label)
+    costs = _costs(data, {name: spent[name] for name in right})
+    priced = len(costs) > 1
+    texts = {name: str(i) if len(right) > _MANY else data.style(name).wrapped(WIDTH) for i, name in enumerate(right, 1)}
+    handles = [_handle(data.style(name), texts[name]) for name in right]
+    figure, axes = sheet(1, len(costs), tall(str(handle.get_label()) for handle in handles), sharey=True, squeeze=False)
+    for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
+        _cloud(panel, cost, right, data.styles, inches=6 / len(costs))
+        panel.set_xlabel(label)
     axes[0][0].set_ylabel("exact match, share of questions")
-    tokens = next(iter(costs.values()))
-    best = front(tokens, right)
-    nothing = "The grey band is the Pareto front: nothing" if priced or len(best) > 1 else "Nothing"
+    best = front(next(iter(costs.values())), right)
     if priced:
-        legend_above(figure, handles=[_handle(measured.look(name)) for name in right])
+        legend_above(figure, handles=handles)
+    elif len(right) > _MANY:
+        axes[0][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.03, 1.0), borderaxespad=0.0)
     shown = picture(
         figure,
         "What accuracy costs",
-        f"Up and to the left is better. {nothing} measured is both cheaper and more often right than "
-        f"{' or '.join(repr(measured.look(name).name) for name in best)}. Bars: 95% intervals.",
+        _caption([data.style(name).name for name in best], drawn=priced or len(best) > 1),
         "" if priced else "No dollars: a price isn't known.",
-        facts=measured.facts(),
+        facts=data.facts(),
     )
-    if not priced:  # on a whole sheet there is room for names beside the points
-        points = {name: (tokens[name].estimate, right[name].estimate) for name in right}
-        label_points(
-            axes[0][0], points, [*_bars(tokens, right), *band([points[name] for name in best])], measured.looks
-        )
+    if not priced or len(right) > _MANY:  # two panels have room for numbers, but not for names
+        for panel, cost in zip(axes[0], costs.values(), strict=True):
+            points = {name: (cost[name].estimate, right[name].estimate) for name in right}
+            obstacles = [*_bars(cost, right), *band([points[name] for name in front(cost, right)])]
+            label_points(panel, points, obstacles, data.styles, texts)
     return shown
 
 
-def front(cost: Found, right: Found) -> list[str]:
-    """What nothing beats in both cost and accuracy, the cheapest first."""
+def _costs(data: PlotData, tokens: Intervals) -> dict[str, Intervals]:
+    """By the axis' label: tokens, and dollars where every price is known."""
+    costs = {"mean tokens per question (log scale)": tokens}
+    if data.rows["cost_usd"].notna().all() and (data.rows["cost_usd"] > 0).all():
+        dollars = data.rows.assign(thousand=data.rows["cost_usd"] * 1000)
+        of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in tokens}
+        costs["US$ per 1,000 questions (log scale)"] = of
+    return costs
+
+
+def _caption(best: Sequence[str], *, drawn: bool) -> str:
+    band = "The grey band is the Pareto front: no" if drawn else "No"
+    names = " or ".join(map(repr, best))
+    return (
+        f"Up and to the left is better. {band} other architecture is both cheaper and more often right than {names}. "
+        "Bars: 95% intervals."
+    )
+
+
+def front(cost: Intervals, right: Intervals) -> list[str]:
+    """The Pareto front: the architectures that no other beats in both cost and accuracy, the cheapest first."""
     kept: list[str] = []
     for name in sorted(right, key=lambda name: (cost[name].estimate, -right[name].estimate)):
         if not kept or right[name].estimate > right[kept[-1]].estimate:
@@ -75,8 +92,8 @@ def front(cost: Found, right: Found) -> list[str]:
     return kept
 
 
-def _bars(cost: Found, right: Found) -> list[tuple[float, float]]:
-    """Places along the error bars, which no name should cover."""
+def _bars(cost: Intervals, right: Intervals) -> list[tuple[float, float]]:
+    """Points along the error bars, which no text should cover."""
     places: list[tuple[float, float]] = []
     for name in right:
         x, y = cost[name], right[name]
@@ -86,7 +103,7 @@ def _bars(cost: Found, right: Found) -> list[tuple[float, float]]:
 
 
 def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Places along the Pareto front's steps."""
+    """Points along the steps of the Pareto front."""
     places: list[tuple[float, float]] = []
     for (x, y), (next_x, next_y) in pairwise(front):
         places += [(float(at), y) for at in np.geomspace(x, next_x, 24)]
@@ -94,7 +111,7 @@ def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return places
 
 
-def _cloud(axes: Axes, cost: Found, right: Found, looks: Mapping[str, Look], inches: float) -> None:
+def _cloud(axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, SeriesStyle], inches: float) -> None:
     ends = [value.estimate for value in cost.values()]
     logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
     top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
@@ -105,13 +122,16 @@ def _cloud(axes: Axes, cost: Found, right: Found, looks: Mapping[str, Look], inc
     axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
               lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
     for name, size in _sizes(axes, {name: (cost[name].estimate, right[name].estimate) for name in right}).items():
-        own, x, y = looks[name], cost[name], right[name]
+        own, x, y = styles[name], cost[name], right[name]
         axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
                       ms=size, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
 
 
-def _handle(own: Look) -> Line2D:
-    return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=own.wrapped(WIDTH))
+def _handle(own: SeriesStyle, text: str) -> Line2D:
+    """A line of the legend: the name, after its number where points have numbers."""
+    name = own.wrapped(WIDTH)
+    label = name if text == name else f"{text}  {name}"
+    return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=label)
 
 
 def _tied(places: Mapping[str, NDArray[np.float64]], name: str, other: str) -> bool:
@@ -119,7 +139,7 @@ def _tied(places: Mapping[str, NDArray[np.float64]], name: str, other: str) -> b
 
 
 def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Markers in points; of those in the same place the ones below are larger, so that each is seen."""
+    """Sizes of markers in points: of markers at one position the lower ones are larger, so that each is visible."""
     places = {name: axes.transData.transform(point) for name, point in points.items()}
     names = list(points)
     return {

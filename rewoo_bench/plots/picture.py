@@ -1,4 +1,4 @@
-"""A figure that is drawn, and what else the command may say about it."""
+"""A drawn figure with its title and caption, and the options of figures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rewoo_bench.plots.style import finish
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a figure may be told; most figures need none of it."""
+class PlotOptions:
+    """Options of figures; most figures need none."""
 
     pair: tuple[str, str] = ("react", "rewoo")
-    """The architectures that `ratio` compares and whose formulas `steps` draws."""
+    """The architectures that `ratio` compares and that `steps` draws formulas for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure and its caption, which stands in it too."""
+    """A figure and its caption, which is also in the figure."""
 
     figure: Figure
     title: str
@@ -28,12 +28,12 @@ class Picture:
 
     @property
     def markdown(self) -> str:
-        """Title and caption for captions.md: names in them may come from somebody else's run."""
+        """Title and caption for captions.md, escaped: names in them may come from another person's run."""
         return f"**{markdown(self.title)}.** {markdown(self.caption)}"
 
 
 def picture(figure: Figure, title: str, *sentences: str, facts: str) -> Picture:
-    """The figure with its title and caption put in; sentences that are empty are left out."""
+    """The figure with its title and caption; empty sentences are left out."""
     text = " ".join(sentence for sentence in sentences if sentence)
     finish(figure, title, text, facts)
     return Picture(figure, title, f"{text} {facts.replace(chr(10), '; ')}")

@@ -1,4 +1,4 @@
-"""`parts`: where the tokens go, a bar an architecture."""
+"""`parts`: the tokens by part of the prompts and the output, a bar per architecture."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.cost_formulas import PARTS, scaled_parts
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.data import Measured, arms, mean
+from rewoo_bench.plots.data import PlotData, arms, mean
 from rewoo_bench.plots.labels import ROW
-from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.style import INK, count, grid, legend_above, sheet, tall_rows
 
-# Colours of Paul Tol's muted scheme, so that no part looks like an architecture; light and dark in turn.
+# Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
 _SHOWN = {
     "context_tokens": ("instructions, tools", "#332288", "", "white"),
     "exemplar_tokens": ("exemplars", "#88CCEE", "///", INK),
     "question_tokens": ("question", "#882255", "", "white"),
     "written_tokens": ("written in earlier turns", "#DDCC77", "...", INK),
-    "found_tokens": ("found (observations, plan, evidence)", "#117733", "", "white"),
+    "found_tokens": ("results (observations, plan, evidence)", "#117733", "", "white"),
     "output_tokens": ("output", "#9A9A9A", "xxx", INK),
 }
-_BELOW = 0.22  # of a row's height: where the interval of a total is, off the numbers
-_WIDE = 0.1  # of the axis: room for a number
+_BELOW = 0.22  # of a row's height: position of the interval of a total, below the numbers
+_WIDE = 0.1  # of the axis: the smallest part with room for a number
 
 
-def parts(measured: Measured, options: Options) -> Picture:
-    """Stacked bars of mean tokens per question: what the prompts are made of, and the output."""
-    measured.check_once()
-    table = _table(measured)
+def parts(data: PlotData, options: PlotOptions) -> Picture:
+    """Stacked bars of mean tokens per question: the parts of the prompts, and the output."""
+    data.check_once()
+    table = _table(data)
     totals = table.sum(axis=1)
-    names = [measured.look(str(name)).wrapped(ROW) for name in table.index]
-    bounds = [mean(measured.of(str(name)), "total_tokens") for name in table.index]
-    ends = [found.high if math.isfinite(found.high) else total for total, found in zip(totals, bounds, strict=True)]
+    names = [data.style(str(name)).wrapped(ROW) for name in table.index]
+    bounds = [mean(data.of(str(name)), "total_tokens") for name in table.index]
+    ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
     most = max(*ends, *totals, 1.0)
     figure, axes = sheet(height=tall_rows(names))
     left = pd.Series(0.0, index=table.index)
@@ -60,16 +60,16 @@ def parts(measured: Measured, options: Options) -> Picture:
     return picture(
         figure,
         "Where the tokens go",
-        "A prompt is paid again with every call that repeats it: instructions, exemplars and what was found count once "
-        "a call. Totals are those of the tables, in the model's tokens; their shares were counted with the project's "
-        "own tokenizer. Bars at the ends: 95% intervals.",
-        facts=measured.facts(),
+        "Every call pays for its whole prompt: instructions, exemplars and results count once per call. Totals are in "
+        "the model's tokens, as in the tables; the shares are from the project's own tokenizer. Bars at the ends: "
+        "95% intervals.",
+        facts=data.facts(),
     )
 
 
-def _table(measured: Measured) -> pd.DataFrame:
-    """Mean tokens per question, a row an architecture in the order of the run, a column a part."""
-    calls = measured.calls
+def _table(data: PlotData) -> pd.DataFrame:
+    """Mean tokens per question: a row per architecture in the order of the run, a column per part."""
+    calls = data.calls
     asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge")]
     unknown = asked.loc[asked[PARTS].isna().any(axis=1) & (asked["input_tokens"] > 0), "architecture"].unique()
     asked = asked[~asked["architecture"].isin(unknown)]
@@ -78,13 +78,13 @@ def _table(measured: Measured) -> pd.DataFrame:
         raise NothingToDraw(f"needs calls.parquet with {', '.join(PARTS)}, which older runs lack")
     sizes = sizes.assign(output_tokens=asked["output_tokens"].astype("float64").fillna(0.0))
     sums = sizes.groupby(asked["architecture"], sort=False, observed=True).sum()
-    rows = measured.rows.groupby("architecture", sort=False, observed=True).size()
+    rows = data.rows.groupby("architecture", sort=False, observed=True).size()
     means = sums.div(rows.rename(index=str), axis=0).dropna()
-    return means.loc[[name for name in measured.architectures if name in means.index]]
+    return means.loc[[name for name in data.architectures if name in means.index]]
 
 
 def _numbers(axes: Axes, left: pd.Series[float], sizes: pd.Series[float], least: float, ink: str, colour: str) -> None:
-    """The size of each part that has room for it."""
+    """The size of each part, where there is room."""
     for at, (start, size) in enumerate(zip(left, sizes, strict=True)):
         if size >= least:
             box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}

@@ -1,4 +1,4 @@
-"""`ratio`: what one architecture took for each question against what the other took for it."""
+"""`ratio`: the tokens of one architecture against those of another, question by question."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.data import Measured
+from rewoo_bench.plots.data import PlotData
 from rewoo_bench.plots.labels import WIDTH
-from rewoo_bench.plots.looks import Look
-from rewoo_bench.plots.picture import Options, Picture, picture
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
+from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
 from rewoo_bench.stats.paired import Interval, ratio_of_means
 
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name
-_WIDE = 20  # characters of a line of a name in the legend, where words stand before and after it
+_WIDE = 20  # characters of a line of a name in the legend, which has words before and after it
 _LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
 _FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
 
 
-def ratio(measured: Measured, options: Options) -> Picture:
+def ratio(data: PlotData, options: PlotOptions) -> Picture:
     """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
-    pairs = _paired(measured, *options.pair)
-    up, along = (measured.look(name) for name in options.pair)
+    pairs = _paired(data, *options.pair)
+    up, along = (data.style(name) for name in options.pair)
     found = _ratio(pairs)
     figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
@@ -39,7 +39,7 @@ def ratio(measured: Measured, options: Options) -> Picture:
     axes.set_anchor("W")
     grid(axes)
     _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
-    shown = _points(axes, spent, up, along, measured.oracle)
+    shown = _points(axes, spent, up, along, data.oracle)
     axes.set_xlabel(_title(along))
     axes.set_ylabel(_title(up))
     name = f"{up.name} / {along.name}"
@@ -47,20 +47,20 @@ def ratio(measured: Measured, options: Options) -> Picture:
     return picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
-        f"A point is {measured.point}; above the line 1× it cost more with {up.name}.",
+        f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
-        "An oracle is told the answers, so right and wrong aren't shown." if measured.oracle else "",
-        facts=measured.facts(n=found.n),
+        "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
+        facts=data.facts(n=found.n),
     )
 
 
-def _title(of: Look) -> str:
+def _title(of: SeriesStyle) -> str:
     return textwrap.fill(f"{of.name}: tokens per question (log scale)", _AXIS)
 
 
 def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
-    """Beside the points: what the markers mean, and the ratio of means."""
+    """Next to the points: the meaning of the markers, and the ratio of means."""
     panel.axis("off")
     handles, labels = axes.get_legend_handles_labels()
     panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
@@ -70,18 +70,18 @@ def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
     panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
 
 
-def _paired(measured: Measured, up: str, along: str) -> pd.DataFrame:
+def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
     """Tokens and exact match of both for each question and trial that both have."""
-    measured.check_once()
+    data.check_once()
     sides = []
     for name, side in ((up, "up"), (along, "along")):
-        rows = measured.of(name)
+        rows = data.of(name)
         values = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
     pairs = pairs.sort_values(_KEY, ignore_index=True)  # as compare orders them
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
-        there = ", ".join(measured.architectures)
+        there = ", ".join(data.architectures)
         raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
     return pairs
 
@@ -104,7 +104,7 @@ def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
                       ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
 
 
-def _points(axes: Axes, pairs: pd.DataFrame, up: Look, along: Look, oracle: bool) -> int:
+def _points(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesStyle, oracle: bool) -> int:
     """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't.
 
     Returns how many points that is.

@@ -1,4 +1,4 @@
-"""How figures look: one sheet, titles and legends that fit on it, plain numbers on its axes.
+"""The style of figures: one sheet, with a title and a legend that fit, and plain numbers on the axes.
 
 figure, axes = sheet(1, 2)
 finish(figure, "What accuracy costs", "Bars: 95% intervals.", "n = 50 questions · local/x · hotpotqa · 2026-11-22")
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
 WIDTH, HEIGHT = 7.0, 4.5  # inches
 DPI = 200
-MANY = 2_000  # points of a colour; more of them are one blot
+MANY = 2_000  # points of a colour; more would be one blot
 _MARGIN = 0.012  # of the width, to the left and to the right of title and caption
 _LINE, _TITLE_LINE = 0.14, 0.19  # inches, a line of the caption and of the title
 _ROOM = 1.5  # inches of a sheet for title, legend and caption; it grows where they take more
@@ -41,13 +41,13 @@ _RC: Any = {
     "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "legend.frameon": False,
     "lines.linewidth": 1.4, "lines.markersize": 6, "hatch.linewidth": 0.6, "savefig.dpi": DPI,
     "svg.hashsalt": "rewoo_bench", "svg.fonttype": "path", "axes.unicode_minus": True,
-    "text.parse_math": False,  # a name may hold a dollar sign
+    "text.parse_math": False,  # a name may contain a dollar sign
 }  # fmt: skip
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """These settings and no others, whatever matplotlibrc there is."""
+    """These settings and no others, whatever the matplotlibrc says."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)
@@ -62,19 +62,19 @@ def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, **more: Any) 
 
 
 def tall(names: Iterable[str], other: float = 2.0) -> float:
-    """Inches of a sheet that has room for the names below each other, and so much for the rest."""
+    """Inches of a sheet with room for the names below each other, and `other` inches for the rest."""
     return max(HEIGHT, other + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
 
 
 def tall_rows(names: Sequence[str], other: float = 2.0) -> float:
-    """The same for names of rows that are all as high as each other."""
+    """The same for names of rows of equal height."""
     lines = [1 + name.count("\n") for name in names]
     most = max([1.0, *((a + b) / 2 for a, b in pairwise(lines))])
     return max(HEIGHT, other + _NAME_LINE * (most + 0.6) * len(lines))
 
 
 def finish(figure: Figure, title: str, text: str, facts: str) -> None:
-    """The title and the legend above the axes; below them what they show, and the facts on a line of their own."""
+    """The title and the legend above the axes, the caption below them, with the facts on their own line."""
     above = figure.text(_MARGIN, 1, title, fontsize=11, fontweight="bold", va="top")
     below = figure.text(_MARGIN, 0, text, fontsize=8, color=GREY, va="bottom", linespacing=1.25)
     _wrap(figure, above, [title])
@@ -98,12 +98,12 @@ def _lines(text: Text) -> int:
 
 
 def _wrap(figure: Figure, text: Text, paragraphs: Sequence[str]) -> None:
-    """Sets the text in lines that fit on the sheet."""
+    """Breaks the text into lines that fit on the sheet."""
     text.set_text("\n".join(filter(None, [_wrapped(figure, text, each) for each in paragraphs])))
 
 
 def _wrapped(figure: Figure, text: Text, paragraph: str) -> str:
-    """The paragraph in lines as long as there is room for in this text's font."""
+    """The paragraph in lines that fill the sheet's width in this text's font."""
     room = (1 - 2 * _MARGIN) * figure.bbox.width
     for width in range(140, 10, -2):
         text.set_text(textwrap.fill(paragraph, width))
@@ -117,7 +117,7 @@ def _renderer(figure: Figure) -> Any:
 
 
 def legend_above(figure: Figure, columns: int = 4, **more: Any) -> None:
-    """A legend between the title and the axes, with as many columns as there is room for; `finish` makes the room."""
+    """A legend between the title and the axes, with as many columns as fit; `finish` makes room for it."""
     for ncols in range(columns, 0, -1):
         legend = figure.legend(loc="upper left", columnspacing=1.6, ncols=ncols, **more)
         legend.set_in_layout(False)
@@ -133,12 +133,12 @@ def grid(axes: Axes, which: str = "both") -> None:
 
 
 def count(value: float) -> str:
-    """Tokens as people write them: `1,432`, `12.5`."""
+    """A number of tokens as text: `1,432`, `12.5`."""
     return f"{value:,.0f}" if abs(value) >= 20 or value == int(value) else f"{value:.3g}"
 
 
 def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float = 6.0) -> None:
-    """A log scale with limits, and plain numbers at as many places as an axis of so many inches has room for."""
+    """A log scale with limits, and as many plain numbers as fit on an axis of `inches`."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
@@ -151,12 +151,12 @@ def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float =
 
 
 def drawn(points: int) -> NDArray[np.int64]:
-    """Which of so many points are drawn: all of a few, else a sample that is always the same."""
+    """Indices of the points to draw: all of a few, else a sample that is always the same."""
     if points <= MANY:
         return np.arange(points)
     return np.sort(np.random.default_rng(0).choice(points, MANY, replace=False))
 
 
 def sampled(points: int) -> str:
-    """What a caption says of points that aren't all drawn."""
+    """The caption's sentence about points that aren't drawn; empty where all are."""
     return f"Of each architecture {MANY:,} points are drawn." if points > MANY else ""

@@ -14,6 +14,7 @@ from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifest, Manifests
+from rewoo_bench.runs.oracle_rows import oracle_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +132,7 @@ def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if (rows["usage_source"].astype(str) == "estimated").any():
         yield "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage."
-    if rows["model"].astype(str).str.startswith("oracle").any():
+    if oracle_rows(rows).any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
     failures = int(rows["exact_match"].isna().sum())
     if failures:

@@ -1,4 +1,4 @@
-"""What the manifests of some runs say about comparing them: what forbids it, and what a reader has to know.
+"""Whether runs can be compared, from their manifests: differences that forbid it, and differences to report.
 
 unlike({"r1": Manifest(dataset={"seed": 0}), "r2": Manifest(dataset={"seed": 3})})
     -> ["the seed of the questions: 0 (r1), 3 (r2)"]
@@ -13,7 +13,7 @@ from rewoo_bench.model_names import LOCAL
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.options import options_that
 
-# Two runs in which one of these differs didn't ask the same questions, or didn't score them alike.
+# Two runs that differ in one of these asked other questions, or scored them differently.
 _MUST_BE_SAME: Mapping[str, Callable[[Manifest], Any]] = {
     "the data set": lambda run: run.dataset.name,
     "the data's file (sha256)": lambda run: run.dataset.source.get("sha256"),
@@ -31,19 +31,19 @@ _NAMED: Mapping[str, Callable[[Manifest], Any]] = {
     "environment.packages.rewoo-bench": lambda run: (run.environment.get("packages") or {}).get("rewoo-bench"),
 }
 _SHOWN = {"judge_model": "the judge"}
-# Facts of a manifest that name a place, or that change no figure.
+# Facts of a manifest that are paths, or that change no figure.
 _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
 
 
 def unlike(manifests: Manifests) -> list[str]:
-    """What differs between the runs and makes them no comparison; a sentence each."""
+    """Differences between the runs that forbid a comparison; a sentence each."""
     facts = [_sentence(what, _by_run(fact, manifests)) for what, fact in _MUST_BE_SAME.items()]
     options = _options(manifests, options_that(lambda matters: matters.compare == "refuse"))
     return [sentence for sentence in (*facts, *options) if sentence]
 
 
 def differences(manifests: Manifests) -> list[str]:
-    """What else differs: models, prompts, settings, corpus, limits, versions; a sentence each."""
+    """Other differences: models, prompts, settings, corpus, limits, versions; a sentence each."""
     sentences = _options(manifests, options_that(lambda matters: matters.compare == "note"))
     sentences += [_sentence(what, _by_run(fact, manifests)) for what, fact in _NAMED.items()]
     flat = {run: dict(_facts(manifest)) for run, manifest in manifests.items()}
@@ -54,27 +54,27 @@ def differences(manifests: Manifests) -> list[str]:
 
 
 def queued(manifest: Manifest) -> int:
-    """How many questions shared a model on this machine: a call's seconds are those of a queue then. 0 for none."""
+    """Number of questions that shared a model on one machine, so that latency includes waiting for it; 0 for none."""
     asked = {role: str(model.get("name")) for role, model in manifest.models.items()}
-    asked.pop("judge", None)  # comes after a question's end
+    asked.pop("judge", None)  # it judges after the question has ended
     at_once = manifest.concurrency or 1
     return at_once if at_once > 1 and any(name.startswith(LOCAL) for name in asked.values()) else 0
 
 
 def waits(manifests: Manifests) -> list[str]:
-    """Whose latency is no latency; a sentence each."""
-    return [f"latency ({run}): {said}" for run, manifest in manifests.items() if (said := wait(manifest))]
+    """Runs in which latency includes waiting for a shared model; a sentence each."""
+    return [f"latency ({run}): {note}" for run, manifest in manifests.items() if (note := wait(manifest))]
 
 
 def wait(manifest: Manifest) -> str:
-    """What has to be known of a run's seconds; empty where they are what they seem."""
+    """A note about a run's latency; empty where latency is of the question alone."""
     if not (at_once := queued(manifest)):
         return ""
-    return f"{at_once} questions at once shared a model on this machine, so seconds are those of a queue"
+    return f"{at_once} questions at once shared a model on one machine, so latency includes waiting for it"
 
 
 def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:
-    """Facts of the same thing, by its name: an architecture, a model, the corpus."""
+    """Facts to compare, with the name of their architecture, model or corpus."""
     for architecture in manifest.architectures:
         yield from _flat(f"{architecture.name}: ", architecture.model_dump(mode="json", exclude_unset=True))
     for role, model in manifest.models.items():

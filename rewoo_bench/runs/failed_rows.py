@@ -1,9 +1,9 @@
-"""Rows of questions that the infrastructure failed: they say nothing about an architecture.
+"""Rows of questions that the infrastructure failed: they show nothing about an architecture.
 
-Such a row has no exact match (null), and its tokens, calls and cost are those of a part of the work. So no
-mean, interval, test, claim, gate or picture counts it; each says how many there were. Whatever compares two
-architectures leaves out both rows of the pair. A question that met a limit of its own (steps, tokens, time,
-cost) hasn't failed: it was answered wrong, at the cost that its row has.
+Such a row has no exact match (null), and its tokens, calls and cost are of incomplete work. Means, intervals, tests,
+claims, gates and figures leave it out and give the number of such rows. A comparison of two architectures leaves out
+both rows of the pair. A question that reached a limit (steps, tokens, time, cost) hasn't failed: its answer counts as
+wrong, at the cost in its row.
 
     failed(rows)                    # a mask: True where the infrastructure failed the question
     pairs_failed(rows_a, rows_b)    # of aligned rows: True where it failed either of the two

@@ -28,7 +28,7 @@ LOCK = "run.lock"
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
-# Columns of few different values: categories in pandas.
+# Columns with few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
 CATEGORIES += ["level", "stop_reason", "usage_source"]
 
@@ -61,7 +61,7 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def load_table(*runs: str | Path) -> pa.Table:
-    """The same as a table of pyarrow, which is there sooner, without `run_folder`. Raises `DataError`."""
+    """The same as a pyarrow table, which loads faster, without `run_folder`. Raises `DataError`."""
     return _joined(_tables(runs))
 
 
@@ -95,7 +95,7 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _read(path: Path) -> pa.Table:
-    """A table, its texts of few values as dictionaries; an older run lacks some. `read_table` would import far more."""
+    """A table; columns with few different texts are dictionaries. `pq.read_table` would import far more."""
     with pq.ParquetFile(path) as file:
         categories = [name for name in CATEGORIES if name in file.schema_arrow.names]
     with pq.ParquetFile(path, read_dictionary=categories) as file:
@@ -103,7 +103,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _folder_names(runs: Sequence[str | Path]) -> list[str]:
-    """What each run's folder is called; the path as it was given where two are called the same."""
+    """The name of each run's folder; the given path where two folders have the same name."""
     folders = [path if path.is_dir() else path.parent for path in map(Path, runs)]
     names = [folder.resolve().name for folder in folders]
     return [str(folder) if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
@@ -112,5 +112,5 @@ def _folder_names(runs: Sequence[str | Path]) -> list[str]:
 def manifests(*runs: str | Path) -> dict[str, Manifest]:
     """run.json by run id, of those runs that have one: run folders, or parquet files next to it. Raises `DataError`."""
     folders = [Path(run) if Path(run).is_dir() else Path(run).parent for run in runs]
-    found = [read_manifest(folder) for folder in folders if (folder / MANIFEST).exists()]
-    return {manifest.run_id: manifest for manifest in found}
+    read = [read_manifest(folder) for folder in folders if (folder / MANIFEST).exists()]
+    return {manifest.run_id: manifest for manifest in read}

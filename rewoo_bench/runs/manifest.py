@@ -3,8 +3,8 @@
     manifest = read_manifest(Path("results/local/my-run"))
     manifest.status, manifest.dataset.ids_hash, manifest.options["temperature"]
 
-A public format. `format_version` counts its versions, and files of every earlier version are read: a key that
-they lack has its default here. Keys that this version doesn't know are kept.
+A public format. `format_version` is its version. Files of every earlier version can be read: a missing key has its
+default here. Unknown keys are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Facts(BaseModel):
 
 
 class DatasetFacts(_Facts):
-    """Where the questions came from."""
+    """The source of the questions."""
 
     name: str = ""
     format: str | None = None
@@ -45,7 +45,7 @@ class DatasetFacts(_Facts):
     limit: int | None = None
     """Number of questions asked for, the data set's own default included; None is all of them."""
     rows: int | None = None
-    """Rows of the source, before any were chosen."""
+    """Rows of the source, before sampling."""
     examples: int | None = None
     """Questions of this run."""
     ids_hash: str | None = None
@@ -53,7 +53,7 @@ class DatasetFacts(_Facts):
 
 
 class CorpusFacts(_Facts):
-    """The passages that the search tool saw."""
+    """The passages of the search tool."""
 
     file: str | None = None
     content_hash: str | None = None
@@ -61,7 +61,7 @@ class CorpusFacts(_Facts):
 
 
 class ArchitectureFacts(_Facts):
-    """An architecture as it ran, with a hash of every text in its prompts."""
+    """An architecture of the run, with a hash of every text in its prompts."""
 
     name: str
     runner: str = ""
@@ -90,21 +90,21 @@ class Manifest(_Facts):
     options: dict[str, Any] = {}
     """The flags, by the names of `RunOptions`."""
     concurrency: int | None = None
-    """Questions at the same time."""
+    """Number of questions at the same time."""
     dataset: DatasetFacts = DatasetFacts()
     corpus: CorpusFacts | None = None
     architectures: list[ArchitectureFacts] = []
     models: dict[str, dict[str, Any]] = {}
     """By role; `default` is the model of every role that has no other."""
     prices: dict[str, dict[str, float] | None] | None = None
-    """US dollars per million tokens, by model and kind of token; None where a price isn't known."""
+    """US dollars per million tokens, by model and kind of token; None for an unknown price."""
     tokenizer: str | None = None
-    """What tokens are counted with where a provider doesn't say."""
+    """The tokenizer for providers that report no usage."""
     environment: dict[str, Any] = {}
     rows: int | None = None
     """Rows of questions.parquet."""
     sent: dict[str, Any] = {}
-    """By role: how requests differed from what was asked for, since the endpoint refused it."""
+    """By role: differences of the requests from the options, after the endpoint refused them."""
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 
@@ -141,6 +141,8 @@ def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
         raise DataError(f"{where}: not a manifest of a run: {key}: {fault['msg']}") from None
+    if not manifest.run_id and manifest.format_version <= FORMAT_VERSION:
+        raise DataError(f"{where}: not a manifest of a run: it has no run_id")
     if manifest.format_version > FORMAT_VERSION:
         known = f"this version reads formats up to {FORMAT_VERSION}"
         raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
@@ -166,7 +168,7 @@ def _upgraded(manifest: Manifest) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """run.json, replaced as a whole, without keys and the user info of addresses. Raises `OSError`."""
+    """Writes run.json atomically, without API keys and user info of addresses. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{MANIFEST}.part"
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}

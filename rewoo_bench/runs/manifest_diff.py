@@ -1,4 +1,4 @@
-"""Where two parts of a manifest differ, in words.
+"""Differences between two parts of manifests, in words.
 
 >>> list(differences({"seed": 0, "style": "chat"}, {"seed": 1, "style": "chat"}, "model"))
 ['model.seed was 0 and is 1 now']
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
-# Facts that change no answer, or that repeat another fact.
+# Facts that change no answer, or repeat another fact.
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
     | {"api_base", "path", "texts_sha256"}
@@ -20,7 +20,7 @@ _MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the 
 
 
 def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
-    """A line for each value that isn't as it was; the keys in `without` don't count, at any depth."""
+    """A line for each changed value, without the keys in `without` at any depth."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in {**before, **now}:
             if key not in without:

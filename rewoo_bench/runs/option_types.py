@@ -1,4 +1,4 @@
-"""What values an option of a run can have, and where it matters that two runs have the same one.
+"""The values that an option of a run can have, and where two runs must have the same value.
 
 check_options(options)      # UsageError("--trials 0: it should be greater than or equal to 1")
 """
@@ -25,27 +25,27 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class Matters:
-    """Where it matters that two runs, or two sessions of one, have the same value of an option.
+    """Where two runs, or two sessions of a run, must have the same value of an option.
 
-    The default is an option that says again what the manifest's facts say (data set, architectures, models).
+    The default is for an option that repeats facts of the manifest (data set, architectures, models).
     """
 
     resume: bool = True
-    """A resumed run keeps it: another value is refused."""
+    """A resumed run keeps the value: another one is refused."""
     compare: Literal["refuse", "note"] | None = None
-    """Two runs with different values aren't compared, or the comparison names the difference."""
+    """A comparison refuses two runs with different values, or notes the difference."""
     baseline: bool = False
-    """The gate doesn't compare a run with a baseline of another value."""
+    """The gate refuses a baseline with another value."""
     claims: bool = False
-    """Two runs with different values are no common evidence for a claim."""
+    """Runs with different values are in different run groups of claims."""
     saved: bool = True
-    """The manifest has it."""
+    """Whether the manifest has it."""
 
 
 FACT = Matters()
 ANSWERS = Matters(compare="note", baseline=True, claims=True)  # changes what models are asked or what they answer
-SESSION = Matters(resume=False)  # changes no answer; each session may choose
-PLACE = Matters(resume=False, saved=False)  # where files are and what is shown
+SESSION = Matters(resume=False)  # changes no answer, so each session may choose
+UNSAVED = Matters(resume=False, saved=False)  # paths of output, and what is shown
 
 _FLAGS = {
     "architectures": "--arch",
@@ -100,10 +100,10 @@ def _adapters(kind: type) -> dict[str, TypeAdapter[Any]]:
 
 @cache
 def matters_of(kind: type) -> dict[str, Matters]:
-    """Option -> where it matters, as the fields of `kind` are annotated."""
+    """Option -> where it matters, from the annotations of `kind`."""
     hints = get_type_hints(kind, include_extras=True)
     marks = {
         name: [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Matters)]
         for name, hint in hints.items()
     }
-    return {name: found[0] if found else FACT for name, found in marks.items()}
+    return {name: own[0] if own else FACT for name, own in marks.items()}

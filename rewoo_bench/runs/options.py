@@ -1,4 +1,4 @@
-"""The options of a run, as the command's flags and the manifest have them."""
+"""The options of a run: the flags of the command, and `options` of the manifest."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from rewoo_bench.runs.option_types import (
     ANSWERS,
-    PLACE,
     SESSION,
+    UNSAVED,
     Amount,
     AmountOrNone,
     Count,
@@ -25,7 +25,7 @@ from rewoo_bench.runs.option_types import (
 from rewoo_bench.types import FaultMode
 
 DEFAULT_MODEL = "local/smollm2-135m"
-CONDITION = Matters(compare="note", baseline=True)  # of the tools; claims tell runs apart by it
+CONDITION = Matters(compare="note", baseline=True)  # of the tools; claims separate runs by it
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RoleModel:
 class RunOptions:
     """The flags of `run`; None leaves the choice to the data set, the model or the architecture.
 
-    Raises `UsageError` for a value that is out of its range, in the words that the command has for it.
+    Raises `UsageError` with the flag's name for a value out of range.
     """
 
     architectures: tuple[str, ...]
@@ -90,11 +90,11 @@ class RunOptions:
     grace: Annotated[AmountOrNone, SESSION] = 15.0
     tool_failure_rate: Annotated[Share, CONDITION] = 0.0
     tool_failure_mode: Annotated[FaultMode, CONDITION] = "empty"
-    out: Annotated[Path | None, PLACE] = None
-    resume: Annotated[Path | None, PLACE] = None
-    cache: Annotated[Path | None, PLACE] = None
-    progress: Annotated[bool, PLACE] = True
-    verbose: Annotated[bool, PLACE] = False
+    out: Annotated[Path | None, UNSAVED] = None
+    resume: Annotated[Path | None, UNSAVED] = None
+    cache: Annotated[Path | None, UNSAVED] = None
+    progress: Annotated[bool, UNSAVED] = True
+    verbose: Annotated[bool, UNSAVED] = False
     """Whether progress has a line for each finished question."""
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class RunOptions:
 
     @property
     def role_models(self) -> dict[str, RoleModel]:
-        """Role -> its model and temperature; `""` is every other role."""
+        """Role -> its model and temperature; `""` for every other role."""
         planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
         solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
         roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
@@ -111,7 +111,7 @@ class RunOptions:
         return {role: model for role, model in roles.items() if not role or model != roles[""]}
 
     def as_json(self) -> dict[str, Any]:
-        """The options as a manifest has them, JSON-ready; where files are is no part of them."""
+        """The options of a manifest, JSON-ready, without output paths."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return {name: value for name, value in values.items() if OPTIONS[name].saved}
 
@@ -121,7 +121,7 @@ def _given(value: float | None, otherwise: float) -> float:
 
 
 OPTIONS: Mapping[str, Matters] = matters_of(RunOptions)
-"""Option -> where it matters that two runs have the same value."""
+"""Option -> where two runs must have the same value."""
 
 
 def options_that(matter: Callable[[Matters], object]) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 
-Questions, gold answers, errors, traces and the journal are left out, since they repeat what the data set or a
-tool said. Every count, score, id and hash stays, so that `compare`, `plot` and `claims` read the copy as they
-read the run; and so do the predictions, so that whoever has the data set can score them again:
+Questions, gold answers, errors, traces and the journal are left out, since they repeat texts of the data set or
+of a tool. Absolute paths become the names of their files. Every count, score, id and hash stays, so that `compare`,
+`plot` and `claims` read the copy as they read the run. The predictions stay too, so that anyone who has the data
+set can score them again:
 
     rows = rewoo_bench.load("results/my-study/my-run")
     gold = {example.id: example.answers for example in load_dataset_examples("hotpotqa", limit=50).examples}
@@ -13,22 +14,28 @@ read the run; and so do the predictions, so that whoever has the data set can sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE
-from rewoo_bench.runs.manifest import MANIFEST, read_manifest, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
 
 TEXTS = ("question", "answers", "error")
+MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 
 
 def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
-    """Writes the copy, less the architectures in `without`; returns its number of rows. Raises `UsageError`."""
+    """Writes the copy, less the architectures in `without`; returns its number of rows.
+
+    Raises `UsageError`, and `DataError` where the run can't be read.
+    """
     if (out / MANIFEST).exists():
         raise UsageError(f"--out: {str(out)!r} holds another run; choose a new folder")
     manifest = read_manifest(run)
@@ -36,13 +43,50 @@ def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
     _check(without, tables[QUESTIONS_FILE])
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
-    published = {"without": list(without), "left_out": list(TEXTS)}
-    write_manifest(out, manifest.model_copy(update={"published": published}))
+    for file, names in MODELS.items():
+        for name in names:
+            tables[file] = _without_folders(tables[file], name)
     left_out = pa.array(list(without), pa.string())
-    for name, table in tables.items():
-        tables[name] = table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))
-        pq.write_table(tables[name], out / name, compression="zstd")
+    tables = {
+        name: table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))
+        for name, table in tables.items()
+    }
+    try:
+        write_manifest(out, _published(manifest, without))
+        for name, table in tables.items():
+            pq.write_table(table, out / name, compression="zstd")
+    except OSError as error:
+        raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return len(tables[QUESTIONS_FILE])
+
+
+def _published(manifest: Manifest, without: Sequence[str]) -> Manifest:
+    """The manifest of the copy: without the architectures left out and the folders of files."""
+    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": list(TEXTS)}}
+    if "architectures" in facts:
+        facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
+    return manifest_of(_file_names(facts))
+
+
+def _file_names(value: Any) -> Any:
+    """The same JSON with the file's name in place of each absolute path."""
+    if isinstance(value, dict):
+        return {_file_name(key): _file_names(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_file_names(each) for each in value]
+    return _file_name(value) if isinstance(value, str) else value
+
+
+def _file_name(text: str) -> str:
+    """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`."""
+    if "," in text:  # of a list of architectures, some may be folders
+        return ",".join(map(_file_name, text.split(",")))
+    if text.startswith("--") and "=" in text:
+        flag, _, value = text.partition("=")
+        return f"{flag}={_file_name(value)}"
+    before = next((prefix for prefix in (LOCAL, REPLAY) if text.startswith(prefix)), "")
+    path = Path(text.removeprefix(before))
+    return before + path.name if path.is_absolute() else text
 
 
 def _read(path: Path) -> pa.Table:
@@ -62,6 +106,16 @@ def _check(without: Sequence[str], rows: pa.Table) -> None:
 
 
 def _emptied(table: pa.Table, name: str) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    field = table.schema.field(place)
-    return table.set_column(place, field, pa.nulls(table.num_rows, field.type))
+    return _replaced(table, name, lambda column: pa.nulls(len(column), column.type))
+
+
+def _without_folders(table: pa.Table, name: str) -> pa.Table:
+    """The column with the file's name in place of an absolute path. An older run may lack the column."""
+    return _replaced(
+        table, name, lambda column: pa.array([text and _file_name(text) for text in column.to_pylist()], column.type)
+    )
+
+
+def _replaced(table: pa.Table, name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
+    position = table.schema.get_field_index(name)
+    return table if position < 0 else table.set_column(position, table.schema.field(position), change(table[name]))

@@ -1,21 +1,21 @@
 """The columns of questions.parquet and calls.parquet.
 
 These names are what users, scripts and CI rely on; changing one is a breaking change.
-Tokens are logical (what the architecture needed) but for `billed_tokens` (what was paid now,
-failed attempts included). A judge's calls are in calls.parquet only, under the role `judge`:
+Tokens are logical (what the architecture needed), except `billed_tokens` (what was paid in this run, including
+failed attempts). A judge's calls are in calls.parquet only, under the role `judge`:
 
     sum of calls where role != "judge"  ==  the row of the question
 
-`evidence_tokens` is what the tools brought and the model saw once: the observations, counted with
-the pinned tokenizer of tokens.py whatever the model is.
+`evidence_tokens` are the tokens of the observations, each counted once, with the pinned tokenizer of tokens.py for
+every model.
 
-`hops` is how many look-ups the gold evidence takes, and `gold_pages_found` which share of those pages an
-observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the data set's word for
-how hard a question is. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
+`hops` is the number of look-ups that the gold evidence needs, and `gold_pages_found` the share of those pages that an
+observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the difficulty in the data
+set's words. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
+`oracle` is true where the answers are an oracle's, or a replay of an oracle's: accuracy and latency mean nothing.
 
-Tokens are null for a tool's call, which has none. A cost is null where the price isn't known, and where
-no call was answered or paid for. A latency is null where it wasn't measured: for a replay, and for a
-question that was begun in an earlier session of its run.
+Tokens are null for a tool's call. A cost is null where the price isn't known, and where no call was answered or paid
+for. A latency is null where it wasn't measured: in a replay, and for a question that began in an earlier session.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ QUESTIONS = pa.schema(
         ("seed", pa.int64()),
         ("temperature", pa.float64()),
         ("tool_failure_rate", pa.float64()),
+        ("oracle", pa.bool_()),
         ("example_id", pa.string()),
         ("question_type", pa.string()),
         ("level", pa.string()),

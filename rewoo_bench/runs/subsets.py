@@ -1,4 +1,4 @@
-"""Rows of questions.parquet apart by what kind of question they are of.
+"""Rows of questions.parquet, split by the kind of question.
 
 for part in subsets(rows, "question_type"):    # part["dataset"] is "hotpotqa, bridge"
     ...
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("question_type", "level", "hops")
-"""What a question is, whoever answers it: so that every system has the same questions in each part."""
+"""Columns that describe the question, so that every system has the same questions in each part."""
 
 
 def subsets(rows: pd.DataFrame, by: str) -> list[pd.DataFrame]:

@@ -5,7 +5,7 @@
     columns["architecture"].values      # array([0, 0, 1]), positions in
     columns["architecture"].names       # ["rewoo", "react"]
 
-pyarrow's own way to numpy imports pandas where a value is missing, a third of a second.
+pyarrow's own conversion to numpy imports pandas where a value is missing, which takes a third of a second.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: numbers, NaN where one is missing; of texts their positions in `names`, -1 where one is missing."""
+    """A column: numbers, NaN for a missing one; or positions of texts in `names`, -1 for a missing one."""
 
     values: NDArray[Any]
     names: Sequence[str] = ()
 
     def of(self, rows: NDArray[Any]) -> Column:
-        """The column of some rows, which a mask names."""
+        """The column for the rows of a mask."""
         return Column(self.values[rows], self.names)
 
     @property
     def known(self) -> NDArray[Any]:
-        """The numbers that aren't missing."""
+        """The numbers without missing ones."""
         known: NDArray[Any] = self.values[~np.isnan(self.values)]
         return known
 
     @property
     def names_in_use(self) -> list[str]:
-        """The texts that occur, in the order in which they first do."""
+        """The texts that occur, in the order of their first occurrence."""
         positions, first = np.unique(self.values, return_index=True)
         return [self.names[position] for position in positions[np.argsort(first)] if position >= 0]
 
     def count(self, name: str) -> int:
-        """How many rows have this text."""
+        """Number of rows with this text."""
         return int((self.values == self.names.index(name)).sum()) if name in self.names else 0
 
 
 def read_columns(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """Columns of numbers, truths or texts, of a table of pyarrow or pandas."""
+    """Columns of numbers, booleans or texts, from a pyarrow or pandas table."""
     import pyarrow as pa
 
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows[list(names)], preserve_index=False)
@@ -65,13 +65,13 @@ def _read(column: pa.ChunkedArray) -> Column:
     if pa.types.is_dictionary(column.type):
         return Column(_joined([_coded(chunk, positions) for chunk in column.chunks], np.int64), list(positions))
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        found = [-1 if text is None else positions.setdefault(text, len(positions)) for text in column.to_pylist()]
-        return Column(np.array(found, dtype=np.int64), list(positions))
+        codes = [-1 if text is None else positions.setdefault(text, len(positions)) for text in column.to_pylist()]
+        return Column(np.array(codes, dtype=np.int64), list(positions))
     return Column(_joined([_numbers(chunk) for chunk in column.chunks], np.float64))
 
 
 def _coded(chunk: pa.DictionaryArray, positions: dict[str, int]) -> NDArray[Any]:
-    """The texts of a chunk as positions; new ones are added to them."""
+    """The texts of a chunk as positions; new texts are added to `positions`."""
     known = [positions.setdefault(text, len(positions)) for text in chunk.dictionary.to_pylist()]
     indices = np.nan_to_num(_numbers(chunk.indices), nan=len(known)).astype(np.int64)
     coded: NDArray[Any] = np.array([*known, -1], dtype=np.int64)[indices]
@@ -79,7 +79,7 @@ def _coded(chunk: pa.DictionaryArray, positions: dict[str, int]) -> NDArray[Any]
 
 
 def _numbers(chunk: pa.Array) -> NDArray[Any]:
-    """The values of a chunk; a column without a type (all missing) has no numbers."""
+    """The values of a chunk; all NaN for a column without a type (all missing)."""
     import pyarrow as pa
 
     if pa.types.is_null(chunk.type):

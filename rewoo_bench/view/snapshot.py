@@ -90,6 +90,6 @@ def _export(folder: Path, into: Path) -> None:
         journal = JournalReader(database)
         tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
         tasks.sort(key=lambda task: (task.example_id, task.trial))
-        export(into, journal, tasks)
+        export(into, journal, tasks, {})
     finally:
         database.close()

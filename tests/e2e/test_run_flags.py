@@ -63,7 +63,7 @@ def test_questions_of_a_type_are_asked() -> None:
 def test_questions_that_were_wrong_or_failed_are_asked_again_and_a_resumed_run_keeps_them(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def reply(request: dict[str, object]) -> str | Fault:
+    def reply(request: dict[str, object]) -> str | ServerFault:
         number = len(server.books)
         return ServerFault(status=400, message="rude") if number == 0 else ["Answer: Neva", "Answer: Kyiv"][number % 2]
 

@@ -1,7 +1,7 @@
-"""Made-up evidence in which a claim is exactly right, or clearly wrong: what a run of that world would hold.
+"""Made-up run groups in which a claim is exactly right, or clearly wrong: what a run of that world would hold.
 
-evidence, gathered = world(claim, truth, n=1000, draw=np.random.default_rng(0))
-claim.proof.measure.measure(evidence, gathered)
+group, groups = world(claim, truth, n=1000, draw=np.random.default_rng(0))
+claim.test.measure.measure(group, groups)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rewoo_bench.claims import Claim
 from rewoo_bench.claims.derived_columns import SHARES
 from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
-from rewoo_bench.claims.run_groups import Evidence, System
+from rewoo_bench.claims.run_groups import ArchitectureRows, RunGroup
 
 Floats = NDArray[np.float64]
 DISCORDANT = 0.25
@@ -24,27 +24,27 @@ CHAIN_NOISE, NOISE = 0.03, 0.2
 """Spread of a question's tokens: 1 to 3% of chains of one length with the oracle, far more elsewhere."""
 
 
-def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tuple[Evidence, list[Evidence]]:
-    """Evidence whose measure is `truth` but for chance, and all evidence there is."""
-    assert claim.proof is not None
-    measure, on = claim.proof.measure, claim.proof.on
+def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
+    """A run group in which the measure is `truth` but for chance, and all run groups."""
+    assert claim.test is not None
+    measure, on = claim.test.measure, claim.test.on
     steps = draw.integers(on.least_steps or 1, (on.most_steps or 8) + 1, n).astype(float)
     below, above = columns_of(measure, truth, steps, draw)
     if isinstance(measure, Change) and measure.minus is None:
-        before, after = evidence({measure.of: (below, 2)}, measure, steps), {measure.of: (above, 2)}
-        failing = evidence(after, measure, steps, failure_rate=1.0)
+        before, after = run_group({measure.of: (below, 2)}, measure, steps), {measure.of: (above, 2)}
+        failing = run_group(after, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
     if isinstance(measure, Change):
         assert measure.minus is not None
         start = {measure.of: (below, 2), measure.minus: (below, 2)}
-        before = evidence(start, measure, steps)
-        failing = evidence({measure.of: (above, 2), measure.minus: (below, 2)}, measure, steps, failure_rate=1.0)
+        before = run_group(start, measure, steps)
+        failing = run_group({measure.of: (above, 2), measure.minus: (below, 2)}, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
     other = f"{measure.of}?tools=Search" if isinstance(measure, MoreTools) else "".join(measure.architectures()[1:])
     systems = {measure.of: (above, 2)}
     if other:
         systems[other] = (below, 1)
-    found = evidence(systems, measure, steps, unforeseen=bool(on.unforeseen))
+    found = run_group(systems, measure, steps, unforeseen=bool(on.unforeseen))
     return found, [found]
 
 
@@ -81,26 +81,26 @@ def answers(difference: float, draw: np.random.Generator, n: int) -> tuple[Float
     return first, second
 
 
-def evidence(
-    systems: dict[str, tuple[Floats, int]],
+def run_group(
+    columns: dict[str, tuple[Floats, int]],
     measure: Measure,
     steps: Floats,
     *,
     failure_rate: float = 0.0,
     unforeseen: bool = False,
-) -> Evidence:
-    """One evidence of the chain data set; a column and a number of tools for each architecture."""
+) -> RunGroup:
+    """One run group of the chain data set; a column and a number of tools for each architecture."""
     index = pd.MultiIndex.from_product([[f"q{i}" for i in range(len(steps))], [0]], names=["example_id", "trial"])
     shapes = [f"chain-{step:.0f}x1{'+1' if unforeseen else ''}" for step in steps]
     rows = {
         name: pd.DataFrame(
             {"exact_match": True, "stop_reason": "answered", "question_type": shapes, **held(measure, column)}, index
         )
-        for name, (column, _) in systems.items()
+        for name, (column, _) in columns.items()
     }
     nowhere = Path("no calls here")
-    built = {name: System(name, rows[name], nowhere, tools) for name, (_, tools) in systems.items()}
-    return Evidence("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", ("run",), True, built)
+    built = {name: ArchitectureRows(name, rows[name], nowhere, tools) for name, (_, tools) in columns.items()}
+    return RunGroup("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", ("run",), True, built)
 
 
 def held(measure: Measure, column: Floats) -> dict[str, object]:

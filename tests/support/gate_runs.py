@@ -82,6 +82,10 @@ def architecture(**values: Any) -> dict[str, Any]:
 def write_run(folder: Path, lines: Iterable[Mapping[str, Any]], facts: Mapping[str, Any] | None = None) -> Path:
     """A run folder with these rows and this manifest."""
     folder.mkdir(parents=True)
+    lines = list(lines)
     pq.write_table(pa.Table.from_pylist(list(map(dict, lines)), schema=QUESTIONS), folder / "questions.parquet")
-    (folder / "run.json").write_text(json.dumps(facts or manifest()))
+    made = dict(facts or manifest())
+    asked = {"examples": len({line["example_id"] for line in lines}), **made["dataset"]}
+    options = {"trials": 1, **made["options"]}
+    (folder / "run.json").write_text(json.dumps({**made, "dataset": asked, "options": options}))
     return folder

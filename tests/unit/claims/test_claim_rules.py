@@ -67,14 +67,14 @@ def test_a_relative_band_of_a_negative_number_is_around_it() -> None:
 
 def test_more_than_claimed_is_said() -> None:
     reason = RULES["within"](**BAND).judge(Interval(7.0, 6.5, 7.5, 9), None, lambda value: f"{value:.1f}")[1]
-    assert reason == "all of the interval is above 4.0 to 6.0: more than claimed"
+    assert reason == "the whole interval is above 4.0 to 6.0: a larger effect than claimed"
 
 
 @pytest.mark.parametrize(
     ("rule", "parameters", "said"),
     [
         ("within", {"low": 2.0, "high": 1.0}, "low is 2.0, high 1.0"),
-        ("within", {"low": -1.0, "high": 1.0, "null": 0.0}, "holds null 0.0; leave null out"),
+        ("within", {"low": -1.0, "high": 1.0, "null": 0.0}, "includes null 0.0; leave null out"),
         ("near", {}, "one of relative and absolute"),
         ("near", {"relative": 0.2, "absolute": 1.0}, "one of relative and absolute"),
         ("above", {"null": float("nan")}, "finite"),

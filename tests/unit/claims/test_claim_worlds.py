@@ -19,19 +19,19 @@ QUESTIONS = 1_000  # as many as the paper put to its architectures
 MORE = {"abstract-accuracy": 12_000, "triviaqa-em-rewoo-react": 1_500, "guide-p50": 300, "guide-p95": 300}
 A_BAND_OF_POINTS = 3_000
 CLAIMS = [
-    claim for claim in read_claims() if claim.proof and claim.proof.measure.column not in FROM_CALLS
+    claim for claim in read_claims() if claim.test and claim.test.measure.column not in FROM_CALLS
 ]  # what is made from calls is tested on runs of the oracle
 
 
 def said(claim: Claim) -> float:
     """What the measure is in a world where the claim is exactly right."""
-    assert claim.proof is not None
-    rule, measure = claim.proof.rule, claim.proof.measure
+    assert claim.test is not None
+    rule, measure = claim.test.rule, claim.test.measure
     if claim.number is not None:
         return claim.number
     if isinstance(rule, Within):
         return (rule.low + rule.high) / 2
-    small = "chain" not in claim.proof.on.data and measure.unit != "times"
+    small = "chain" not in claim.test.on.data and measure.unit != "times"
     far = 0.1 if small else 0.2 if isinstance(measure, Curvature) else 0.3
     assert isinstance(rule, Above | Below)
     return rule.null + far if isinstance(rule, Above) else rule.null - far
@@ -39,8 +39,8 @@ def said(claim: Claim) -> float:
 
 def wrong(claim: Claim) -> float:
     """What it is where the claim is clearly wrong: as far on the other side, or no effect at all."""
-    assert claim.proof is not None
-    rule = claim.proof.rule
+    assert claim.test is not None
+    rule = claim.test.rule
     if isinstance(rule, Above | Below):
         return 2 * rule.null - said(claim)
     assert isinstance(rule, Near | Within)
@@ -51,23 +51,23 @@ def wrong(claim: Claim) -> float:
 
 
 def questions(claim: Claim) -> int:
-    assert claim.proof is not None
-    on, rule = claim.proof.on, claim.proof.rule
+    assert claim.test is not None
+    on, rule = claim.test.on, claim.test.rule
     if claim.id in MORE:
         return MORE[claim.id]
     if isinstance(rule, Near) and rule.absolute == 0.044:
         return A_BAND_OF_POINTS
-    return claim.proof.measure.of_a_chain if "chain" in on.data else QUESTIONS
+    return claim.test.measure.chain_questions if "chain" in on.data else QUESTIONS
 
 
 def verdicts(claim: Claim, truth: float) -> Counter[str]:
-    assert claim.proof is not None
+    assert claim.test is not None
     found: Counter[str] = Counter()
     for seed in range(WORLDS):
-        evidence, gathered = world(claim, truth, questions(claim), np.random.default_rng(seed))
-        interval = claim.proof.measure.measure(evidence, gathered)
+        group, groups = world(claim, truth, questions(claim), np.random.default_rng(seed))
+        interval = claim.test.measure.measure(group, groups)
         assert interval is not None
-        found[claim.proof.rule.judge(interval, claim.number, str)[0]] += 1
+        found[claim.test.rule.judge(interval, claim.number, str)[0]] += 1
     return found
 
 

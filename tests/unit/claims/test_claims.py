@@ -34,19 +34,19 @@ def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> 
     assert len(bundled()) >= 60
     for claim in read_claims():
         assert any(name in claim.source for name in ("arXiv", "card", "guide", "documentation")), claim.id
-        if claim.proof is None:
+        if claim.test is None:
             assert claim.untestable, claim.id
         else:
-            assert type(claim.proof.rule) in RULES.values()
-            assert type(claim.proof.measure) in MEASURES.values()
+            assert type(claim.test.rule) in RULES.values()
+            assert type(claim.test.measure) in MEASURES.values()
             assert claim.claimed, claim.id
-            assert "run --arch" in needed(claim.proof)
+            assert "run --arch" in needed(claim.test)
 
 
 def test_every_measure_and_rule_serves_a_bundled_claim() -> None:
-    proofs = [claim.proof for claim in read_claims() if claim.proof]
-    assert {type(proof.measure) for proof in proofs} == set(MEASURES.values())
-    assert {type(proof.rule) for proof in proofs} == set(RULES.values())
+    tests = [claim.test for claim in read_claims() if claim.test]
+    assert {type(test.measure) for test in tests} == set(MEASURES.values())
+    assert {type(test.rule) for test in tests} == set(RULES.values())
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_claimed_numbers_are_those_of_the_papers_tables(name: str, number: float
 
 
 def test_claims_about_cost_take_an_oracle_and_no_others_do() -> None:
-    serving = {claim.id for claim in read_claims() if claim.proof and claim.proof.measure.serves_oracle()}
+    serving = {claim.id for claim in read_claims() if claim.test and claim.test.measure.serves_oracle()}
     topics = {claim.topic for claim in read_claims() if claim.id in serving}
     assert topics == {"cost", "scaling"}
     assert "failure-react-tokens" not in serving  # what an agent does after a failure is its model's behaviour
@@ -90,7 +90,7 @@ def test_claims_about_cost_take_an_oracle_and_no_others_do() -> None:
         (one_claim(ABOVE, 'name = "mean", column = "f1", off = "a"'), "measure 'mean': "),
         (one_claim(ABOVE, on='dat = ["chain"]'), "on: unknown key 'dat', did you mean 'data'"),
         (one_claim(ABOVE, on='data = ["hotpot"]'), "'hotpot'"),
-        (one_claim(ABOVE) + "\n" + one_claim(ABOVE), "claim 'it' is there 2 times"),
+        (one_claim(ABOVE) + "\n" + one_claim(ABOVE), "2 claims have the id 'it'"),
         (one_claim(ABOVE, untestable='"it is late"'), "not both"),
         ('[[claim]]\nid = "it"\ntopic = "cost"\nsays = "so"\nsource = "there"', "expected a measure and a rule"),
         ('[[claim]]\nid = "it"\ntopic = "cost"\nsays = "so"\nuntestable = "x"', "the key 'source' is missing"),
@@ -135,8 +135,8 @@ def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_late
     oracle = {"model": "oracle?extra_steps=2"}
     run = run_folder(tmp_path / "0001", system(**oracle), system("react", "110100", 2600, **oracle))
     (cost,) = found(one_claim(ABOVE), tmp_path, run)
-    assert cost.evidence is not None
-    assert cost.evidence.oracle
+    assert cost.group is not None
+    assert cost.group.oracle
     assert "reproduced*: " in render([cost], "terminal")
     for column in ("exact_match", "f1", "wrong_answer", "latency_s"):
         (refused,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
@@ -145,14 +145,14 @@ def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_late
 
 
 @pytest.mark.parametrize(("model", "at_once", "tells"), [("local/a", 8, 0), ("local/a", 1, 1), ("openai/a", 8, 1)])
-def test_latency_of_questions_that_share_a_local_model_is_no_evidence(
+def test_latency_of_questions_that_share_a_local_model_is_not_tested(
     tmp_path: Path, model: str, at_once: int, tells: int
 ) -> None:
     run = run_folder(tmp_path / "0001", system(model=model), concurrency=at_once)
     for column in ("latency_s", "total_tokens"):
         (finding,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
-        assert (finding.evidence is not None) == (tells == 1 or column == "total_tokens")
-        if finding.evidence is None:
+        assert (finding.group is not None) == (tells == 1 or column == "total_tokens")
+        if finding.group is None:
             assert "one question at once where the model is a local one" in finding.reason
 
 
@@ -163,7 +163,7 @@ def test_each_model_and_each_set_of_questions_has_its_own_verdict(tmp_path: Path
     runs.append(run_folder(tmp_path / "0003", system(), system("react", "110100", 500), ids="2e"))
     findings = found(one_claim(ABOVE), tmp_path, *runs)
     assert [finding.verdict for finding in findings] == ["reproduced", "reproduced", "contradicted"]
-    labels = [finding.evidence.label for finding in findings if finding.evidence]
+    labels = [finding.group.label for finding in findings if finding.group]
     assert labels == [
         "hotpotqa, openai/small_1, run 0001", "hotpotqa, openai/big", "hotpotqa, openai/small_1, run 0003"
     ]  # fmt: skip
@@ -175,8 +175,8 @@ def test_architectures_of_two_runs_are_put_together_where_all_else_is_the_same(t
     other = run_folder(tmp_path / "0003", system("react", "110100", 2600), temperature=1.0)
     (finding,) = found(one_claim(ABOVE), tmp_path, rewoo, react)
     assert finding.verdict == "reproduced"
-    assert finding.evidence is not None
-    assert [run[-4:] for run in finding.evidence.runs] == ["0001", "0002"]
+    assert finding.group is not None
+    assert [run[-4:] for run in finding.group.runs] == ["0001", "0002"]
     assert verdicts(one_claim(ABOVE), tmp_path, rewoo, other) == ["no data"]
     again = run_folder(tmp_path / "0004", system("react", "110100", 900))
     assert len(gather(rewoo, react, again)) == 2
@@ -197,13 +197,13 @@ def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_pat
     assert [each.data for each in gather(*runs)] == ["triviaqa", "chain", "sample", "other"]
     on_trivia = found(one_claim(ABOVE, 'name = "mean", column = "llm_calls", of = "rewoo"', 'data = ["triviaqa"]'),
                       tmp_path, *runs)  # fmt: skip
-    assert [finding.evidence.data for finding in on_trivia if finding.evidence] == ["triviaqa"]
+    assert [finding.group.data for finding in on_trivia if finding.group] == ["triviaqa"]
 
 
 def test_a_run_without_a_manifest_is_refused(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "0001", system())
     (run / "run.json").unlink()
-    with pytest.raises(DataError, match=r"0001' has no run.json: expected a run folder"):
+    with pytest.raises(DataError, match=r"0001' has no run.json: expected the folder of a run"):
         gather(run)
 
 
@@ -263,7 +263,7 @@ def test_no_claim_of_the_bundled_file_is_decided_without_a_run() -> None:
     assert {finding.verdict for finding in check(read_claims(), [])} == {"no data", "not testable here"}
 
 
-def test_a_replay_is_evidence_only_for_what_its_judge_said(tmp_path: Path) -> None:
+def test_a_replay_is_tested_only_on_the_verdicts_of_its_judge(tmp_path: Path) -> None:
     rows = [*system(matches="1101", model="replay/mine"), *system("react", "1000", model="replay/mine")]
     run = run_folder(tmp_path / "0001", [{**row, "judged_correct": row["exact_match"]} for row in rows])
     judged = 'name = "difference", column = "judged_correct", of = "rewoo", minus = "react"'

@@ -23,14 +23,14 @@ from rewoo_bench.stats.paired import Interval, difference_of_means, difference_o
 
 RESULTS = Path(__file__).parents[3] / "results" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}
-BANDS = [claim for claim in BY_ID.values() if claim.proof and isinstance(claim.proof.rule, Near)]
+BANDS = [claim for claim in BY_ID.values() if claim.test and isinstance(claim.test.rule, Near)]
 
 
 def drawn(claim: Claim, n: int, draw: np.random.Generator) -> Interval:
     """An interval of n questions of a world in which the claimed number is exactly right."""
-    assert claim.proof is not None
+    assert claim.test is not None
     assert claim.number is not None
-    measure, number = claim.proof.measure, claim.number
+    measure, number = claim.test.measure, claim.number
     if type(measure) is Ratio:
         below = draw.lognormal(0, 0.4, n)
         return ratio_of_means(below, number * below * draw.lognormal(-0.02, 0.2, n))
@@ -47,26 +47,29 @@ def drawn(claim: Claim, n: int, draw: np.random.Generator) -> Interval:
 
 @pytest.mark.parametrize("claim", [claim for claim in BANDS if claim.id != "rewoo-linear"], ids=lambda claim: claim.id)
 def test_a_band_that_is_exactly_right_is_reproduced_with_enough_questions(claim: Claim) -> None:
-    assert claim.proof is not None
+    assert claim.test is not None
     draw = np.random.default_rng(0)
-    verdicts = [claim.proof.rule.judge(drawn(claim, 4_000, draw), claim.number, str)[0] for _ in range(40)]
+    verdicts = [claim.test.rule.judge(drawn(claim, 4_000, draw), claim.number, str)[0] for _ in range(40)]
     assert verdicts.count("reproduced") >= 36
-    few = [claim.proof.rule.judge(drawn(claim, 60, draw), claim.number, str)[0] for _ in range(40)]
+    few = [claim.test.rule.judge(drawn(claim, 60, draw), claim.number, str)[0] for _ in range(40)]
     assert few.count("contradicted") <= 2
 
 
 def test_a_share_of_nothing_can_be_reproduced_by_fifty_questions() -> None:
     claim = BY_ID["failure-react-accuracy"]
-    assert claim.proof is not None
-    assert claim.proof.rule.judge(wilson(0, 50), claim.number, str)[0] == "reproduced"
-    assert claim.proof.rule.judge(wilson(20, 50), claim.number, str)[0] == "contradicted"
+    assert claim.test is not None
+    assert claim.test.rule.judge(wilson(0, 50), claim.number, str)[0] == "reproduced"
+    assert claim.test.rule.judge(wilson(20, 50), claim.number, str)[0] == "contradicted"
 
 
 def test_an_interval_too_wide_says_how_many_questions_one_takes_that_fits() -> None:
     rule = Near(absolute=0.05)
     verdict, reason = rule.judge(Interval(0.0, -0.1, 0.1, 50), 0.0, lambda value: f"{value:.2f}")
     assert verdict == "undecided"
-    assert reason == "the interval reaches out of -0.05 to 0.05 and is wider: one that fits takes some 200 questions"
+    assert (
+        reason
+        == "the interval is partly outside -0.05 to 0.05, and wider; about 200 questions give an interval that fits"
+    )
 
 
 def test_what_the_design_makes_so_is_counted_apart(tmp_path: Path) -> None:
@@ -128,8 +131,8 @@ ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula", "
 @pytest.mark.parametrize("name", [*CHAINS, "tool-heavy-saving", *ANY_DATA])
 def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = BY_ID[name]
-    assert claim.proof is not None
-    arguments = shlex.split(needed(claim.proof).partition(";")[0])
+    assert claim.test is not None
+    arguments = shlex.split(needed(claim.test).partition(";")[0])
     out = tmp_path / "run"
     assert command(*arguments, "--model", "oracle", "--out", out, "--no-progress") == 0
     capsys.readouterr()
@@ -140,7 +143,7 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
     assert finding.interval.n >= 12
 
 
-COMMANDS = sorted({needed(claim.proof).partition(";")[0] for claim in BY_ID.values() if claim.proof})
+COMMANDS = sorted({needed(claim.test).partition(";")[0] for claim in BY_ID.values() if claim.test})
 
 
 @pytest.mark.parametrize("suggested", COMMANDS)
@@ -178,4 +181,6 @@ def test_questions_that_were_never_asked_are_counted() -> None:
     claim = BY_ID["hotpotqa-tokens-react-rewoo"]
     (finding,) = check([claim], gather(run))
     assert finding.interval is not None
-    assert (finding.interval.n, finding.left_out) == (50, 50 + 50)  # of each architecture
+    assert (finding.interval.n, finding.left_out, finding.never_asked) == (50, 0, 50 + 50)  # of each architecture
+    stopped = "the run was stopped: 100 of its questions x architectures were never asked"
+    assert f"unfinished, n = 50, {stopped};" in render([finding], "terminal")

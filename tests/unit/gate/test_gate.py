@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,16 @@ def test_rows_that_are_missing_make_a_run_incomplete(tmp_path: Path) -> None:
     facts = {**whole, "dataset": {**whole["dataset"], "examples": 20}, "options": {**whole["options"], "trials": 1}}
     verdict = judged(tmp_path, rows(19), facts)
     assert (verdict.code, verdict.incomplete) == (3, "it has 19 of 20 rows")
+
+
+@pytest.mark.parametrize("key", ["architectures", "dataset", "options"])
+def test_a_manifest_that_lacks_what_the_rows_are_counted_by_is_an_error(tmp_path: Path, key: str) -> None:
+    run = write_run(tmp_path / "run", rows(19))
+    facts = json.loads((run / "run.json").read_text())
+    del facts[key]
+    (run / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(DataError, match=f"can't be judged: its run.json lacks '{key}"):
+        check_run(run, baseline=write_run(tmp_path / "before", rows(20)))
 
 
 def test_a_row_that_is_there_twice_is_an_error(tmp_path: Path) -> None:

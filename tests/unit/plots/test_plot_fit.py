@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from plot_fit import check_fits, made_run, pictures, shown
 from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
+from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots.draw import draw, read
+from rewoo_bench.plots.style import GREY
 
 VARIANTS = [
     "rewoo?max_steps=23&max_replans=2&schedule=levels&slot_tokens=400",
@@ -63,7 +68,7 @@ def test_twelve_systems_of_a_model_fit_though_they_are_all_tied(tmp_path: Path, 
 @pytest.mark.parametrize("pair", [("react", VARIANTS[0]), (VARIANTS[3], VARIANTS[1])])
 def test_a_ratio_of_long_names_fits(tmp_path: Path, pair: tuple[str, str]) -> None:
     run = made_run(tmp_path / "run", TWELVE, dataset=LONG)
-    ((_, picture),) = draw(read([run]), only=["ratio"], options=rewoo_bench.plots.draw.Options(pair))
+    ((_, picture),) = draw(read([run]), only=["ratio"], options=rewoo_bench.plots.draw.PlotOptions(pair))
     check_fits(picture.figure)
 
 
@@ -93,13 +98,46 @@ def test_names_of_tied_points_are_apart_and_their_markers_seen(tmp_path: Path) -
     assert sorted(set(sizes)) == [8, 11, 14]
 
 
+def test_numbers_to_the_right_of_long_names_are_on_the_sheet(tmp_path: Path) -> None:
+    tools = ["Search", "Search+LLM+Lookup", "Search+LLM+Lookup+Calculator"]
+    run = made_run(tmp_path / "run", ["rewoo", *(f"rewoo?tools={names}" for names in tools)], "10" * 50)
+    rows = rewoo_bench.load(run)
+    write_questions(run, rows.assign(latency_s=[30.0 + i % 60 for i in range(len(rows))]))
+    ((_, picture),) = draw(read([run]), only=["latency"])
+    assert "p95" in [text.get_text() for text in shown(picture.figure)]
+    check_fits(picture.figure)
+
+
+@pytest.mark.parametrize("cost", [None, 0.001])
+def test_many_points_have_numbers_and_their_names_a_list(tmp_path: Path, cost: float | None) -> None:
+    names = [f"{name}?max_exemplars={n}" for n in range(8) for name in ("rewoo", "react")]
+    run = made_run(tmp_path / "run", names, "110100", cost_usd=cost)
+    rows = rewoo_bench.load(run)
+    tokens = rows["architecture"].map({name: 500 + 400 * i for i, name in enumerate(names)}).astype(int)
+    write_questions(run, rows.assign(total_tokens=tokens))
+    ((_, picture),) = draw(read([run]), only=["pareto"])
+    check_fits(picture.figure)
+    panels = picture.figure.axes
+    assert [[text.get_text() for text in panel.texts] for panel in panels] == [[str(i + 1) for i in range(16)]] * len(
+        panels
+    )
+    (legend,) = [*picture.figure.legends, *filter(None, (panel.get_legend() for panel in panels))]
+    assert legend.get_texts()[3].get_text() == "4  ReAct, max exemplars 1"
+
+
+def test_a_line_from_a_name_to_its_data_doesnt_look_like_data(chains: Path) -> None:
+    ((_, picture),) = draw(read([chains]), only=["steps"])
+    arrows = [text.arrow_patch for text in picture.figure.axes[0].texts if isinstance(text, Annotation)]
+    assert {to_hex(arrow.get_edgecolor()) for arrow in arrows if arrow} == {GREY}
+
+
 def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
     for n in (5, 71, 72):
         run = made_run(tmp_path / str(n), ["rewoo", "react"], "10" * (n // 2) + "1" * (n % 2))
         ((_, picture),) = draw(read([run]), only=["latency"])
         texts = [text.get_text() for text in shown(picture.figure)]
         assert ("p95" in texts) == (n >= 72)
-        assert ("No p95 where there are too few questions (72)" in picture.caption) == (n < 72)
+        assert ("p95 needs 72 questions for a 95% interval" in picture.caption) == (n < 72)
         check_fits(picture.figure)
 
 
@@ -152,12 +190,40 @@ def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path
     write_questions(tmp_path / "all", rows[rows["stop_reason"] == "invalid_plan"])
     ((_, picture),) = draw(read([tmp_path / "some"]), only=["steps"])
     assert "Rejected plans, left out: ReWOO 6." in picture.caption
-    assert "In the means but in no fit, since a limit cut them off: ReAct 2." in picture.caption
+    assert "In the means but in no fit, because a limit cut them off: ReAct 2." in picture.caption
     (rewoo,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata())]
     assert list(rewoo.get_xdata()) == [1, 2, 3]
     reasons: dict[str, str] = {}
     assert not dict(draw(read([tmp_path / "all"]), only=["steps"], on_skip=reasons.__setitem__))
-    assert reasons == {"steps": "needs questions that a plan was found for; here all 6 plans were rejected"}
+    assert reasons == {"steps": "needs questions with a valid plan; here all 6 plans were rejected"}
+
+
+def test_the_laws_in_the_caption_are_in_words(tmp_path: Path) -> None:
+    run = oracle_run(tmp_path / "run", "rewoo", "react", limit=50)
+    caption = dict(draw(read([run]), only=["steps"]))["steps"].caption
+    assert re.search(
+        r"ReAct \(h \+ 1\) × [\d,]+ \+ h \(h \+ 1\) / 2 × \d+ \(off by 0\.\d% on 1 longer question\);", caption
+    )
+    assert re.search(r"the LLM tool \d+ per look-up less \d+ \(not tested, no question needs more look-ups\)", caption)
+
+
+def test_a_figure_that_was_asked_for_and_cant_be_drawn_gives_the_reason(chains: Path) -> None:
+    with pytest.raises(NothingToDraw, match=r"^pareto: needs a model: an oracle"):
+        dict(draw(read([chains]), only=["steps", "pareto"]))
+    assert "pareto" not in dict(draw(read([chains])))
+
+
+def test_the_paper_names_the_architectures_that_are_missing(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", ["rewoo?max_steps=3", "react?max_steps=3"])
+    reason = "needs direct, cot, react or rewoo without options; the runs on HotpotQA have rewoo.max_steps=3, react"
+    with pytest.raises(NothingToDraw, match=reason):
+        dict(draw(read([run]), only=["paper"]))
+
+
+def test_numbers_of_the_paper_keep_off_the_edge(tmp_path: Path) -> None:
+    ((_, picture),) = draw(read([model_run(tmp_path / "run")]), only=["paper"])
+    (dearest,) = [text for text in shown(picture.figure) if text.get_text() == "9,795"]
+    assert dearest.get_window_extent().x1 < picture.figure.axes[1].bbox.x1 - 8
 
 
 def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:

@@ -12,41 +12,42 @@ from matplotlib.text import Annotation
 
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots.labels import label_points, spread
-from rewoo_bench.plots.looks import looks
 from rewoo_bench.plots.paper import METHODS, published
 from rewoo_bench.plots.pareto import band, front
+from rewoo_bench.plots.series_styles import series_styles
 from rewoo_bench.plots.style import MANY, drawn, sampled, sheet
 from rewoo_bench.stats.paired import Interval
 
 BUNDLED = bundled_names("architectures", "architecture.toml")
-LOOKS = looks(BUNDLED)
+STYLES = series_styles(BUNDLED)
+NAMES = {name: style.name for name, style in STYLES.items()}
 
 
 @pytest.mark.parametrize(
     "others", [["mine"], [f"rewoo?max_steps={n}" for n in (4, 5, 6, 7)], ["mine", "yours", "react?style=chat", "x"]]
 )
 def test_up_to_twelve_architectures_have_colours_and_markers_of_their_own(others: list[str]) -> None:
-    found = looks([*BUNDLED, *others])
+    found = series_styles([*BUNDLED, *others])
     assert len({own.colour for own in found.values()}) == len({own.marker for own in found.values()}) == len(found)
     assert len(found) == 8 + len(others)
-    alone = looks(BUNDLED)
+    alone = series_styles(BUNDLED)
     assert all(found[name] == alone[name] for name in BUNDLED)
 
 
 def test_twelve_variants_of_one_architecture_and_forty_of_all_differ() -> None:
-    variants = looks([f"rewoo?max_steps={n}" for n in range(12)])
+    variants = series_styles([f"rewoo?max_steps={n}" for n in range(12)])
     assert len({own.colour for own in variants.values()}) == len({own.marker for own in variants.values()}) == 12
-    many = looks([*BUNDLED, *(f"rewoo?max_steps={n}" for n in range(32))])
+    many = series_styles([*BUNDLED, *(f"rewoo?max_steps={n}" for n in range(32))])
     assert len({(own.colour, own.marker) for own in many.values()}) == 40
 
 
 def test_a_look_has_a_name_for_readers() -> None:
     names = ["mine", "mine?max_steps=5", "rewoo?max_steps=5&schedule=levels", "react?tools=Search+Lookup"]
     said = ["mine", "mine?max_steps=5", "ReWOO, max steps 5, schedule levels", "ReAct, tools Search + Lookup"]
-    assert [looks(names)[name].name for name in names] == said
-    assert looks(names) == looks(reversed(names))
-    assert looks(names)[names[2]].wrapped(20) == "ReWOO, max steps 5,\nschedule levels"
-    longest = looks(["word " * 40]).popitem()[1].wrapped(20).split("\n")
+    assert [series_styles(names)[name].name for name in names] == said
+    assert series_styles(names) == series_styles(reversed(names))
+    assert series_styles(names)[names[2]].wrapped(20) == "ReWOO, max steps 5,\nschedule levels"
+    longest = series_styles(["word " * 40]).popitem()[1].wrapped(20).split("\n")
     assert len(longest) == 3
     assert max(map(len, longest)) <= 20
     assert longest[-1].endswith("…")
@@ -91,7 +92,7 @@ def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
     figure, axes = sheet()
     axes.set(xlim=(0, 1), ylim=(0, 1))
     points = {"rewoo": (0.500, 0.54), "rewoo-react": (0.502, 0.57), "react": (0.9, 0.5)}
-    label_points(axes, points, [(0.6, 0.59)], LOOKS)  # keeps the upper one's first place from it
+    label_points(axes, points, [(0.6, 0.59)], STYLES, NAMES)  # keeps the upper one's first place from it
     figure.draw_without_rendering()
     at = {name: axes.transData.transform(point) for name, point in points.items()}
     assert len(axes.texts) == 3
@@ -99,7 +100,7 @@ def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
         assert isinstance(text, Annotation)
         begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
         nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
-        assert LOOKS[nearest].name == text.get_text()
+        assert STYLES[nearest].name == text.get_text()
 
 
 def test_a_name_keeps_off_the_front() -> None:
@@ -107,7 +108,7 @@ def test_a_name_keeps_off_the_front() -> None:
     axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
     points = {"direct": (260.0, 0.11), "cot": (430.0, 0.09), "rewoo": (1700.0, 0.27)}
     places = band([points["direct"], points["rewoo"]])
-    label_points(axes, points, places, LOOKS)
+    label_points(axes, points, places, STYLES, NAMES)
     figure.draw_without_rendering()
     spots = axes.transData.transform(places)
     assert len(axes.texts) == 3
@@ -119,6 +120,6 @@ def test_a_name_at_the_bottom_keeps_off_the_ticks() -> None:
     figure, axes = sheet()
     axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
     points = {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}
-    label_points(axes, points, band(list(points.values())), LOOKS)
+    label_points(axes, points, band(list(points.values())), STYLES, NAMES)
     figure.draw_without_rendering()
     assert all(text.get_window_extent().y0 >= axes.bbox.y0 for text in axes.texts)

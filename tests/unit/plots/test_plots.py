@@ -232,7 +232,7 @@ def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> No
     calls.drop(columns="found_tokens").to_parquet(tmp_path / "old" / "calls.parquet")
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
-    assert "0 questions held out, not tested" in drawn["steps"].caption
+    assert "not tested, no question needs more look-ups" in drawn["steps"].caption
     assert "of which" not in drawn["steps"].caption
     assert skipped["parts"].endswith("found_tokens, which older runs lack")
 
@@ -245,7 +245,7 @@ def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> Non
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
     assert "(left out, failed by the infrastructure: ReWOO 1)" in drawn["pareto"].caption
-    assert skipped == {"latency": "needs latency_s, which a replayed or resumed question hasn't"}
+    assert skipped == {"latency": "needs latency_s, which replayed and resumed questions lack"}
 
 
 def test_captions_of_figures_that_are_still_there_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     told = {A: manifest(A, models=local, concurrency=8), B: manifest(B, models=local, concurrency=1)}
     said = [note for note in compare(twice(model="local/a"), manifests=told).notes if note.startswith("latency")]
     assert said == [
-        "latency (0001): 8 questions at once shared a model on this machine, so seconds are those of a queue"
+        "latency (0001): 8 questions at once shared a model on one machine, so latency includes waiting for it"
     ]
 
 

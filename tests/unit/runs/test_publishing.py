@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,10 @@ import pytest
 import rewoo_bench
 from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.paths import bundled_folder
+from rewoo_bench.plots.draw import draw, read
 from rewoo_bench.runs.publish import TEXTS, publish
 from rewoo_bench.scoring import score
 
@@ -63,6 +67,52 @@ def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun,
         "without": ["direct"],
         "left_out": list(TEXTS),
     }
+
+
+def test_an_architecture_that_is_left_out_is_in_no_figure_of_tools(run: BenchRun, tmp_path: Path) -> None:
+    publish(run.folder, tmp_path / "out", without=["react"])
+    facts = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
+    assert [each["name"] for each in facts["architectures"]] == ["rewoo", "direct"]
+    skipped: dict[str, str] = {}
+    list(draw(read([tmp_path / "out"]), only=["tools"], on_skip=skipped.__setitem__))
+    assert "react" not in skipped["tools"]
+
+
+def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(bundled_folder("datasets") / "sample", folder)
+    made = bench("direct", dataset=str(folder), model="oracle", out=tmp_path / "run", limit=2)
+    facts = json.loads((made.folder / "run.json").read_text("utf-8"))
+    facts["command"] = [
+        "rewoo-bench",
+        "run",
+        f"--corpus={folder}/p.jsonl",
+        "--arch",
+        f"rewoo,{folder}",
+        "--",
+        str(folder),
+    ]
+    facts["models"]["default"]["name"] = f"local/{folder}/small.gguf"
+    (made.folder / "run.json").write_text(json.dumps(facts))
+    publish(made.folder, tmp_path / "out")
+    text = (tmp_path / "out" / "run.json").read_text("utf-8")
+    assert str(tmp_path) not in text
+    published = json.loads(text)
+    assert published["command"][2:] == ["--corpus=p.jsonl", "--arch", "rewoo,mine", "--", "mine"]
+    assert published["models"]["default"]["name"] == "local/small.gguf"
+    assert published["options"]["dataset"] == "mine"
+
+
+@pytest.mark.parametrize("out", ["/proc/x", "/dev/null/x"])
+def test_a_folder_that_cant_be_written_to_is_one_line(run: BenchRun, out: str) -> None:
+    with pytest.raises(UsageError, match=f"--out: can't write to '{out}': "):
+        publish(run.folder, Path(out))
+
+
+def test_a_published_run_cant_be_resumed(run: BenchRun, tmp_path: Path) -> None:
+    publish(run.folder, tmp_path / "out")
+    with pytest.raises(UsageError, match="a published run can't be resumed: it has no journal"):
+        resumed(tmp_path / "out", {})
 
 
 def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from rewoo_bench.types import CallCost, Step, Trajectory, Usage
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
 
 QUESTION_COLUMNS = """
-run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate
+run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
 example_id question_type level hops trial question answers
 prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans input_tokens
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
@@ -260,8 +260,8 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_manifest(tmp_path / "new", Manifest(status="running"))
-    written = manifest_of({"status": "done", "options": {"seed": 3}, "a later key": [1]})
+    write_manifest(tmp_path / "new", Manifest(run_id="new", status="running"))
+    written = manifest_of({"run_id": "new", "status": "done", "options": {"seed": 3}, "a later key": [1]})
     write_manifest(tmp_path / "new", written)
     assert read_manifest(tmp_path / "new") == written.model_copy(update={"format_version": FORMAT_VERSION})
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["run.json"]
@@ -278,7 +278,7 @@ def test_a_manifest_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
 def test_user_info_of_an_address_is_not_kept(tmp_path: Path) -> None:
     address = "https://me:s3cret@host:8000/v1"
     command = ["run", "--api-base", address, "a:b@c"]
-    write_manifest(tmp_path, Manifest(command=command, options={"api_base": address}))
+    write_manifest(tmp_path, Manifest(run_id="new", command=command, options={"api_base": address}))
     text = (tmp_path / "run.json").read_text()
     assert "s3cret" not in text
     assert read_manifest(tmp_path).options["api_base"] == "https://***@host:8000/v1"
@@ -290,6 +290,9 @@ def test_user_info_of_an_address_is_not_kept(tmp_path: Path) -> None:
     [
         ("[]", "expected an object with a run_id"),
         ('{"dataset": {"examples": "many"}}', "dataset.examples: Input should be a valid integer"),
+        ("{}", "run.json: not a manifest of a run: it has no run_id"),
+        ('{"run_id": "", "status": "done"}', "it has no run_id"),
+        ('{"run_id": null, "status": "done"}', "it has no run_id"),
         ('{"architectures": [{}]}', "architectures.0.name: Field required"),
         ('{"format_version": 99}', "format 99, of a newer version of rewoo_bench; this version reads formats up to"),
     ],
@@ -304,6 +307,7 @@ def test_a_manifest_of_the_first_format_has_short_names() -> None:
     paths = {"runner": "rewoo_bench.runners.native:NativeReAct"}
     read = manifest_of(
         {
+            "run_id": "old",
             "architectures": [{"name": "a", **paths}, {"name": "b", "runner": "mine:Loop"}],
             "dataset": {"source": {"generator": "rewoo_bench.loaders.chain:Chain"}},
         }

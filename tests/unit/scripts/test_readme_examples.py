@@ -1,4 +1,4 @@
-"""What the READMEs show runs as it stands, and prints what stands below it."""
+"""The examples of the READMEs run, and print the text below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench import ScriptedModel, compare, evaluate
+from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -41,6 +42,22 @@ def test_an_example_that_prints_something_else_is_rewritten(tmp_path: Path) -> N
     assert script["rewritten"](shown, tmp_path) == shown.replace("text\n3\n", "text\n2\n").replace(
         "text\n```", "text\n1\n```"
     )
+
+
+def test_numbers_in_sentences_are_those_of_the_run(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
+    run = bench("rewoo,react", model="oracle", out=tmp_path / "run", limit=5)
+    ratio = compare(run.rows).pairs[0]["total_tokens"].interval
+    template = "{n} questions, {react[total_tokens].interval.estimate:.2f} times.\n"
+    shown = f"<!-- from: run\n{template}-->\n\nStale.\n\n<!-- end -->\n"
+    assert f"-->\n\n5 questions, {ratio.estimate:.2f} times.\n\n<!-- end -->" in script["rewritten"](shown, tmp_path)
+
+
+def test_an_example_that_differs_only_in_seconds_stays() -> None:
+    newer = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))["newer"]
+    before = "3 calls\np95  0.31 s  20.00 s\n"
+    assert newer(before, "3 calls\np95  0.07 s  20.00 s\n") == before
+    assert newer(before, "4 calls\np95  0.07 s  20.00 s\n") == "4 calls\np95  0.07 s  20.00 s\n"
 
 
 @pytest.fixture

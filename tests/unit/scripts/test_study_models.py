@@ -60,7 +60,7 @@ def test_a_run_with_other_tools_is_compared_and_drawn(main: Callable[[list[str]]
     assert all(f"| {name} | 6 |" in table for name in names)
     assert [file.name for file in (tmp_path / "models").glob("*.png")] == ["tools-tools.png"]
     caption = (tmp_path / "models" / "captions.md").read_text(encoding="utf-8")
-    assert "What more tools do to accuracy and cost" in caption
+    assert "Accuracy and cost with more tools" in caption
 
 
 def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], tmp_path: Path) -> None:

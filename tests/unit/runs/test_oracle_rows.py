@@ -1,0 +1,101 @@
+"""A replay of an oracle is an oracle, wherever accuracy or latency would be taken for a model's."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import rewoo_bench
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summarise, table
+from rewoo_bench.api import BenchRun, bench
+from rewoo_bench.claims import check, gather, read_claims
+from rewoo_bench.gate.check import check_run
+from rewoo_bench.gate.render import text
+from rewoo_bench.plots.data import read
+from rewoo_bench.runs.oracle_rows import answers_of_oracle, oracle_rows
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "replay"
+BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "{}"\nexact_match = {{ min = 1.0 }}\n'
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
+    folder = tmp_path_factory.mktemp("oracle") / "recorded"
+    return bench("rewoo,react", model="oracle?wrong_title=0.5", out=folder, limit=12)
+
+
+@pytest.fixture(scope="module")
+def replayed(recorded: BenchRun) -> BenchRun:
+    folder = recorded.folder.with_name("replayed")
+    return bench("rewoo,react", model=f"replay/{recorded.folder}", out=folder, limit=12)
+
+
+def test_the_rows_of_a_run_say_whether_an_oracle_answered(recorded: BenchRun, replayed: BenchRun) -> None:
+    assert recorded.rows["oracle"].all()
+    assert replayed.rows["oracle"].all()
+    plain = bench("direct", model=f"replay/{GOLDEN}", out=recorded.folder.with_name("plain"), limit=1)
+    assert plain.rows["oracle"].isna().all()  # the recording is a journal without run.json, which says nothing
+
+
+def test_older_rows_are_known_by_the_models_name() -> None:
+    older = pd.DataFrame({"model": ["oracle", "oracle?parallel=0", "oracles/mine", None, "replay/r1"]})
+    assert list(oracle_rows(older)) == [True, True, False, False, False]
+    joined = older.assign(oracle=pd.array([None, None, None, None, True], dtype="boolean"))
+    assert list(oracle_rows(joined)) == [True, True, False, False, True]
+    assert list(oracle_rows(pa.Table.from_pandas(joined))) == [True, True, False, False, True]
+
+
+def test_a_replay_of_a_replay_is_followed_to_the_oracle(recorded: BenchRun, replayed: BenchRun) -> None:
+    assert answers_of_oracle(f"replay/{replayed.folder}")
+    for run in (recorded, replayed):
+        (run.folder / "questions.parquet").rename(run.folder / "put away")  # as in a run that was killed
+    assert answers_of_oracle(f"replay/{replayed.folder}")
+    for run in (recorded, replayed):
+        (run.folder / "put away").rename(run.folder / "questions.parquet")
+    assert answers_of_oracle("local/smollm2-135m") is False
+    assert answers_of_oracle("replay/nowhere") is None
+
+
+def test_the_summary_of_a_replayed_oracle_has_the_note_and_no_latency(replayed: BenchRun) -> None:
+    summaries = summarise(replayed.rows)
+    assert ORACLE_ACCURACY in table(summaries)
+    assert {summary.as_dict()["note"] for summary in summaries} == {ORACLE_ACCURACY}
+
+
+def test_an_oracle_has_no_latency_in_the_tables(recorded: BenchRun) -> None:
+    assert recorded.rows["latency_s"].notna().all()
+    for summary in summarise(recorded.rows):
+        assert (summary.latency_p50_s, summary.latency_p95_s) == (None, None)
+    cells = next(line for line in table(summarise(recorded.rows)).splitlines()[-2:] if line.startswith("rewoo"))
+    assert cells.split()[-3:] == ["-", "-", "unknown"]
+
+
+def test_a_comparison_marks_the_accuracy_of_a_replayed_oracle(replayed: BenchRun) -> None:
+    comparison = rewoo_bench.compare(replayed.rows)
+    (pair,) = comparison.pairs
+    assert pair.oracle
+    assert math.isnan(pair["exact_match"].p_holm)
+    assert "* accuracy is that of an oracle and means nothing" in str(comparison)
+
+
+def test_claims_have_the_same_verdicts_on_an_oracle_and_on_its_replay(recorded: BenchRun, replayed: BenchRun) -> None:
+    def verdicts(run: BenchRun) -> list[tuple[str, str]]:
+        return [(each.claim.id, each.verdict) for each in check(read_claims(), gather(run.folder)) if each.interval]
+
+    assert verdicts(replayed) == verdicts(recorded) != []
+
+
+def test_the_gate_only_warns_of_a_replayed_oracles_accuracy(replayed: BenchRun, tmp_path: Path) -> None:
+    budgets = tmp_path / "budgets.toml"
+    budgets.write_text(BUDGET.format(f"replay/{replayed.folder.with_name('recorded')}"))
+    verdict = check_run(replayed.folder, budgets=budgets)
+    assert (verdict.code, [check.status for check in verdict.checks]) == (0, ["warn"])
+    assert "exact_match min (an oracle's: means nothing)" in text(verdict)
+
+
+def test_plots_take_a_replayed_oracle_for_an_oracle(replayed: BenchRun) -> None:
+    assert read([replayed.folder]).oracle
