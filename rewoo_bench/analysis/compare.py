@@ -117,7 +117,7 @@ def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
 
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
-    from rewoo_bench.stats.paired import holm
+    from rewoo_bench.stats.tests import holm
 
     family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
     adjusted_p = iter(holm(family) if family else [])

@@ -17,16 +17,13 @@ from numpy.typing import NDArray
 from rewoo_bench.runs.failed_rows import pairs_failed
 from rewoo_bench.stats.paired import (
     Interval,
-    McNemar,
     difference_of_means,
     difference_of_proportions,
     effective_pairs,
     geometric_mean_ratio,
-    mcnemar_exact,
-    minimum_detectable_difference,
     ratio_of_means,
-    wilcoxon,
 )
+from rewoo_bench.stats.tests import McNemar, mcnemar_exact, minimum_detectable_difference, wilcoxon
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -76,7 +76,8 @@ def live_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int,
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
     """Whether shares of rows fell, with the reason."""
-    from rewoo_bench.stats.paired import difference_of_proportions, mcnemar_exact
+    from rewoo_bench.stats.paired import difference_of_proportions
+    from rewoo_bench.stats.tests import mcnemar_exact
 
     if now.mean() >= before.mean() - ACCURACY_MARGIN:
         return "pass", ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,3 +82,8 @@ def _times_drawn(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
         drawn = draw.integers(n, size=(some, n)) + n * np.arange(some)[:, None]
         times[start : start + some] = np.bincount(drawn.ravel(), minlength=some * n).reshape(some, n)
     return times
+
+
+def normal_quantile(share: float) -> float:
+    """The normal distribution's quantile."""
+    return NormalDist().inv_cdf(share)

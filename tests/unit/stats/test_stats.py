@@ -17,21 +17,17 @@ from scipy import stats as scipy_stats
 from rewoo_bench.errors import DataError
 from rewoo_bench.stats.paired import (
     Interval,
-    McNemar,
     difference_of_means,
     difference_of_proportions,
     effective_pairs,
     geometric_mean_ratio,
-    holm,
-    mcnemar_exact,
     mean_of,
-    minimum_detectable_difference,
     proportion,
     ratio_of_means,
     too_few_for_tails,
-    wilcoxon,
     wilson,
 )
+from rewoo_bench.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference, wilcoxon
 
 ROOT = Path(__file__).parents[3]
 DRAW = np.random.default_rng(7)
