@@ -28,7 +28,7 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
     where it can't be written to.
     """
     flag = "--out" if is_new else "--resume"
-    busy = f"{flag}: another process is working on this run: it has locked the folder {str(folder)!r}"
+    busy = f"{flag}: another process is at work on this run: it has locked the folder {str(folder)!r}"
     with ExitStack() as stack:
         try:
             if is_new:

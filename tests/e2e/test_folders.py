@@ -89,7 +89,7 @@ def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothi
         assert sorted(codes) == [0, 2], said
         loser = codes.index(2)
         assert said[loser].count("\n") == 1
-        assert "holds another run" in said[loser] or "another process is working on this run" in said[loser]
+        assert "holds another run" in said[loser] or "another process is at work on this run" in said[loser]
         manifest = json.loads((out / "run.json").read_text())
         assert (manifest["status"], manifest["options"]["seed"]) == ("done", 2 - loser)
         assert set(load(out)["seed"]) == {2 - loser}

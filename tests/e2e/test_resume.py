@@ -234,7 +234,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture
             assert asked.wait(60)
             manifest = Path("here/run.json").read_text()
             assert quiet("--resume", "here") == 2
-            assert "another process is working on this run" in capfd.readouterr().err
+            assert "another process is at work on this run" in capfd.readouterr().err
             assert Path("here/run.json").read_text() == manifest
             going_on.set()
         assert process.returncode == 0
