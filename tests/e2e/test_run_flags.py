@@ -12,7 +12,7 @@ from command_runs import quiet, run
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import Fault, ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -63,9 +63,9 @@ def test_questions_of_a_type_are_asked() -> None:
 def test_questions_that_were_wrong_or_failed_are_asked_again_and_a_resumed_run_keeps_them(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def reply(request: dict[str, object]) -> str | Fault:
+    def reply(request: dict[str, object]) -> str | ServerFault:
         number = len(server.books)
-        return Fault(status=400, message="rude") if number == 0 else ["Answer: Neva", "Answer: Kyiv"][number % 2]
+        return ServerFault(status=400, message="rude") if number == 0 else ["Answer: Neva", "Answer: Kyiv"][number % 2]
 
     with ModelServer(reply) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
@@ -153,7 +153,7 @@ def test_a_quiet_run_prints_its_folder(capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_quiet_run_prints_its_errors(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: Fault(status=400, message="rude")) as server:
+    with ModelServer(lambda request: ServerFault(status=400, message="rude")) as server:
         model = ("--model", "openai/test", "--api-base", server.api_base)
         assert run("--arch", "direct", "-n", 1, *model, "--quiet", "--out", "here") == 3
     out, err = capfd.readouterr()
@@ -187,7 +187,7 @@ def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd:
     assert err.count("the oracle can't answer this call") == 1
     assert "correct the architecture, its tools or the model" in err
     assert "rewoo-bench run --resume" not in err
-    with ModelServer(lambda request: Fault(status=500, message="busy")) as server:
+    with ModelServer(lambda request: ServerFault(status=500, message="busy")) as server:
         model = ("--model", "openai/test", "--api-base", server.api_base, "--max-retries", 0)
         assert quiet("--arch", "direct", "-n", 2, *model, "--out", "there") == 3
     err = capfd.readouterr().err
