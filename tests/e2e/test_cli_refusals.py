@@ -83,7 +83,7 @@ def test_a_wrong_command_is_one_line(
     [
         (["--arch", "direct", "--timeout", "nan"], "--timeout nan: it should be a finite number"),
         ([], "Missing option '--arch'"),
-        (["--arch", "direct", "--drop-param", ""], "no parameter is named"),
+        (["--arch", "direct", "--drop-param", ""], "expected the name of a parameter"),
         (["--arch", "direct", "--model", "oracle", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
         (["--arch", "direct", "--model", "oracle", "--prompt-cache"], "--prompt-cache: no model of this run"),
         (["--arch", "direct", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
