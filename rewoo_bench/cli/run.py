@@ -124,13 +124,14 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
         help="Print no progress on standard error.")
 @OUTPUT("-v", "--verbose", is_flag=True, help="Print a line for each finished question, on standard error.")
 @OUTPUT("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
+@OUTPUT("--no-report", is_flag=True, help="Write no report.html into the run's folder.")
 @OUTPUT("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
+def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no_report: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
     import anyio
 
-    from rewoo_bench.cli.run_output import show_estimates, show_outcome
+    from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page
     from rewoo_bench.evaluation.run import dry_run as estimated
     from rewoo_bench.evaluation.run import run as run_benchmark
 
@@ -143,7 +144,8 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **
         return DONE
     with _other_signals_as_interrupt(), _warnings_hidden(quiet):
         outcome = anyio.run(run_benchmark, options)
-    show_outcome(outcome, as_json=as_json, quiet=quiet)
+    page = None if no_report else write_page(outcome)
+    show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
     return DONE if outcome.status == "done" else INCOMPLETE
 # fmt: on
 

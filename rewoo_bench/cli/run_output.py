@@ -7,16 +7,20 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.evaluation.dry_run import RunEstimate
     from rewoo_bench.evaluation.run import Outcome
+
+MOST_ROWS = 20_000  # of a run whose page is written at its end
 
 
 def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
@@ -32,8 +36,29 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
     )
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False) -> None:
-    """Prints the table and the folder of a run; failures go to standard error. With `quiet` no table."""
+def write_page(outcome: Outcome) -> Path | None:
+    """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
+    be written, or where the run has so many rows that it would take minutes."""
+    from rewoo_bench.report.write import write_report
+
+    if len(outcome.keys) > MOST_ROWS:
+        note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
+        click.echo(terminal(note), err=True)
+        return None
+    page = outcome.folder / "report.html"
+    try:
+        write_report([outcome.folder], page, figures=False)
+    except DataError:  # no row yet
+        return None
+    except UsageError as error:
+        click.echo(terminal(str(error)), err=True)
+        return None
+    return page
+
+
+def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: Path | None = None) -> None:
+    """Prints the table, the report's page and the folder of a run; failures go to standard error. With `quiet` only the
+    folder."""
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
     from rewoo_bench.runs.folder import load_table
@@ -49,6 +74,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False) -> Non
         click.echo(terminal(f"\n{table(summaries)}\n"))
     if (note := wait(read_manifest(outcome.folder))) and not quiet:
         click.echo(terminal(note), err=True)
+    if page is not None and not quiet:
+        click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
     for line in [] if quiet else _not_answered(summaries):
         click.echo(terminal(line), err=True)

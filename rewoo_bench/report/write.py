@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from rewoo_bench.errors import NothingToDraw, UsageError
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.escaping import one_line
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
@@ -46,6 +46,8 @@ def write_report(
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
     rows = load(*runs)
+    if not len(rows):
+        raise DataError(f"{str(runs[0])!r} has no finished question")
     table = question_table(rows, texts=texts)
     head = overview(rows, manifests(*runs), runs)
     head["texts"] = texts

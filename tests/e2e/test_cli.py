@@ -23,7 +23,7 @@ from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
-FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "run.json", "run.lock", "traces.jsonl"]
+FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "report.html", "run.json", "run.lock", "traces.jsonl"]
 
 
 def contents(folder: Path) -> str:

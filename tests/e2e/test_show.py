@@ -84,3 +84,14 @@ def test_questions_are_chosen_by_outcome(capsys: pytest.CaptureFixture[str]) -> 
     assert "no question fits" in err
     _, out, _ = show(capsys, str(GOLDEN), "--random", "1", "--arch", "direct")
     assert out.count("gold:") == 1
+
+
+def test_a_run_ends_with_a_link_to_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    arguments = ["run", "--arch", "rewoo", "--model", "oracle", "-n", "3", "--no-progress"]
+    for extra in ([], ["--no-report"]):
+        with pytest.raises(SystemExit):
+            main([*arguments, "--out", str(out.with_name(f"run{len(extra)}")), *extra])
+        *_, line, folder = capsys.readouterr().out.splitlines()
+        page = Path(folder) / "report.html"
+        assert page.is_file() == (page.resolve().as_uri() in line) == (not extra)
