@@ -39,7 +39,8 @@ class HasFrame(Protocol):
 class HasFolder(Protocol):
     """A run with a folder: `BenchRun`, and `Results` of `evaluate(..., out=...)`."""
 
-    folder: Path | None
+    @property
+    def folder(self) -> Path | None: ...
 
 
 def compare(

@@ -259,7 +259,9 @@ class Tool(Protocol):
 
     name: str
     description: str
-    arguments: type[BaseModel]
+
+    @property  # read-only: type checkers then accept a class attribute `arguments = MyModel`
+    def arguments(self) -> type[BaseModel]: ...
 
     async def __call__(self, arguments: Any) -> str: ...
 

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from rewoo_bench import evaluate
+from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.paths import bundled_folder, bundled_names
@@ -35,7 +36,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]
     def watch(task: Task, event: Event) -> None:
         heard.setdefault(task.index, []).append(event.kind)
 
-    async def run() -> list[Result]:
+    async def run() -> Results:
         names = [str(folder / name) for name in NAMES]
         return await evaluate("sample", names, limit=2, concurrency=1, on_event=watch)
 

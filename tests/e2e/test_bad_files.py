@@ -11,12 +11,19 @@ from command_runs import quiet
 
 from rewoo_bench.cli.main import main
 
+
+def make_folder(run: Path) -> None:
+    """A folder in the place of run.json."""
+    (run / "run.json").unlink()
+    (run / "run.json").mkdir()
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "a list": lambda run: (run / "run.json").write_text("[]"),
     "not UTF-8": lambda run: (run / "run.json").write_bytes(b'{"run_id": "\xff\xfe"}'),
     "deep": lambda run: (run / "run.json").write_text("[" * 200_000),
     "an integer of many digits": lambda run: (run / "run.json").write_text('{"a": ' + "9" * 5000 + "}"),
-    "a folder": lambda run: ((run / "run.json").unlink(), (run / "run.json").mkdir()),
+    "a folder": make_folder,
     "truncated": lambda run: (run / "questions.parquet").write_bytes((run / "questions.parquet").read_bytes()[:900]),
     "damaged": lambda run: (run / "questions.parquet").write_bytes(b"PAR1" + b"\x00" * 200 + b"PAR1"),
 }

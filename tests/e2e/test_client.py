@@ -15,10 +15,10 @@ from asking import ASK, client
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.openai_format import RAW_ARGUMENTS
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import Message, Model, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
@@ -190,8 +190,12 @@ async def test_many_at_once_succeed_over_as_many_connections(server: ModelServer
     limiter = AdaptiveLimiter(16)
     async with client(server) as inner, anyio.create_task_group() as group:
         model = RetryingModel(inner, limiter=limiter)
+
+        async def ask(number: int) -> None:
+            await model.complete([Message("user", f"question {number}")], role="solver")
+
         for i in range(64):
-            group.start_soon(lambda i=i: model.complete([Message("user", f"question {i}")], role="solver"))
+            group.start_soon(ask, i)
     asked = {entry.request["messages"][0]["content"] for entry in server.books}
     assert asked == {f"question {i}" for i in range(64)}
     assert server.peak_connections <= 16

@@ -11,8 +11,8 @@ from answering import Trouble, answer, asked_about, examples, role_of, seen, spe
 from asking import RUN, Row, architectures, model_of, read, run
 
 import rewoo_bench
-from rewoo_bench.errors import SpecError
-from rewoo_bench.evaluation.evaluator import Evaluator, ProviderRefused, tasks_of
+from rewoo_bench.errors import ProviderRefused, SpecError
+from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.tasks import Result

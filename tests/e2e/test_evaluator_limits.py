@@ -8,7 +8,7 @@ import pytest
 from answering import Trouble, answer, examples, priced
 from asking import read, run
 
-from rewoo_bench.evaluation.evaluator import ProviderRefused, RunStopped
+from rewoo_bench.errors import ProviderRefused, RunStopped
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter

@@ -72,8 +72,8 @@ def test_a_refused_resume_removes_nothing() -> None:
         assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 2
         assert not Path("here").exists()  # nothing was answered: the same --out can be used again
     with ModelServer(refusing(500, 0)) as server:
-        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--max-retries", 0)
-        assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 3
+        hosted = ("--model", "openai/test", "--api-base", server.api_base)
+        assert quiet("--arch", "direct", "-n", 3, *hosted, "--max-retries", 0, "--out", "here") == 3
     with ModelServer(lambda _: ServerFault(status=401, message="revoked")) as server:
         assert quiet("--resume", "here", "--api-base", server.api_base) == 3
     assert Path("here/run.json").exists()

@@ -75,8 +75,8 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "Search", "input": {"query"
 
 
 async def test_anthropics_cached_and_written_tokens_are_parts_of_the_input() -> None:
-    usage = {"cache_creation_input_tokens": 2000, "cache_read_input_tokens": 300}
-    with serving(anthropic({"type": "text", "text": "Norway"}, **usage)) as server:
+    text = {"type": "text", "text": "Norway"}
+    with serving(anthropic(text, cache_creation_input_tokens=2000, cache_read_input_tokens=300)) as server:
         async with asked(server, CLAUDE) as model:
             completion = await model.complete(TURNS, role="agent")
     assert completion.usage == Usage(2350, 300, 12, 0, 2000)
@@ -134,9 +134,14 @@ async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -
 
 
 async def test_geminis_thoughts_are_output_and_no_text() -> None:
-    parts = [{"text": "Norway?", "thought": True}, {"text": "Norway"}]
-    usage = {"thoughtsTokenCount": 100, "cachedContentTokenCount": 256, "totalTokenCount": 530}
-    with serving(gemini(*parts, **usage)) as server:
+    response = gemini(
+        {"text": "Norway?", "thought": True},
+        {"text": "Norway"},
+        thoughtsTokenCount=100,
+        cachedContentTokenCount=256,
+        totalTokenCount=530,
+    )
+    with serving(response) as server:
         async with asked(server, GEMINI, reasoning_effort="low") as model:
             completion = await model.complete(TURNS, role="agent")
     assert (completion.text, completion.thoughts) == ("Norway", "Norway?")

@@ -52,7 +52,10 @@ def test_a_replayed_run_can_be_judged_anew(server: ModelServer, capfd: pytest.Ca
 
 
 def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture[str]) -> None:
-    left = ["Thought: I look.\nAction: Search[Kyiv]", ServerFault(status=400, message="blocked by a filter")]
+    left: list[str | ServerFault] = [
+        "Thought: I look.\nAction: Search[Kyiv]",
+        ServerFault(status=400, message="blocked by a filter"),
+    ]
 
     def reply(_: dict[str, Any]) -> str | ServerFault:
         return left.pop(0) if left else "Thought: I know.\nAction: Finish[Neva]"

@@ -185,7 +185,8 @@ def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) 
     with Opened(browser, out, "#q=sample-001") as opened:
         page = opened.question()
         assert page.locator(".observation").count() == 0
-        question = str(load(run).set_index("example_id").loc["sample-001", "question"].iloc[0])
+        rows = load(run)
+        question = str(rows.loc[rows["example_id"] == "sample-001", "question"].iloc[0])
         assert question not in page.inner_text("main")
 
 

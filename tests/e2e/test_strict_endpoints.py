@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from answering import examples
-from asking import ASK, client, run
+from asking import ASK, Row, client, run
 from endpoints import ARCHITECTURES, Strict, answer, refusal
 
 from rewoo_bench.errors import ModelError
@@ -30,7 +30,7 @@ def fixed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 async def test_every_architecture_gives_the_rows_of_a_lenient_endpoint(architecture: str, tmp_path: Path) -> None:
-    found = []
+    found: list[tuple[list[Row], list[Row], int]] = []
     for strict in (Strict(), Strict(REFUSED, no_system=NO_SYSTEM, trailing="\nObservation: x\nQuestion: y\nStep: z")):
         fixed_usage = Strict(strict.refuses, no_system=strict.no_system, trailing=strict.trailing)
         with ModelServer(fixed_usage) as server:
@@ -112,8 +112,8 @@ async def test_a_change_that_did_not_help_is_not_kept() -> None:
 
 async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
     with ModelServer(lambda _: "ok") as server:
-        settings = {"drop_params": ["temperature", "system"], "extra_body": {"top_k": 3}, "reasoning_effort": "low"}
-        async with client(server, **settings) as model:
+        left_out = ["temperature", "system"]
+        async with client(server, drop_params=left_out, extra_body={"top_k": 3}, reasoning_effort="low") as model:
             await model.complete(ASK, role="agent")
     (entry,) = server.books
     assert "temperature" not in entry.request

@@ -32,7 +32,7 @@ SAME = (
 
 @pytest.mark.parametrize("form", THINKING)
 async def test_every_architecture_gives_the_rows_of_a_model_that_hides_its_thoughts(form: str, tmp_path: Path) -> None:
-    found = []
+    found: list[list[list[Any]]] = []
     for reply in (plain, THINKING[form]):
         with ModelServer(reply) as server:
             rows, _ = await run(tmp_path / str(len(found)), server, examples(1), ARCHITECTURES)

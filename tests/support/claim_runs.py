@@ -118,10 +118,12 @@ def found(text: str, folder: Path, *runs: Path) -> list[Finding]:
 
 def small(folder: Path) -> list[Finding]:
     """Four claims on a model of a few questions and on an oracle."""
-    right, wrong, oracle = "1101100111", "1100100101", {"model": "oracle"}
+    right, wrong = "1101100111", "1100100101"
     runs = [  # a model's, an oracle's, and the model's with failing tools, which somebody stopped
         run_folder(folder / "0001", system(matches=right), system("react", wrong, 2600)),
-        run_folder(folder / "0002", system(matches=right, **oracle), system("react", right, 1700, **oracle)),
+        run_folder(
+            folder / "0002", system(matches=right, model="oracle"), system("react", right, 1700, model="oracle")
+        ),
         run_folder(folder / "0003", system("react", "0" * 10, 3300), tool_failure_rate=1.0, status="stopped"),
     ]
     return found(SMALL, folder, *runs)

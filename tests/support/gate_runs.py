@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from parts import MOMENT
@@ -40,7 +41,7 @@ def row(number: int = 0, **values: Any) -> dict[str, Any]:
     return {**filled, **values}
 
 
-FAILED = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
+FAILED: dict[str, Any] = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
 
 
 def rows(count: int = 20, **values: Any) -> list[dict[str, Any]]:
@@ -89,3 +90,14 @@ def write_run(folder: Path, lines: Iterable[Mapping[str, Any]], facts: Mapping[s
     options = {"trials": 1, **made["options"]}
     (folder / "run.json").write_text(json.dumps({**made, "dataset": asked, "options": options}))
     return folder
+
+
+LIVE = {"model": "openai/gpt", "planner_model": "openai/gpt", "solver_model": "openai/gpt"}
+FACTS = changed("models", default={"name": "openai/gpt"})
+
+
+def lines(count: int, factor: float = 1.0, seed: int = 0, noise: float = 0.1, **values: Any) -> list[dict[str, Any]]:
+    """Questions of quite different length, each with some noise of its run."""
+    lengths = np.random.default_rng(99).lognormal(7, 0.5, count)
+    totals = lengths * np.random.default_rng(seed).normal(1, noise, count).clip(0.5) * factor
+    return [row(n, **LIVE, total_tokens=int(total), **values) for n, total in enumerate(totals)]

@@ -154,7 +154,8 @@ def test_a_page_has_2_to_5_sentences(example: Example) -> None:
 
 
 def test_the_number_of_hops_that_are_not_foreseen_varies_by_question() -> None:
-    kinds = Counter(example.kind for example in islice(Chain(hops=4, branching=3).examples(0), 300))
+    chain = Chain.model_validate({"hops": 4, "branching": 3})
+    kinds = Counter(example.kind for example in islice(chain.examples(0), 300))
     assert sorted(kinds) == ["chain-4x1+1", "chain-4x1+2", "chain-4x1+3"]
     assert min(kinds.values()) > 60
 

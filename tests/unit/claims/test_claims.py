@@ -132,8 +132,8 @@ def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> Non
 
 
 def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_latency(tmp_path: Path) -> None:
-    oracle = {"model": "oracle?extra_steps=2"}
-    run = run_folder(tmp_path / "0001", system(**oracle), system("react", "110100", 2600, **oracle))
+    oracle = "oracle?extra_steps=2"
+    run = run_folder(tmp_path / "0001", system(model=oracle), system("react", "110100", 2600, model=oracle))
     (cost,) = found(one_claim(ABOVE), tmp_path, run)
     assert cost.group is not None
     assert cost.group.oracle
@@ -158,8 +158,8 @@ def test_latency_of_questions_that_share_a_local_model_is_not_tested(
 
 def test_each_model_and_each_set_of_questions_has_its_own_verdict(tmp_path: Path) -> None:
     runs = []
-    for name, values in {"0001": {}, "0002": {"model": "openai/big"}}.items():
-        runs.append(run_folder(tmp_path / name, system(**values), system("react", "110100", 2600, **values)))
+    for name, model in (("0001", "openai/small_1"), ("0002", "openai/big")):
+        runs.append(run_folder(tmp_path / name, system(model=model), system("react", "110100", 2600, model=model)))
     runs.append(run_folder(tmp_path / "0003", system(), system("react", "110100", 500), ids="2e"))
     findings = found(one_claim(ABOVE), tmp_path, *runs)
     assert [finding.verdict for finding in findings] == ["reproduced", "reproduced", "contradicted"]

@@ -164,10 +164,9 @@ def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_path: Path) -> None:
-    chain = {"generator": "chain"}
     rows = [cut_off(system(matches="1" * 8)), cut_off(system("react", "1" * 8, 2600))[:6]]
     whole = [{**row, "question_type": "chain-5x1"} for row in system("react", "1" * 8, 2600)]
-    run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", **chain)
+    run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", generator="chain")
     (finding,) = check([BY_ID["many-steps"]], gather(run))
     assert finding.interval is not None
     assert (finding.interval.n, finding.left_out) == (6, 2)

@@ -7,22 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gate_runs import changed, row, write_run
+from gate_runs import FACTS, lines, write_run
 
 from rewoo_bench.gate.answer_checks import live_fall
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.verdict import Check, Verdict
-
-LIVE = {"model": "openai/gpt", "planner_model": "openai/gpt", "solver_model": "openai/gpt"}
-FACTS = changed("models", default={"name": "openai/gpt"})
-
-
-def lines(count: int, factor: float = 1.0, seed: int = 0, noise: float = 0.1, **values: Any) -> list[dict[str, Any]]:
-    """Questions of quite different length, each with some noise of its run."""
-    lengths = np.random.default_rng(99).lognormal(7, 0.5, count)
-    totals = lengths * np.random.default_rng(seed).normal(1, noise, count).clip(0.5) * factor
-    return [row(n, **LIVE, total_tokens=int(total), **values) for n, total in enumerate(totals)]
 
 
 def judged(folder: Path, before: list[dict[str, Any]], now: list[dict[str, Any]], **terms: Any) -> Verdict:

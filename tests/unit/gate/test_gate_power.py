@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gate_runs import row, rows, write_run
-from test_gate_live import FACTS, lines
+from gate_runs import FACTS, lines, row, rows, write_run
 
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main

@@ -97,8 +97,8 @@ def test_triviaqa_documents_are_the_pages_that_have_text(tmp_path: Path) -> None
 
 
 def test_triviaqa_rows_without_context_have_no_documents(tmp_path: Path) -> None:
-    empty = {"entity_pages": {"title": [], "wiki_context": []}, "search_results": None}
-    assert only(tmp_path, [triviaqa_row(**empty)]).documents == ()
+    row = triviaqa_row(entity_pages={"title": [], "wiki_context": []}, search_results=None)
+    assert only(tmp_path, [row]).documents == ()
 
 
 @pytest.mark.parametrize("indent", [None, 1])

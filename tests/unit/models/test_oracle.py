@@ -17,6 +17,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, ModelError, UsageError
+from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.loaders.gold_chains import with_chain, with_chains
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -41,7 +42,7 @@ SIDE_BY_SIDE = replace(BRIDGE, id="q2", chain=(Hop("Kyiv", ""), Hop("Lviv", ""))
 UNFORESEEN = replace(BRIDGE, id="q3", chain=(CHAIN[0], replace(CHAIN[1], foreseen=False)))
 
 
-async def put(example: Example, *architectures: str, model: str = "oracle", **more: Any) -> list[Result]:
+async def put(example: Example, *architectures: str, model: str = "oracle", **more: Any) -> Results:
     return await rewoo_bench.evaluate([example], architectures, model=model, **more)
 
 

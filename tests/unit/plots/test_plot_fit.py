@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
@@ -94,7 +95,7 @@ def test_names_of_tied_points_are_apart_and_their_markers_seen(tmp_path: Path) -
     write_questions(run, rows.assign(total_tokens=1000))
     ((_, picture),) = draw(read([run]), only=["pareto"])
     check_fits(picture.figure)
-    sizes = [line.get_markersize() for line in picture.figure.axes[0].lines if line.get_marker() in "o^p"]
+    sizes = [line.get_markersize() for line in picture.figure.axes[0].lines if line.get_marker() in ("o", "^", "p")]
     assert sorted(set(sizes)) == [8, 11, 14]
 
 
@@ -182,7 +183,9 @@ def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path
     rows = rewoo_bench.load(chains)
     rows = rows[rows["architecture"].isin(["rewoo", "react"])].astype({"stop_reason": str}).reset_index(drop=True)
     long = rows["hops"] >= 4
-    rows.loc[long & (rows["architecture"] == "rewoo"), ["stop_reason", "tool_calls"]] = ["invalid_plan", 0]
+    rejected = long & (rows["architecture"] == "rewoo")
+    rows.loc[rejected, "stop_reason"] = "invalid_plan"
+    rows.loc[rejected, "tool_calls"] = 0
     rows.loc[(rows["hops"] == 6) & (rows["architecture"] == "react"), "stop_reason"] = "step_limit"
     for name in ("some", "all"):
         (tmp_path / name).mkdir()
@@ -191,8 +194,9 @@ def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path
     ((_, picture),) = draw(read([tmp_path / "some"]), only=["steps"])
     assert "Rejected plans, left out: ReWOO 6." in picture.caption
     assert "In the means but in no fit, because a limit cut them off: ReAct 2." in picture.caption
-    (rewoo,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata())]
-    assert list(rewoo.get_xdata()) == [1, 2, 3]
+    points = [np.asarray(line.get_xdata()) for line in picture.figure.axes[0].lines if line.get_marker() == "o"]
+    (rewoo,) = [hops for hops in points if len(hops)]
+    assert rewoo.tolist() == [1, 2, 3]
     reasons: dict[str, str] = {}
     assert not dict(draw(read([tmp_path / "all"]), only=["steps"], on_skip=reasons.__setitem__))
     assert reasons == {"steps": "needs questions with a valid plan; here all 6 plans were rejected"}

@@ -13,7 +13,7 @@ from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react_native import NativeReAct, written_calls
 from rewoo_bench.runners.react_turns import ReActSettings
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Line, Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio  # plain functions run as they are
@@ -125,7 +125,7 @@ async def test_a_reply_cut_at_its_length_says_so() -> None:
 
 @pytest.mark.parametrize(("partial_answer", "answer", "asked"), [(True, "Neva", 3), (False, None, 2)])
 async def test_the_turns_have_a_limit(partial_answer: bool, answer: str | None, asked: int) -> None:
-    script = [calls("a"), calls("b"), "Answer: Neva"]
+    script: list[Line] = [calls("a"), calls("b"), "Answer: Neva"]
     trajectory, model = await ask(script, max_steps=2, partial_answer=partial_answer)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (answer, "step_limit", asked)
     assert trajectory.notes["partial_answer"] is partial_answer

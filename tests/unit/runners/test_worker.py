@@ -213,7 +213,8 @@ CHAINS = [[0.45, 0.05, 0.05], [0.03, 0.45, 0.07], [0.2, 0.2, 0.13]]
 async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
     schedule: Schedule, least: float, most: float
 ) -> None:
-    steps, waits = [], {}
+    steps: list[PlanStep] = []
+    waits: dict[str, float] = {}
     for chain in CHAINS:
         for place, seconds in enumerate(chain):
             name = f"E{len(steps) + 1}"

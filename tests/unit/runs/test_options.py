@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from rewoo_bench import evaluate
-from rewoo_bench.cli.main import main, run
+from rewoo_bench.cli.main import main
+from rewoo_bench.cli.run import run
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.options import RunOptions
 

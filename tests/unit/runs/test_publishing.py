@@ -45,8 +45,9 @@ def test_a_published_run_can_be_scored_again_by_whoever_has_the_data_set(tmp_pat
     rows = rewoo_bench.load(tmp_path / "out")
     data = load_dataset_examples("sample", limit=20)
     gold = {example.id: example.answers for example in data.examples}
+    assert data.scoring == "hotpotqa"
     scored = [
-        score(None if pd.isna(prediction) else prediction, gold[example], data.scoring)
+        score(None if pd.isna(prediction) else prediction, gold[example], "hotpotqa")
         for example, prediction in zip(rows["example_id"], rows["prediction"], strict=True)
     ]
     assert [each.exact_match for each in scored] == list(rows["exact_match"])

@@ -9,7 +9,7 @@ import pytest
 from parts import Told, toolbox
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.models.hosted import openai_format
+from rewoo_bench.models.hosted.openai_format import to_chat
 from rewoo_bench.notation.arguments import read_call
 from rewoo_bench.notation.plan_checks import read_checked
 from rewoo_bench.notation.plan_formats import read_json, read_text
@@ -19,7 +19,7 @@ from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, CheckedModel, check_call, noting
 from rewoo_bench.text.tokens import count_call
-from rewoo_bench.types import Completion, ToolCall, Trajectory
+from rewoo_bench.types import Completion, Message, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio  # plain functions run as they are
 
@@ -78,8 +78,10 @@ async def test_a_sound_completion_is_passed_on_as_it_is() -> None:
 )
 def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -> None:
     with noting() as notes:
-        assert check_call(ToolCall("1", "Search", arguments)) == ToolCall("1", "Search", {RAW_ARGUMENTS: text})
-    assert RAW_ARGUMENTS == openai_format.RAW_ARGUMENTS
+        call = check_call(ToolCall("1", "Search", arguments))
+    assert call == ToolCall("1", "Search", {RAW_ARGUMENTS: text})
+    (sent,) = to_chat([Message("assistant", "", tool_calls=(call,))])
+    assert sent["tool_calls"][0]["function"]["arguments"] == text
     assert len(notes) == isinstance(arguments, dict)
 
 
