@@ -47,7 +47,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def one_question(model: str, out: Path, *arguments: object) -> list[object]:
-    return ["run", "--arch", "rewoo", "-n", 1, "--model", model, "--out", out, "--no-progress", "--no-report", *arguments]
+    quiet = ("--no-progress", "--no-report")
+    return ["run", "--arch", "rewoo", "-n", 1, "--model", model, "--out", out, *quiet, *arguments]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"]], ids=" ".join)

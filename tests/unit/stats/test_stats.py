@@ -29,7 +29,7 @@ from rewoo_bench.stats.paired import (
     too_few_for_tails,
     wilson,
 )
-from rewoo_bench.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference, wilcoxon
+from rewoo_bench.stats.tests import holm, mcnemar_exact, minimum_detectable_difference, wilcoxon
 
 ROOT = Path(__file__).parents[3]
 DRAW = np.random.default_rng(7)
