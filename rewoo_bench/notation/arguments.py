@@ -122,4 +122,5 @@ def _is_plain(text: str) -> bool:
     """Whether the text reads back as itself: one line, balanced, no call inside, not taken for JSON."""
     if text != " ".join(text.split()) or text.startswith(("{", '"')) or re.search(r"#E\d+[\s*`]*=", text):
         return False
-    return _closing_bracket(f"{text}]", 0, len(text) + 1) == len(text)
+    # A bracket left open inside would be closed by one in a later line.
+    return text.count("[") == text.count("]") and _closing_bracket(f"{text}]", 0, len(text) + 1) == len(text)

@@ -233,6 +233,12 @@ def test_a_written_plan_reads_back_equal(notation: Notation, steps: list[PlanSte
     assert read_plan(write_plan(plan, notation), notation) == plan
 
 
+def test_a_bracket_left_open_is_not_closed_by_a_later_thought() -> None:
+    first, second = (PlanStep(id=f"E{n}", tool="Search", args=args) for n, args in ((1, "["), (2, "Neva")))
+    plan = Plan(steps=(first, second.model_copy(update={"thought": "]"})))
+    assert read_plan(write_plan(plan, "text"), "text") == plan
+
+
 _PIECES = [
     "#E",
     "1",

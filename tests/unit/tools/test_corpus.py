@@ -215,6 +215,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, file: Path) -> 
 @pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="REWOO_BENCH_DATA names no data folder")
 def test_seventy_thousand_pages_are_searched_in_milliseconds() -> None:
     data = Path(os.environ["REWOO_BENCH_DATA"])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # the peak of all tests so far
     corpus = Corpus.open(data / "corpus" / "passages.jsonl.gz")
     rows = json.loads((data / "hotpotqa" / "dev_distractor_sample.json").read_text())
     corpus.find("a first call, which loads what is loaded late")
@@ -226,4 +227,4 @@ def test_seventy_thousand_pages_are_searched_in_milliseconds() -> None:
     assert sum(found) > 0.6 * len(rows)
     assert all(corpus.find(title) for titles in gold for title in titles)
     assert len(corpus) == 68_494
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000  # KiB; building included
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < max(before, 1_000_000) + 100_000  # KiB; with building
