@@ -131,6 +131,8 @@ def gather(*runs: str | Path) -> list[RunGroup]:
     """The run groups of these run folders, in their order. Raises `DataError`."""
     groups: list[RunGroup] = []
     for run in dict.fromkeys(map(Path, runs)):
+        if not run.is_dir() and run.name != QUESTIONS_FILE:
+            raise DataError(f"{str(run)!r} is no run: expected a run's folder or its {QUESTIONS_FILE}")
         folder = run if run.is_dir() else run.parent
         if not (folder / MANIFEST).is_file():
             raise DataError(f"{str(run)!r} has no {MANIFEST}: expected the folder of a run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,8 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.evaluation.dry_run import RunEstimate
     from rewoo_bench.evaluation.run import Outcome
@@ -77,7 +80,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     if page is not None and not quiet:
         click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
-    for line in [] if quiet else _not_answered(summaries):
+    for line in [] if quiet else [*_not_answered(summaries), *_not_judged(outcome, rows)]:
         click.echo(terminal(line), err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
@@ -103,7 +106,18 @@ def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Ite
         return
     included = ", failed ones included" if failures else ""
     yield f"{rows - failures.total()} of {len(outcome.keys)} finished; continue with the rest{included}:"
-    yield f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}"
+    cap = re.search(r"\((--max-total-\w+)\)", reason)
+    higher = f" {cap[1]} …  (a higher limit)" if cap else ""
+    yield f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}{higher}"
+
+
+def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:
+    """How many answers the judge gave no verdict on, if any."""
+    from rewoo_bench.runs.manifest import read_manifest
+
+    judge = read_manifest(outcome.folder).options.get("judge_model")
+    if judge and (missing := rows["judged_correct"].null_count):
+        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: its replies are neither yes nor no"
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:

@@ -15,6 +15,7 @@ from rewoo_bench.cli.conventions import DONE, SETTINGS
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.escaping import one_line, terminal
 
+DEFAULT = Path("results/local")
 _FILES = ("run.json", "questions.parquet", "journal.sqlite")  # one of them makes a folder a run's
 
 
@@ -38,7 +39,7 @@ class PastRun:
 @click.argument(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/local"),
+    default=DEFAULT,
     shell_complete=run_folders,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -61,6 +62,8 @@ def find_runs(folder: Path) -> list[PastRun]:
     try:
         subfolders = [path for path in folder.iterdir() if any((path / name).exists() for name in _FILES)]
     except FileNotFoundError:
+        if folder != DEFAULT:
+            raise UsageError(f"no such folder: {str(folder)!r}") from None
         return []
     except OSError as error:
         raise UsageError(f"can't read the folder {str(folder)!r}: {error.strerror}") from None

@@ -53,6 +53,8 @@ def check_new(folder: Path) -> None:
         raise UsageError(
             f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
         )
+    if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
+        raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
 
 
 def begin(folder: Path, manifest: Manifest, flag: str) -> None:

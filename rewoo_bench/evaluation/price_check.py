@@ -20,7 +20,8 @@ def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | N
         return
     for flag, limit in (("--max-total-cost", options.max_total_cost), ("--cost-limit", options.cost_limit)):
         if limit is not None:
+            where = " at --api-base" if options.api_base else ""
             raise UsageError(
-                f"{flag}: the price of {model!r} isn't known, so {limit:g} USD can't be kept; "
+                f"{flag} {limit:g}: the price of {model!r}{where} isn't known; "
                 "limit tokens instead (--max-total-tokens, --token-limit)"
             )

@@ -56,7 +56,9 @@ def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
     first = rows.drop_duplicates(LINE)
     columns["types"] = first["question_type"].astype(str).replace("<NA>", "").tolist()
     columns["questions"] = _texts(first["question"]) if texts else [""] * len(index)
-    columns["answers"] = [_listed(each) for each in first["answers"]] if texts else [[] for _ in range(len(index))]
+    columns["answers"] = (
+        [_listed(each) for each in _plain(first["answers"])] if texts else [[] for _ in range(len(index))]
+    )
     columns["systems"] = [
         _system(label, key, _of(rows, key).merge(position, on=LINE), len(index), texts=texts)
         for key, label in zip(keys, labels(keys, run_names(rows)), strict=True)

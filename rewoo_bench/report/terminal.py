@@ -15,6 +15,7 @@ from rewoo_bench.escaping import terminal
 from rewoo_bench.report.rows import FAILED, RIGHT, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load
+from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -87,7 +88,7 @@ class Shown:
         columns = self.table.columns["systems"][system]
         word, style = _MARKS[columns["outcome"][line]]
         tokens, calls = columns["tokens"][line], columns["calls"][line]
-        counts = "" if tokens is None else f"  {tokens:,.0f} tokens, {calls:,.0f} calls"
+        counts = "" if tokens is None else f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}"
         stop = columns["stop"][line]
         why = f" ({stop})" if stop and stop != "answered" else ""
         return Text.assemble((terminal(columns["label"]), "bold"), " ", (word + why, style), (counts, "dim"))
@@ -107,7 +108,18 @@ def _rows(trajectories: Sequence[Mapping[str, Any]]) -> Iterator[list[Renderable
     steps = [dict(zip(each["rows"], each["steps"], strict=True)) for each in trajectories]
     for row in sorted({row for own in steps for row in own}):
         yield [_step(own[row]) if row in own else Text("") for own in steps]
-    yield [Text.assemble(("answer  ", "dim"), (_cut(each["answer"] or "none"), "bold")) for each in trajectories]
+    yield [_answer(each) for each in trajectories]
+
+
+def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
+    """The answer; without one, the error or the faults of the rejected plans."""
+    from rich.text import Text
+
+    text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
+    faults = [fault for draft in trajectory["drafts"] for fault in draft.get("faults") or ()]
+    for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
+        text.append(f"\n{_cut(str(problem))}", style="red")
+    return text
 
 
 def _step(step: Mapping[str, Any]) -> RenderableType:

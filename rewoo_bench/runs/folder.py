@@ -75,7 +75,7 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
         try:
             tables.append(_read(path))
         except FileNotFoundError:
-            if (path.parent / MANIFEST).is_file():
+            if Path(run).is_dir() and (path.parent / MANIFEST).is_file():
                 command = f"rewoo-bench run --resume {shlex.quote(str(path.parent))}"
                 raise DataError(
                     f"{str(run)!r} has no tables yet: the run was killed; finish it with: {command}"

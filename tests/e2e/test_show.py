@@ -95,3 +95,30 @@ def test_a_run_ends_with_a_link_to_its_page(tmp_path: Path, capsys: pytest.Captu
         *_, line, folder = capsys.readouterr().out.splitlines()
         page = Path(folder) / "report.html"
         assert page.is_file() == (page.resolve().as_uri() in line) == (not extra)
+
+
+@pytest.mark.parametrize("name", ["hotpotqa-qwen-1.5b", "triviaqa-smollm2-135m", "chain-smollm2-135m"])
+def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    run = Path(__file__).parents[2] / "results" / "models" / name
+    assert show(capsys, str(run), "--random", "1")[0] == 0
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(run), "--out", str(tmp_path / "page.html"), "--no-figures"])
+    assert done.value.code == 0
+
+
+def test_why_a_plan_was_rejected_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "run")
+    arguments = ["--arch", "rewoo?max_steps=2", "--model", "oracle", "-n", "2", "--no-progress", "--no-report"]
+    with pytest.raises(SystemExit):
+        main(["run", *arguments, "--out", out])
+    capsys.readouterr()
+    _, shown, _ = show(capsys, out, "--random", "2")
+    assert "at most 2 are allowed" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("command", ["claims", "compare", "report"])
+def test_a_mistyped_path_in_a_run_is_no_run(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([command, str(GOLDEN / "nope")])
+    assert done.value.code == 2
+    assert "is no run" in capsys.readouterr().err
