@@ -117,7 +117,7 @@ def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:
 
     judge = read_manifest(outcome.folder).options.get("judge_model")
     if judge and (missing := rows["judged_correct"].null_count):
-        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: its replies are neither yes nor no"
+        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:
