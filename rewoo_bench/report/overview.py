@@ -136,7 +136,7 @@ def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
     failures = int(rows["exact_match"].isna().sum())
     if failures:
-        yield f"{failures:,} of {len(rows):,} questions failed with an error (of the provider, say): no figure has them."
+        yield f"{failures:,} of {len(rows):,} questions failed (a provider's error, say): no figure has them."
     for manifest in manifests.values():
         if manifest.status != "done":
             yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}" + _because(manifest)

@@ -273,4 +273,4 @@ def test_questions_that_share_the_model_are_told_to_have_waited(
             main(["run", *flags])
         assert ended.value.code == 0
         said = capsys.readouterr().err
-        assert ("2 questions at once shared a model on this machine" in said) == (at_once == 2)
+        assert ("2 questions at once shared a model on one machine" in said) == (at_once == 2)
