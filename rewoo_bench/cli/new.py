@@ -13,7 +13,7 @@ from rewoo_bench.cli.conventions import DONE, SETTINGS
 from rewoo_bench.errors import UsageError
 from rewoo_bench.escaping import terminal
 
-KINDS = ("arch", "runner", "tool", "dataset")
+KINDS = ("arch", "runner", "tool", "dataset", "agent")
 _TEMPLATES = Path(__file__).parent / "templates"
 _SUFFIX = ".template"
 _NEXT = {
@@ -21,6 +21,7 @@ _NEXT = {
     "runner": "rewoo-bench run --arch ./{name},direct -n 3",
     "tool": "rewoo-bench run --arch ./{name},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset ./{name} --model oracle",
+    "agent": "echo 'Which river is in Paris?' | OPENAI_BASE_URL=http://localhost:8000/v1 python {name}/agent.py",
 }
 
 
@@ -28,10 +29,11 @@ _NEXT = {
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 def new(kind: str, name: str) -> int:
-    """Write a runnable example of an architecture, a runner, a tool or a data set into ./NAME.
+    """Write a runnable example of an architecture, a runner, a tool, a data set or an agent into ./NAME.
 
     arch: prompts and settings for a bundled runner. runner: a loop of your own in Python. tool: a tool of your own
-    and an architecture that uses it. dataset: questions and passages.
+    and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question
+    over an OpenAI-compatible endpoint; it runs by itself, and `run` doesn't take agents as architectures yet.
     """
     for path in write_example(kind, name, Path.cwd()):
         click.echo(terminal(str(path)))
@@ -59,7 +61,7 @@ def write_example(kind: str, name: str, parent: Path) -> list[Path]:
 
 def _check_name(kind: str, name: str) -> None:
     """A folder's name; that of a runner or a tool is also a Python package's."""
-    if kind in ("arch", "dataset"):
+    if kind in ("arch", "dataset", "agent"):
         if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
             raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
         return

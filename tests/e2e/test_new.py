@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +40,20 @@ def test_a_new_architecture_runs_with_the_oracle(capsys: pytest.CaptureFixture[s
     assert set(rows["architecture"]) == {"mine"}
     assert rows["error"].isna().all()
     assert rows["exact_match"].mean() > 0.5
+
+
+def test_a_new_agent_answers_over_an_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert new("agent", "my-agent") == 0
+    assert capsys.readouterr().out == "my-agent/agent.py\n"
+    with ModelServer(lambda request: "Neva") as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.api_base, "OPENAI_API_KEY": KEY}
+        command = [sys.executable, "my-agent/agent.py"]
+        asked = subprocess.run(
+            command, input="Which river?", env=environment, capture_output=True, text=True, check=False
+        )
+    assert json.loads(asked.stdout.splitlines()[-1]) == {"answer": "Neva"}, asked.stderr
+    (line,) = server.books
+    assert "Question: Which river?" in line.request["messages"][0]["content"]
 
 
 def test_a_new_data_set_runs_with_the_oracle() -> None:
@@ -88,7 +104,7 @@ def test_the_python_of_an_example_is_clean() -> None:
         ("arch", "../mine", "'../mine' is no name"),
         ("dataset", "?", "'?' is no name"),
         ("arch", "taken", "'taken' exists already"),
-        ("agent", "mine", "'agent' is not one of 'arch', 'runner', 'tool', 'dataset'"),
+        ("agnt", "mine", "'agnt' is not one of 'arch', 'runner', 'tool', 'dataset', 'agent'"),
     ],
 )
 def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
