@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 from pathlib import Path
-from string import Template
 
 import click
 
@@ -43,6 +42,8 @@ def new(kind: str, name: str) -> int:
 
 def write_example(kind: str, name: str, parent: Path) -> list[Path]:
     """Writes the files of an example; their paths, relative to `parent`. Raises `UsageError`."""
+    from string import Template
+
     _check_name(kind, name)
     folder = parent / name
     templates = sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))

@@ -10,7 +10,6 @@ Flags of the command replace those of the file.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,8 @@ def _flags(command: click.Command) -> dict[str, click.Option]:
 
 def _values(file: Path) -> Mapping[str, Any]:
     """Flags and values of a file. Raises `UsageError`."""
+    import tomllib
+
     try:
         text = file.read_text(encoding="utf-8")
         values = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import click
@@ -33,6 +32,8 @@ def show(
 
     QUESTION is an id, or a part of the question's text.
     """
+    import random
+
     from rich.console import Console
 
     from rewoo_bench.report.terminal import Shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 
 import click
@@ -18,6 +17,8 @@ from rewoo_bench.errors import UsageError
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def view(folder: Path, port: int, no_browser: bool) -> int:
     """Show the runs in FOLDER in the browser; a run in progress updates itself. Ctrl-C ends it."""
+    import webbrowser
+
     import anyio
 
     from rewoo_bench.view.server import serving
