@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rewoo_bench.plugins import Kind
 
 _RUNS = Path("results/local")
@@ -26,7 +27,7 @@ def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Data sets, files and folders."""
-    return [*_matching(_names("datasets"), incomplete), CompletionItem(incomplete, type="file")]
+    return [*_matching(_names("datasets"), incomplete), _item(incomplete, type="file")]
 
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -44,12 +45,12 @@ def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[
 
 
 def _matching(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
-    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
+    return [_item(before + name) for name in names if name.startswith(incomplete)]
 
 
 def _folders(incomplete: str) -> list[CompletionItem]:
     """Tells the shell to complete folders, too."""
-    return [CompletionItem(incomplete, type="dir")]
+    return [_item(incomplete, type="dir")]
 
 
 def _names(kind: Kind) -> list[str]:
@@ -67,3 +68,9 @@ def _past_runs() -> Iterator[Path]:
     from rewoo_bench.runs.manifest import MANIFEST
 
     yield from sorted((path.parent for path in _RUNS.glob(f"*/{MANIFEST}")), reverse=True)
+
+
+def _item(value: str, **more: str) -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(value, **more)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import unknown
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Fields of a request that a flag or the harness sets.
 _OWN_FIELDS = {
@@ -59,6 +61,8 @@ class IdsFile(click.ParamType[Any]):
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(incomplete, type="file")]
 
 

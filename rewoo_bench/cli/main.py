@@ -30,7 +30,6 @@ from rewoo_bench.cli.show import show
 from rewoo_bench.cli.view import view
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
-from rewoo_bench.redaction import redact
 
 _INTERRUPTED = "interrupted before the first question, or after the last"
 
@@ -73,10 +72,16 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _fail(_INTERRUPTED, INCOMPLETE)
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
-        click.echo(terminal(redact(traceback.format_exc())), err=True, nl=False)
+        _print_error(traceback.format_exc())
         return BROKEN
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(terminal(f"rewoo-bench: {redact(message)}"), err=True)
+    _print_error(f"rewoo-bench: {message}\n")
     return code
+
+
+def _print_error(text: str) -> None:
+    from rewoo_bench.redaction import redact
+
+    click.echo(terminal(redact(text)), err=True, nl=False)

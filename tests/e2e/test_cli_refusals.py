@@ -203,7 +203,9 @@ def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
     server: ModelServer, flag: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert hosted(server, flag, 1, "--out", "here") == 2
-    assert f"{flag}: the price of 'openai/test' isn't known, so 1 USD can't be kept" in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert f"{flag} 1: the price of 'openai/test' at --api-base isn't known; limit tokens instead" in error
+    assert "(--max-total-tokens, --token-limit)" in error
     assert not server.books
     assert not Path("here").exists()
 

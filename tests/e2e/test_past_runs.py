@@ -70,5 +70,6 @@ def test_a_killed_run_and_one_that_goes_on(past: None, capsys: pytest.CaptureFix
 
 
 def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    runs("nowhere")
-    assert capsys.readouterr() == ("", "no runs in nowhere\n")
+    Path("empty").mkdir()
+    runs("empty")
+    assert capsys.readouterr() == ("", "no runs in empty\n")
