@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +69,8 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
     """Fields for every request, as the text of a JSON object. Raises for a field that a flag or the harness sets."""
     if value is None:
         return None
+    import json
+
     try:
         found = json.loads(value)
     except (ValueError, RecursionError) as error:

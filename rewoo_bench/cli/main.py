@@ -8,7 +8,6 @@ Slow imports happen when a command runs, so `--help` answers at once.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -72,6 +71,8 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _fail(_INTERRUPTED, INCOMPLETE)
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
+        import traceback
+
         _print_error(traceback.format_exc())
         return BROKEN
 

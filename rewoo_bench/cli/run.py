@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from collections.abc import Iterator
@@ -173,6 +172,8 @@ def _options(context: click.Context, flags: dict[str, Any]) -> Any:
 
 @contextmanager
 def _warnings_hidden(hidden: bool) -> Iterator[None]:
+    import logging
+
     logger = logging.getLogger("rewoo_bench")
     before = logger.level
     logger.setLevel(logging.ERROR if hidden else before)
