@@ -126,7 +126,7 @@ def _plugin(entry: EntryPoint) -> Plugin:
 def _load(entry: EntryPoint, where: str) -> Any:
     try:
         return entry.load()
-    except Exception as error:  # of another package's code: it can't be used, whatever it raised
+    except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
         raise SpecError(f"{where}: can't import {entry.value!r}: {type(error).__name__}: {error}") from error
 
 

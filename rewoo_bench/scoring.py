@@ -71,7 +71,7 @@ class Scorer:
         if not isinstance(result, Score) or not 0 <= result.f1 <= 1:
             expected = "expected rewoo_bench.Score(exact_match, f1) with f1 from 0 to 1"
             raise ScorerFault(f"the scorer {self.name!r} returned {result!r:.80}, {expected}")
-        return result
+        return Score(exact_match=bool(result.exact_match), f1=float(result.f1))
 
 
 class ScorerFault(RewooBenchError):

@@ -81,7 +81,8 @@ def _value(option: click.Option, key: str, value: Any, file: Path) -> Any:
     if option.is_flag:
         if not isinstance(value, bool):
             raise UsageError(f"--from {file}: {key} = {value!r}: expected true or false")
-        return option.flag_value if value else option.default
+        turned_on = option.flag_value is not False  # only --no-… flags have a value of their own
+        return turned_on if value else not turned_on
     if option.name == "extra_body" and isinstance(value, dict):
         return json.dumps(value)
     if option.multiple:

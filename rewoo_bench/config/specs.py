@@ -199,3 +199,5 @@ def import_object(path: str, where: str) -> Any:
         raise SpecError(f"{where}: can't import {path!r}: {error}") from None
     except AttributeError:
         raise SpecError(f"{where}: module {module!r} has no {name!r}") from None
+    except SystemExit as error:  # a program without `if __name__ == "__main__"`: it would end this one as done
+        raise SpecError(f"{where}: can't import {path!r}: it ends the program with {error.code!r}") from None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -50,6 +51,7 @@ class Trajectories:
         self._places: dict[TraceKey, int] = {}
         self._calls: dict[TraceKey, tuple[pa.Table, int, int]] = {}
         self._stack = ExitStack()
+        self._reading = Lock()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -97,8 +99,10 @@ class Trajectories:
         if key not in self._places:
             return {}
         file = self._files[key[0]]
-        file.seek(self._places[key])
-        return _parsed(file.readline())
+        with self._reading:  # `view` asks from several threads
+            file.seek(self._places[key])
+            line = file.readline()
+        return _parsed(line)
 
     def _index_traces(self, run: str, path: Path, stack: ExitStack) -> None:
         if not path.is_file():

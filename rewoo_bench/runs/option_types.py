@@ -17,6 +17,7 @@ from rewoo_bench.errors import UsageError
 MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
 Count = Annotated[int, Field(ge=1, le=MOST)]
 CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Trials = Annotated[int, Field(ge=1, le=10_000)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AmountOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]

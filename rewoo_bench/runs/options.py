@@ -17,6 +17,7 @@ from rewoo_bench.runs.option_types import (
     Count,
     CountOrNone,
     Matters,
+    Seed,
     Share,
     Trials,
     check_options,
@@ -55,7 +56,7 @@ class RunOptions:
     """Run whose failed questions are asked; a run records them under `ids`, too."""
     wrong_in: Path | None = None
     """The same for questions with a wrong answer."""
-    seed: Annotated[int, Matters(baseline=True)] = 0
+    seed: Annotated[Seed, Matters(baseline=True)] = 0
     trials: Annotated[Trials, Matters(compare="note", baseline=True, claims=True)] = 1
     model: str = DEFAULT_MODEL
     planner_model: str | None = None

@@ -109,6 +109,32 @@ def test_flags_of_a_recorded_run_make_the_same_run() -> None:
     assert options("first") == options("second")
 
 
+def test_switches_of_a_file_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text("model = 'oracle'\narch = 'direct'\ndry-run = true\nno-progress = true\n")
+    assert run("--from", "run.toml", "--out", "here") == 0
+    assert capsys.readouterr().out
+    assert not Path("here").exists()
+    Path("run.toml").write_text("model = 'oracle'\narch = 'direct'\ndry-run = false\njson = true\nn = 1\n")
+    assert run("--from", "run.toml", "--out", "here") == 0
+    assert json.loads(capsys.readouterr().out)
+    assert Path("here/run.json").exists()
+
+
+def test_a_seed_that_no_table_can_hold_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(*DIRECT, "--seed", 2**63, "--out", "here") == 2
+    assert "--seed" in capfd.readouterr().err
+    assert not Path("here").exists()
+
+
+def test_a_module_that_ends_the_program_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("ending_agent.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(".")
+    assert run("--arch", "ending_agent:Agent", "--model", "oracle", "--out", "here") == 2
+    assert "it ends the program with 0" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.scoring import NORMALIZE, Score, normalize_hotpotqa, normalize_triviaqa, score
+from rewoo_bench.scoring import NORMALIZE, Score, Scorer, normalize_hotpotqa, normalize_triviaqa, score
 
 SCORINGS: list[Literal["hotpotqa", "triviaqa"]] = ["hotpotqa", "triviaqa"]
 
@@ -101,3 +101,10 @@ def test_f1_is_symmetric_bounded_and_whole_for_an_exact_match(
 @given(text=st.text(min_size=1))
 def test_any_text_matches_itself(dataset: Literal["hotpotqa", "triviaqa"], text: str) -> None:
     assert score(text, text, dataset).exact_match is bool(text.strip())
+
+
+def test_a_score_of_numbers_is_kept_as_truth_and_share() -> None:
+    scorer = Scorer("own", lambda prediction, golds: Score(exact_match=1.0, f1=1))  # type: ignore[arg-type]
+    found = scorer("Oslo", ["Oslo"])
+    assert (type(found.exact_match), type(found.f1)) == (bool, float)
+    assert found == Score(exact_match=True, f1=1.0)
