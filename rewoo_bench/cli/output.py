@@ -69,9 +69,21 @@ class GuardedStream:
 def guarded_output() -> Iterator[None]:
     """Guards `sys.stdout` and `sys.stderr`. Inside, `OutputFailed` is raised for standard output alone."""
     before = sys.stdout, sys.stderr
+    _open_closed_ones()
     sys.stdout = GuardedStream(sys.stdout, is_silent=False)
     sys.stderr = GuardedStream(sys.stderr, is_silent=True)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def _open_closed_ones() -> None:
+    """Streams closed by the caller (`2>&-`) go to the null device; the next file would get their number otherwise."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

@@ -63,6 +63,19 @@ def test_a_run_ends_its_work_where_nobody_reads(closed: str, folder: str) -> Non
     assert Path("there/questions.parquet").is_file()
 
 
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_a_shell_may_close_the_streams(closed: str, folder: str) -> None:
+    def code(arguments: str) -> int:
+        return subprocess.run(
+            f"{sys.executable} -m rewoo_bench {arguments} {closed}", shell=True, check=False
+        ).returncode
+
+    assert code("run --arch direct --model oracle -n 2 --out there") == 0
+    assert {"questions.parquet", "calls.parquet"} <= {path.name for path in Path("there").iterdir()}
+    assert (code("run --arch nope"), code("compare nowhere"), code("runs .")) == (2, 2, 0)
+    assert (code("gate here --budgets passes.toml"), code("gate here --budgets fails.toml")) == (0, 1)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
     ("arguments", "code"),
