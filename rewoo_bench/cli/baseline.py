@@ -8,18 +8,17 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.escaping import terminal
 from rewoo_bench.text.counts import counted
 
-_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
-
-@click.group(context_settings=_SETTINGS)
+@click.group(context_settings=SETTINGS)
 def baseline() -> None:
     """Write a baseline for `gate`."""
 
 
-@baseline.command(context_settings=_SETTINGS)
+@baseline.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."

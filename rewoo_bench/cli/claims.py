@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # fmt: off
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--claims", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File of your own claims and rules.  [default: the bundled ones, from the paper and others]")

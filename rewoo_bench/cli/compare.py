@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # fmt: off
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
               help="System to compare the others with.  [default: the first; two runs of the same architectures are "

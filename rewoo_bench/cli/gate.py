@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
 
 
 # fmt: off
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Limits for each architecture, data set and model (budgets.toml).")

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 a gate failed, 2 the command is wrong, 3 incomplete (a cap, failed questions, interrupted),
 70 a fault of rewoo_bench itself, with its traceback.
-Slow imports happen when a command runs, so `--help` answers at once.
+A command is imported when it is called, so `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from collections.abc import Sequence
 
 import click
 
-from rewoo_bench.cli.baseline import baseline
-from rewoo_bench.cli.claims import claims
-from rewoo_bench.cli.compare import compare
 from rewoo_bench.cli.conventions import BROKEN, INCOMPLETE, SETTINGS, WRONG
-from rewoo_bench.cli.gate import gate
-from rewoo_bench.cli.list_names import list_names
-from rewoo_bench.cli.new import new
+from rewoo_bench.cli.lazy_group import CommandPlace, LazyGroup
 from rewoo_bench.cli.output import OutputFailed, guarded_output
-from rewoo_bench.cli.plot import plot
-from rewoo_bench.cli.publish import publish
-from rewoo_bench.cli.report import report
-from rewoo_bench.cli.run import run
-from rewoo_bench.cli.runs import runs
-from rewoo_bench.cli.show import show
-from rewoo_bench.cli.view import view
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.escaping import terminal
 
 _INTERRUPTED = "interrupted before the first question, or after the last"
 
 
-@click.group(context_settings=SETTINGS)
+_COMMANDS = {
+    "run": ("run", "Run the benchmark: ask architectures questions, record each call."),
+    "runs": ("runs", "List past runs, the newest first."),
+    "show": ("show", "Print one question with the steps of each architecture."),
+    "report": ("report", "Write runs as one HTML file."),
+    "view": ("view", "Show runs in the browser, also while they go on."),
+    "list": ("list_names", "List architectures, data sets, tools, scorers and models."),
+    "new": ("new", "Write an example of an architecture, runner, tool or data set."),
+    "gate": ("gate", "Fail where a run costs more than its budget or its baseline."),
+    "baseline": ("baseline", "Write a baseline for `gate`."),
+    "compare": ("compare", "Compare architectures: accuracy, tokens, cost and latency."),
+    "claims": ("claims", "Test published claims against runs of your own."),
+    "plot": ("plot", "Draw runs: tokens, accuracy and latency."),
+    "publish": ("publish", "Copy a run without the texts of its data set."),
+}
+_PLACES = {name: CommandPlace(f"rewoo_bench.cli.{module}", text) for name, (module, text) in _COMMANDS.items()}
+
+
+@click.group(cls=LazyGroup, places=_PLACES, context_settings=SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
-
-
-for command in (run, runs, show, report, view, list_names, new, gate, baseline, compare, claims, plot, publish):
-    group.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

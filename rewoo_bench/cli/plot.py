@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.runs.subsets import COLUMNS
@@ -23,7 +24,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 
 
 # fmt: off
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")

@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.escaping import terminal
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Folder of the copy."
 )
-@click.option("--without", default="", metavar="NAME,NAME", help="Architectures to leave out.")
+@click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
 def publish(run: Path, out: Path, without: str) -> int:
     """Copy a run without the data set's texts: numbers, ids, predictions and the manifest."""
     from rewoo_bench.runs.publish import publish as copy
