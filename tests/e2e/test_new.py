@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -88,6 +89,7 @@ def test_a_new_tool_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.trajectory.answer == "2 days"
 
 
+@pytest.mark.skipif(not (find_spec("ruff") and find_spec("mypy")), reason="needs the extra 'dev': ruff and mypy")
 def test_the_python_of_an_example_is_clean() -> None:
     assert new("runner", "look_once") == new("tool", "day_count") == 0
     files = ["look_once/runner.py", "day_count/tool.py"]
