@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         plot,
         summarise,
     )
+    from rewoo_bench.report.notebook import show
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
     from rewoo_bench.scoring import Score, score
@@ -90,6 +91,7 @@ _MODULES = {
     "plot": "reading",
     "publish": "runs.publish",
     "score": "scoring",
+    "show": "report.notebook",
     "summarise": "reading",
 }
 _NAMES_THERE = {"at_call_site": "call_site", "load_dataset": "load_dataset_examples"}
@@ -133,6 +135,7 @@ __all__ = [
     "plot",
     "publish",
     "score",
+    "show",
     "summarise",
 ]
 

@@ -16,11 +16,15 @@ from rewoo_bench.escaping import terminal
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Folder of the copy."
 )
+@click.option("--report/--no-report", default=True, help="Write report.html, without texts, into the copy.")
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
-def publish(run: Path, out: Path, without: str) -> int:
-    """Copy a run without the data set's texts: numbers, ids, predictions and the manifest."""
+def publish(run: Path, out: Path, report: bool, without: str) -> int:
+    """Copy a run without the data set's texts: numbers, ids, predictions, the manifest, and a page of these."""
+    from rewoo_bench.report.write import write_report
     from rewoo_bench.runs.publish import publish as copy
 
     rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
+    if report and rows:
+        write_report([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0

@@ -57,11 +57,14 @@ class Shown:
 
     def print(self, lines: Sequence[int], console: Console) -> None:
         """Prints the questions, with their trajectories."""
+        for part in self.parts(lines, console.width):
+            console.print(part, markup=False, highlight=False)
+
+    def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
+        """The questions with their trajectories, for a console of `width` columns."""
         with Trajectories([self._run]) as trajectories:
             for line in lines:
-                question = trajectories.question(self.table, line)
-                for part in self._parts(line, question, console.width):
-                    console.print(part, markup=False, highlight=False)
+                yield from self._parts(line, trajectories.question(self.table, line), width)
 
     def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
         from rich.rule import Rule

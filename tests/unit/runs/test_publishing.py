@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import zlib
+from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import rewoo_bench
 from rewoo_bench.api import BenchRun, bench
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -36,6 +41,25 @@ def test_every_number_stays_and_no_text_does(run: BenchRun, tmp_path: Path) -> N
     calls = pd.read_parquet(tmp_path / "out" / "calls.parquet").to_csv()
     told = calls + (tmp_path / "out" / "run.json").read_text("utf-8")
     assert not any(question in told for question in run.rows["question"])
+
+
+def test_the_command_adds_a_page_without_texts(run: BenchRun, tmp_path: Path) -> None:
+    for flags, pages in (([], 1), (["--no-report"], 0)):
+        out = tmp_path / f"out{pages}"
+        with pytest.raises(SystemExit) as done:
+            main(["publish", str(run.folder), "--out", str(out), *flags])
+        assert not done.value.code
+        assert len(list(out.glob("report.html"))) == pages
+    table = packed(tmp_path / "out1" / "report.html", "table")
+    assert table["ids"] == list(run.rows["example_id"].unique())
+    assert not any(question in json.dumps(table) for question in run.rows["question"])
+
+
+def packed(page: Path, name: str) -> Any:
+    """The JSON of a compressed part of a page."""
+    part = re.search(f'id="{name}"[^>]*>([^<]*)<', page.read_text(encoding="utf-8"))
+    assert part
+    return json.loads(zlib.decompress(b64decode(part[1]), -zlib.MAX_WBITS))
 
 
 def test_a_published_run_can_be_scored_again_by_whoever_has_the_data_set(tmp_path: Path) -> None:
