@@ -89,4 +89,6 @@ def _value(option: click.Option, key: str, value: Any, file: Path) -> Any:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
     if isinstance(value, dict | bool) or (isinstance(value, list) and option.name != "ids"):
         raise UsageError(f"--from {file}: {key} = {value!r}: expected one value")
+    if isinstance(value, float) and isinstance(option.type, click.types.IntParamType):
+        raise UsageError(f"--from {file}: {key} = {value!r}: expected a whole number")
     return value
