@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import keyword
-import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -42,44 +41,29 @@ def new(kind: str, name: str) -> int:
 
 def write_example(kind: str, name: str, parent: Path) -> list[Path]:
     """Writes the files of an example; their paths, relative to `parent`. Raises `UsageError`."""
-    from string import Template
+    from rewoo_bench.cli.new_names import MODULE_KINDS, check_class_name, check_name, class_name
 
-    _check_name(kind, name)
+    check_name(kind, name, parent)
+    files = _files(kind, {"name": name, "class_name": class_name(name)})
+    if kind in MODULE_KINDS:
+        check_class_name(class_name(name), files)
     folder = parent / name
-    templates = sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
-    values = {"name": name, "class_name": _class_name(name)}
     try:
         folder.mkdir()
-        for template in templates:
-            text = Template(template.read_text(encoding="utf-8")).substitute(values)
-            (folder / template.name.removesuffix(_SUFFIX)).write_text(text, encoding="utf-8")
+        for file, text in files.items():
+            (folder / file).write_text(text, encoding="utf-8")
     except FileExistsError:
         raise UsageError(f"new: {name!r} exists already; choose another name") from None
     except OSError as error:
         raise UsageError(f"new: can't write {str(folder)!r}: {error.strerror}") from None
-    return [Path(name) / template.name.removesuffix(_SUFFIX) for template in templates]
+    return [Path(name) / file for file in files]
 
 
-def _check_name(kind: str, name: str) -> None:
-    """A folder's name; that of a runner or a tool is also a Python package's."""
-    if kind in ("arch", "dataset", "agent"):
-        if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
-            raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
-        return
-    if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
-        nearest = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-        hint = f", for example {nearest}" if nearest.isidentifier() and not keyword.iskeyword(nearest) else ""
-        raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'{hint}")
-    if name in _taken():
-        raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
+def _files(kind: str, values: Mapping[str, str]) -> dict[str, str]:
+    """The names of an example's files and their texts, by name."""
+    from string import Template
 
-
-def _taken() -> set[str]:
-    import sys
-
-    return {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
-
-
-def _class_name(name: str) -> str:
-    """`look_once` as `LookOnce`."""
-    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", name))
+    return {
+        template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
+        for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
+    }

@@ -103,6 +103,19 @@ def test_the_python_of_an_example_is_clean() -> None:
         ("runner", "look-once", "is no name of a Python module; use letters, digits and '_', for example look_once"),
         ("runner", "json", "'json' is an installed Python module"),
         ("tool", "class", "is no name of a Python module"),
+        ("runner", "numpy", "'numpy' is an installed Python module; choose another name"),
+        ("runner", "own_loop", "the file own_loop.py in this folder is a Python module of that name"),
+        ("arch", "rewoo", "the architecture 'rewoo' exists already, in rewoo-bench; choose another name"),
+        ("runner", "react", "the architecture 'react' exists already"),
+        ("dataset", "sample", "the data set 'sample' exists already"),
+        ("tool", "Search", "the tool 'Search' exists already"),
+        ("tool", "lookup", "the tool 'Lookup' exists already"),
+        ("tool", "finish", "'Finish' is the action that ends a question of ReAct"),
+        ("tool", "dates", "tool.py uses the name 'Dates' for another thing"),
+        ("runner", "step", "runner.py uses the name 'Step' for another thing"),
+        ("tool", "none", "the class of the example can't be named 'None' in Python"),
+        ("tool", "__", "the class of the example can't be named '' in Python"),
+        ("tool", "value_error", "tool.py uses the name 'ValueError' for another thing"),
         ("arch", "../mine", "'../mine' is no name"),
         ("dataset", "?", "'?' is no name"),
         ("arch", "taken", "'taken' exists already"),
@@ -111,6 +124,9 @@ def test_the_python_of_an_example_is_clean() -> None:
 )
 def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("taken").mkdir()
+    Path("own_loop.py").touch()
     assert new(kind, name) == 2
-    assert message in capsys.readouterr().err
-    assert [path.name for path in Path.cwd().iterdir()] == ["taken"]
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1 or "Usage" in err
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["own_loop.py", "taken"]
