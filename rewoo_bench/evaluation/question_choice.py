@@ -26,7 +26,7 @@ _SHOWN = 5  # ids in an error message
 def read_ids(file: Path) -> tuple[str, ...]:
     """The ids of a file, one a line; empty lines don't count. Raises `UsageError`."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").splitlines()  # Windows editors begin a file with a BOM
     except UnicodeDecodeError:
         raise UsageError(f"--ids: {str(file)!r} isn't UTF-8") from None
     except OSError as error:

@@ -36,6 +36,12 @@ def test_ids_of_a_file_are_asked_in_the_order_of_the_data_set() -> None:
     assert options("here")["ids"] == [IDS[7], IDS[2]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_id() -> None:
+    Path("ids.txt").write_text(f"{IDS[2]}\n{IDS[7]}\n", encoding="utf-8-sig")
+    assert quiet(*DIRECT, "--ids", "ids.txt", "--out", "here") == 0
+    assert asked("here") == [IDS[2], IDS[7]]
+
+
 def test_a_limit_counts_chosen_questions_in_the_order_of_the_seed() -> None:
     Path("ids.txt").write_text("\n".join(IDS[:30]))
     for limit in (5, 9):
