@@ -10,7 +10,7 @@ of the seed stays, and `--limit` counts chosen questions, so a smaller limit sti
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
 
 _SHOWN = 5  # ids in an error message
+# The score of the questions that a flag takes from an earlier run, and how to say it.
+_CHOSEN: Mapping[str, tuple[bool | None, str]] = {"--failed-in": (None, "failed"), "--wrong-in": (False, "was wrong")}
 
 
 def read_ids(file: Path) -> tuple[str, ...]:
@@ -39,16 +41,15 @@ def read_ids(file: Path) -> tuple[str, ...]:
 
 def with_recorded_ids(options: RunOptions) -> RunOptions:
     """The options with the ids that `failed_in` and `wrong_in` mean, so that a resumed run asks the same questions."""
-    if options.resume is not None or (options.failed_in is None and options.wrong_in is None):
+    runs = _recorded_runs(options)
+    if options.resume is not None or not runs:
         return options
-    recorded: dict[str, None] = {}
-    if options.failed_in:
-        recorded |= _ids_of(options.failed_in, "--failed-in", failed=True)
-    if options.wrong_in:
-        recorded |= _ids_of(options.wrong_in, "--wrong-in", failed=False)
+    recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
+    if not recorded:
+        raise UsageError("; ".join(f"{flag}: no question {_CHOSEN[flag][1]} in {str(runs[flag])!r}" for flag in runs))
     ids = tuple(each for each in options.ids if each in recorded) if options.ids else tuple(recorded)
     if not ids:
-        raise UsageError("--ids: none of these questions is in --failed-in or --wrong-in")
+        raise UsageError(f"--ids: none of these questions is in {' or '.join(runs)}")
     return replace(options, ids=ids)
 
 
@@ -61,7 +62,7 @@ def load_chosen(options: RunOptions) -> Dataset:
         dataset = _load(options, sys.maxsize)  # the choice is among all rows, beyond the default limit
     elif "generator" in source and options.limit:
         dataset = _load(options, max(options.limit, len(dataset.examples)))
-    chosen = _of_types(_of_ids(dataset.examples, options.ids, dataset.name), options.question_types, dataset.name)
+    chosen = _of_types(_of_ids(dataset, options), options.question_types, dataset.name)
     if options.limit is not None:
         chosen = shuffled(chosen, options.seed)[: options.limit]
     if not chosen:
@@ -75,16 +76,21 @@ def _load(options: RunOptions, limit: int | None) -> Dataset:
     return load_dataset_examples(options.dataset, split=options.split, limit=limit, seed=options.seed)
 
 
-def _of_ids(examples: Sequence[Example], ids: Sequence[str], dataset: str) -> Sequence[Example]:
-    if not ids:
-        return examples
-    known = {example.id for example in examples}
-    if strangers := [each for each in ids if each not in known]:
+def _of_ids(dataset: Dataset, options: RunOptions) -> Sequence[Example]:
+    if not options.ids:
+        return dataset.examples
+    known = {example.id for example in dataset.examples}
+    if strangers := [each for each in options.ids if each not in known]:
         shown = ", ".join(map(repr, strangers[:_SHOWN]))
         more = f" and {len(strangers) - _SHOWN:,} more" if len(strangers) > _SHOWN else ""
-        raise UsageError(f"--ids: {dataset!r} has no question {shown}{more}; its ids are like {examples[0].id!r}")
-    wanted = set(ids)
-    return [example for example in examples if example.id in wanted]
+        flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
+        hint = "; give the --dataset of that run" if flags else ""
+        raise UsageError(
+            f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
+            f"its ids are like {dataset.examples[0].id!r}{hint}"
+        )
+    wanted = set(options.ids)
+    return [example for example in dataset.examples if example.id in wanted]
 
 
 def _of_types(examples: Sequence[Example], types: Sequence[str], dataset: str) -> Sequence[Example]:
@@ -99,7 +105,13 @@ def _of_types(examples: Sequence[Example], types: Sequence[str], dataset: str) -
     return [example for example in examples if example.kind in types]
 
 
-def _ids_of(run: Path, flag: str, *, failed: bool) -> dict[str, None]:
+def _recorded_runs(options: RunOptions) -> dict[str, Path]:
+    """Flag -> the earlier run that it takes questions from."""
+    runs = {"--failed-in": options.failed_in, "--wrong-in": options.wrong_in}
+    return {flag: run for flag, run in runs.items() if run is not None}
+
+
+def _ids_of(run: Path, flag: str) -> list[str]:
     """Ids of the questions that failed in a run (no score) or were wrong, for any architecture."""
     from rewoo_bench.runs.folder import load_table
 
@@ -108,8 +120,4 @@ def _ids_of(run: Path, flag: str, *, failed: bool) -> dict[str, None]:
     except DataError as error:
         raise UsageError(f"{flag}: {error}") from None
     scores, ids = (rows[name].to_pylist() for name in ("exact_match", "example_id"))
-    unwanted = None if failed else False
-    chosen = dict.fromkeys(each for each, score in zip(ids, scores, strict=True) if score is unwanted)
-    if not chosen:
-        raise UsageError(f"{flag}: no question {'failed' if failed else 'was wrong'} in {str(run)!r}")
-    return chosen
+    return [each for each, score in zip(ids, scores, strict=True) if score is _CHOSEN[flag][0]]

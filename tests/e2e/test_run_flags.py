@@ -96,6 +96,30 @@ def test_questions_that_were_wrong_or_failed_are_asked_again_and_a_resumed_run_k
     assert "--failed-in: no question failed in 'failed'" in capfd.readouterr().err
 
 
+def test_a_run_without_failed_questions_adds_none_to_its_wrong_ones(capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: "Answer: Neva") as server:
+        assert quiet("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
+                     "--out", "wrong") == 0  # fmt: skip
+    assert quiet(*DIRECT, "--wrong-in", "wrong", "--failed-in", "wrong", "--out", "again") == 0
+    assert asked("again") == asked("wrong")
+    capfd.readouterr()
+    assert quiet(*DIRECT, "--wrong-in", "again", "--failed-in", "again") == 2
+    assert capfd.readouterr().err == (
+        "rewoo-bench: --failed-in: no question failed in 'again'; --wrong-in: no question was wrong in 'again'\n"
+    )
+
+
+def test_a_run_of_another_data_set_is_refused_by_its_own_flag(capfd: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: "Answer: Neva") as server:
+        assert quiet("--arch", "direct", "-n", 1, "--model", "openai/test", "--api-base", server.api_base,
+                     "--out", "first") == 0  # fmt: skip
+    capfd.readouterr()
+    assert quiet(*DIRECT, "--dataset", "chain", "--wrong-in", "first") == 2
+    err = capfd.readouterr().err
+    assert err.startswith(f"rewoo-bench: --wrong-in first: 'chain' has no question {asked('first')[0]!r}; its ids are")
+    assert err.endswith("; give the --dataset of that run\n")
+
+
 def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> None:
     Path("run.toml").write_text(
         'arch = ["direct", "cot"]\ndataset = "sample"\nmodel = "oracle"\nn = 4\nmax-steps = 5\n'
