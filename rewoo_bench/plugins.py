@@ -47,6 +47,13 @@ _BUNDLED: Mapping[Kind, Callable[[], Sequence[str]]] = {
     "models": lambda: (ORACLE,),
     "scorers": lambda: SCORERS,
 }
+_EXPECTED: Mapping[Kind, str] = {
+    "architectures": "a folder with architecture.toml, or a runner class",
+    "datasets": "a folder with dataset.toml, or a generator class",
+    "tools": "a function or class that makes a tool",
+    "models": "a model, or a function or class that makes one",
+    "scorers": "a function (prediction, answers) -> Score",
+}
 _THIS_PACKAGE = "rewoo-bench"
 
 
@@ -93,7 +100,7 @@ def find_plugin(kind: Kind, name: str) -> Any | None:
     check_name(kind, name)
     for entry in _entry_points(kind):
         if entry.name == name:
-            return _load(entry, f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}")
+            return _load(entry, f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}", kind)
     return None
 
 
@@ -113,7 +120,8 @@ def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
         except Exception as error:  # of another package's function
             raise SpecError(f"{where}: {plugin!r} raised {type(error).__name__}: {error}") from error
     if not isinstance(place, str | Path):
-        raise SpecError(f"{where}: {plugin!r} is neither a class nor the path of a folder with {description}")
+        fault = f"{plugin!r} is neither a class nor" if place is plugin else f"{plugin!r} returned {place!r}, expected"
+        raise SpecError(f"{where}: {fault} the path of a folder with {description}")
     if not (Path(place) / description).is_file():
         raise SpecError(f"{where}: the folder {str(place)!r} has no {description}")
     return Path(place)
@@ -123,11 +131,14 @@ def _plugin(entry: EntryPoint) -> Plugin:
     return Plugin(entry.name, entry.dist.name if entry.dist else "unknown", entry.value)
 
 
-def _load(entry: EntryPoint, where: str) -> Any:
+def _load(entry: EntryPoint, where: str, kind: Kind) -> Any:
     try:
-        return entry.load()
+        plugin = entry.load()
     except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
         raise SpecError(f"{where}: can't import {entry.value!r}: {type(error).__name__}: {error}") from error
+    if plugin is None:
+        raise SpecError(f"{where}: {entry.value!r} is None, expected {_EXPECTED[kind]}")
+    return plugin
 
 
 def _entry_points(kind: Kind) -> tuple[EntryPoint, ...]:

@@ -8,7 +8,7 @@ The class is a pydantic model: its fields are the options behind the question ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -53,7 +53,8 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
     generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")
-    selection = select(islice(generator.examples(seed), limit), limit=None, seed=seed, where=f"generator {path!r}")
+    made = islice(_examples(generator, seed, f"generator {path!r}"), limit)
+    selection = select(made, limit=None, seed=seed, where=f"generator {path!r}")
     if not selection.examples:
         raise DataError(f"data set {spec.name!r}: generator {path!r} made no questions")
     content = sha256("\n".join(map(repr, selection.examples)).encode()).hexdigest()
@@ -61,6 +62,17 @@ def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, 
     changed = generator.model_dump(mode="json", exclude_defaults=True)
     shown = "&".join(f"{name}={value}" for name, value in changed.items())
     return Generated(f"{spec.name}?{shown}" if shown else spec.name, selection, source)
+
+
+def _examples(generator: Generator, seed: int, where: str) -> Iterator[Example]:
+    """The generator's questions. Raises `SpecError` for anything else that it makes."""
+    examples: object = generator.examples(seed)
+    if not isinstance(examples, Iterable):
+        raise SpecError(f"{where}: examples(seed) returned {examples!r:.80}, expected rewoo_bench.Example objects")
+    for example in examples:
+        if not isinstance(example, Example):
+            raise SpecError(f"{where}: examples(seed) made {example!r:.80}, expected a rewoo_bench.Example")
+        yield example
 
 
 def _read_options(name: str, options: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.spending_caps import Caps, Reservation
-from rewoo_bench.models.call_cost import attach, call_cost_of, sensible, sensible_call_cost
+from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion, sensible, sensible_call_cost
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
 UNAUTHORISED = 401
@@ -127,7 +127,7 @@ class LiveCall:
         finally:
             endpoint.first_calls -= is_first
         endpoint.answered = endpoint.accepted = True
-        completion = sensible(completion, self._messages, self._options)
+        completion = sensible(check_completion(completion, name), self._messages, self._options)
         self._call_cost = completion.call_cost
         return completion
 

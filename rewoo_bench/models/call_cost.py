@@ -23,6 +23,13 @@ _NOTHING = Usage()
 _ONLY_INT = {int}
 
 
+def check_completion(value: object, model: str) -> Completion:
+    """What a model returned. Raises `TypeError` for no completion, since a user's own model may return anything."""
+    if not isinstance(value, Completion):
+        raise TypeError(f"the model {model!r} returned {type(value).__name__}, expected a Completion")
+    return value
+
+
 def sensible(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Completion:
     """The completion, with an estimate for an invalid usage and without an invalid price."""
     usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pandas as pd
 import pytest
 from command_runs import quiet
 
+from rewoo_bench import evaluate
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.folder import load
 
@@ -42,6 +45,10 @@ class Told:
 
 class Sync:
     def complete(self, messages, **options):
+        return None
+
+class Silent:
+    async def complete(self, messages, **options):
         return None
 
 class Wanting:
@@ -97,6 +104,21 @@ def test_what_is_no_model_is_one_line(capfd: pytest.CaptureFixture[str], name: s
     assert quiet("--arch", "direct", "-n", 1, "--model", name, "--out", "here") == 2
     assert message in capfd.readouterr().err
     assert not Path("here").exists()
+
+
+def test_a_model_without_a_completion_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "direct", "-n", 1, "--model", "own_models_test:Silent", "--out", "here") == 3
+    assert "the model 'own_models_test:Silent' returned NoneType, expected a Completion" in capfd.readouterr().err
+
+
+def test_an_object_without_a_completion_is_named() -> None:
+    class Silent:
+        async def complete(self, messages: object, **options: object) -> object:
+            return None
+
+    model: Any = Silent()
+    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, limit=1))
+    assert "the model 'Silent' returned NoneType, expected a Completion" in (result.error or "")
 
 
 def test_an_entry_point_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
@@ -143,3 +144,34 @@ def test_an_entry_point_that_is_no_architecture_is_named_with_its_package(
     with pytest.raises(SpecError, match=message) as caught:
         load_architecture("broken", style="multihop")
     assert "broken-agents" in str(caught.value)
+
+
+def test_an_entry_point_whose_module_ends_the_program_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"ending_agents.py": "raise SystemExit(0)\n"}
+    install(tmp_path, monkeypatch, "ending-agents", files, {"rewoo_bench.models": {"ending": "ending_agents:Model"}})
+    message = "model 'ending' of the package ending-agents: can't import 'ending_agents:Model': SystemExit: 0"
+    with pytest.raises(SpecError, match=re.escape(message)):
+        find_plugin("models", "ending")
+
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entry_point_that_is_none_is_refused(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"empty_agents.py": "NOTHING = None\n"}
+    install(tmp_path, monkeypatch, "empty-agents", files, {f"rewoo_bench.{kind}": {"nothing": "empty_agents:NOTHING"}})
+    with pytest.raises(SpecError, match="of the package empty-agents: 'empty_agents:NOTHING' is None, expected a "):
+        find_plugin(kind, "nothing")
+
+
+def test_a_function_that_returns_no_folder_is_named_with_what_it_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"silent_agents.py": "def nothing():\n    pass\n"}
+    entry_points = {"rewoo_bench.architectures": {"nothing": "silent_agents:nothing"}}
+    install(tmp_path, monkeypatch, "silent-agents", files, entry_points)
+    with pytest.raises(SpecError, match=r"nothing at .* returned None, expected the path of a folder"):
+        load_architecture("nothing", style="multihop")

@@ -22,7 +22,7 @@ from typing import Unpack
 import anyio
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.call_cost import attach, call_cost_of
+from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion
 from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
@@ -102,7 +102,7 @@ class RetryingModel:
                     raise
                 delay = self._delay(failures, error.retry_after)
             else:
-                costs.add(completion.call_cost)
+                costs.add(check_completion(completion, self.name).call_cost)
                 if self._limiter is not None:
                     self._limiter.succeeded()
                 alone = costs.attempts == 1 and not costs.waiting

@@ -32,6 +32,15 @@ class Counting(BaseModel):
             yield Example(name, f"What follows {number}?", (str(number + self.step),))
 
 
+class Empty(BaseModel):
+    """A generator whose author forgot `yield`, or what to yield."""
+
+    each: bool = False
+
+    def examples(self, seed: int) -> object:
+        return [None] if self.each else None
+
+
 def counting(tmp_path: Path, **changes: Any) -> str:
     """A folder whose questions are made by `Counting`."""
     folder = own_set(tmp_path, **{"questions": "", "generator": "test_generated:Counting", **changes})
@@ -115,6 +124,8 @@ def test_a_generated_set_has_one_split() -> None:
         ("pydantic:BaseModel", "", "expected a pydantic model with examples(seed)"),
         ("test_generated:Counting", "?last=0", "generator 'test_generated:Counting' made no questions"),
         ("test_generated:Counting", "?same_id=true", "row 2: the id 'q' is already that of row 1"),
+        ("test_generated:Empty", "", "'test_generated:Empty': examples(seed) returned None, expected"),
+        ("test_generated:Empty", "?each=true", "examples(seed) made None, expected a rewoo_bench.Example"),
         ("test_generated:Counting", "?stop=1", "unknown key 'stop', did you mean 'step'?"),
     ],
 )
