@@ -14,6 +14,8 @@ from rewoo_bench.escaping import one_line, terminal
 if TYPE_CHECKING:
     from rewoo_bench.runs.past_runs import PastRun
 
+_MARK = "*"  # of an oracle's accuracy
+
 
 @click.command(context_settings=SETTINGS)
 @click.argument(
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def runs(folder: Path, as_json: bool) -> int:
-    """List past runs in FOLDER, the newest first: date, status, questions, exact match and tokens per question."""
+    """List past runs in FOLDER, the newest first: date, status, questions, exact match and tokens per question.
+
+    FOLDER may also be a run.
+    """
     import json
     from dataclasses import asdict
 
@@ -39,19 +44,26 @@ def runs(folder: Path, as_json: bool) -> int:
         return DONE
     head = ["folder", "started", "status", "n", "model", "EM and tokens of each architecture"]
     click.echo(terminal("\n".join(_aligned([head, *map(_cells, past)]))))
+    if any(run.oracle for run in past):
+        from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+
+        click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
     return DONE
 
 
 def _cells(run: PastRun) -> list[str]:
-    if run.error:
-        return [run.folder, "", run.status, "", "", one_line(run.error)]
-    parts = []
-    for name in run.architectures:
-        exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
-        parts.append(name if exact_match is None or tokens is None else f"{name} {exact_match:.2f} {tokens:,.0f}")
     started = (run.started_at or "")[:16].replace("T", " ")
     n = "" if run.questions is None else f"{run.questions:,}"
-    return [run.folder, started, run.status, n, one_line(run.model), ", ".join(map(one_line, parts))]
+    last = one_line(run.error) if run.error else ", ".join(one_line(_figures(run, name)) for name in run.architectures)
+    return [run.folder, started, run.status, n, one_line(run.model), last]
+
+
+def _figures(run: PastRun, architecture: str) -> str:
+    """`react 0.75 1,234`; the name alone without an answered question."""
+    exact_match, tokens = run.exact_match.get(architecture), run.tokens.get(architecture)
+    if exact_match is None or tokens is None:
+        return architecture
+    return f"{architecture} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}"
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,7 @@ LOCK = "run.lock"
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
+JOURNAL_FILE = "journal.sqlite"
 # Columns with few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
 CATEGORIES += ["level", "stop_reason", "usage_source"]
@@ -72,22 +73,30 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
     tables = []
     for run in runs:
         path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
+        check_no_pipe(path)
         try:
             tables.append(_read(path))
         except FileNotFoundError:
-            if Path(run).is_dir() and (path.parent / MANIFEST).is_file():
-                command = f"rewoo-bench run --resume {shlex.quote(str(path.parent))}"
-                raise DataError(
-                    f"{str(run)!r} has no tables yet: the run was killed; finish it with: {command}"
-                ) from None
-            there = path.parent.is_dir() and Path(run).is_dir()
-            missing = f"it has no {path.name}" if there else "no such file or folder"
-            raise DataError(f"{str(run)!r} is no run: {missing}") from None
+            raise _no_table(run) from None
         except IsADirectoryError:
             raise DataError(f"{path}: a folder, where a parquet file was expected") from None
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
     return tables
+
+
+def _no_table(run: str | Path) -> DataError:
+    """Why a run has no questions.parquet, and what to do."""
+    folder = Path(run)
+    if not (folder / MANIFEST).is_file():
+        missing = f"it has no {QUESTIONS_FILE}" if folder.is_dir() else "no such file or folder"
+        return DataError(f"{str(run)!r} is no run: {missing}")
+    command = f"rewoo-bench run --resume {shlex.quote(str(folder))}"
+    if read_manifest(folder).status == "running":
+        return DataError(f"{str(run)!r} has no tables yet: the run was killed; finish it with: {command}")
+    if (folder / JOURNAL_FILE).is_file():
+        return DataError(f"{str(run)!r} has lost its {QUESTIONS_FILE}; write it again from the journal with: {command}")
+    return DataError(f"{str(run)!r} has lost its {QUESTIONS_FILE} and {JOURNAL_FILE}; make the run again")
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -116,6 +116,7 @@ class Manifest(_Facts):
 def read_manifest(folder: Path) -> Manifest:
     """run.json of a run folder. Raises `DataError`."""
     path = folder / MANIFEST
+    check_no_pipe(path)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -129,6 +130,12 @@ def read_manifest(folder: Path) -> Manifest:
     except RecursionError:
         raise DataError(f"{path}: not valid JSON: nested too deeply") from None
     return manifest_of(values, str(path))
+
+
+def check_no_pipe(path: Path) -> None:
+    """Raises `DataError` for a named pipe: opening it would wait without end."""
+    if path.is_fifo():
+        raise DataError(f"{path}: a named pipe, where a file was expected")
 
 
 def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:

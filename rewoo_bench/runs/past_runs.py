@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.errors import DataError, UsageError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 DEFAULT = Path("results/local")
 _FILES = ("run.json", "questions.parquet", "journal.sqlite")  # one of them makes a folder a run's
+_UNFINISHED = ("running", "killed", "unfinished")  # statuses of runs that have no tables yet
 
 
 @dataclass(frozen=True)
@@ -25,21 +29,26 @@ class PastRun:
     architectures: list[str] = field(default_factory=list)
     exact_match: dict[str, float | None] = field(default_factory=dict)
     tokens: dict[str, float | None] = field(default_factory=dict)
+    oracle: bool = False
+    """Whether an oracle answered, or a replay of one: exact match means nothing."""
     error: str | None = None
-    """Why the folder can't be read."""
+    """Why the run can't be read."""
 
 
 def find_runs(folder: Path) -> list[PastRun]:
-    """The runs in the subfolders of `folder`, the newest first, unreadable ones at the end. Raises `UsageError`."""
+    """`folder` if it is a run, and the runs in its subfolders: the newest first, unreadable ones at the end.
+
+    Raises `UsageError`.
+    """
     try:
-        subfolders = [path for path in folder.iterdir() if any((path / name).exists() for name in _FILES)]
+        folders = [path for path in (folder, *folder.iterdir()) if any((path / name).exists() for name in _FILES)]
     except FileNotFoundError:
         if folder != DEFAULT:
             raise UsageError(f"no such folder: {str(folder)!r}") from None
         return []
     except OSError as error:
         raise UsageError(f"can't read the folder {str(folder)!r}: {error.strerror}") from None
-    past = sorted((_past_run(path) for path in sorted(subfolders)), key=lambda each: each.folder)
+    past = sorted((_past_run(path) for path in folders), key=lambda each: each.folder)
     return sorted(past, key=lambda each: each.started_at or "", reverse=True)
 
 
@@ -48,26 +57,22 @@ def _past_run(folder: Path) -> PastRun:
 
     try:
         manifest = read_manifest(folder)
-        run = PastRun(
-            str(folder),
-            _status(folder, manifest.status),
-            manifest.started_at,
-            manifest.dataset.examples,
-            str(manifest.options.get("model", "")),
-            [each.name for each in manifest.architectures],
-        )
-        if not (folder / "questions.parquet").exists():
-            return run
-        means = list(_means(folder))
     except DataError as error:
         return PastRun(str(folder), "damaged", error=str(error))
-    return PastRun(
-        **{
-            **vars(run),
-            "exact_match": {name: exact_match for name, exact_match, _ in means},
-            "tokens": {name: tokens for name, _, tokens in means},
-        }
+    run = PastRun(
+        str(folder),
+        _status(folder, manifest.status),
+        manifest.started_at,
+        manifest.dataset.examples,
+        str(manifest.options.get("model", "")),
+        [each.name for each in manifest.architectures],
     )
+    if run.status in _UNFINISHED and not (folder / "questions.parquet").exists():
+        return run
+    try:
+        return _with_figures(run)
+    except DataError as error:
+        return replace(run, status="damaged", error=str(error))
 
 
 def _status(folder: Path, status: str) -> str:
@@ -86,15 +91,29 @@ def _status(folder: Path, status: str) -> str:
         return "unfinished"
 
 
-def _means(folder: Path) -> Iterator[tuple[str, float | None, float | None]]:
-    """Architecture, exact match and tokens per answered question. Raises `DataError`."""
+def _with_figures(run: PastRun) -> PastRun:
+    """The run with the figures of its questions.parquet. Raises `DataError`."""
     from rewoo_bench.runs.folder import load_table
+    from rewoo_bench.runs.oracle_rows import oracle_rows
 
-    table = load_table(folder)
-    names = ("architecture", "exact_match", "total_tokens")
+    table = load_table(run.folder)
+    names = ("architecture", "model", "exact_match", "total_tokens")
     if missing := [name for name in names if name not in table.column_names]:
-        raise DataError(f"{folder / 'questions.parquet'}: the column {missing[0]!r} is missing")
-    rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+        raise DataError(f"{Path(run.folder) / 'questions.parquet'}: the column {missing[0]!r} is missing")
+    means = list(_means(table))
+    return replace(
+        run,
+        exact_match={name: exact_match for name, exact_match, _ in means},
+        tokens={name: tokens for name, _, tokens in means},
+        oracle=bool(oracle_rows(table).any()),
+    )
+
+
+def _means(table: pa.Table) -> Iterator[tuple[str, float | None, float | None]]:
+    """Architecture, exact match and tokens per answered question."""
+    rows = list(
+        zip(*(table[name].to_pylist() for name in ("architecture", "exact_match", "total_tokens")), strict=True)
+    )
     for architecture in dict.fromkeys(row[0] for row in rows):
         answered = [(score, tokens) for name, score, tokens in rows if name == architecture and score is not None]
         yield str(architecture), _mean([row[0] for row in answered]), _mean([row[1] for row in answered])

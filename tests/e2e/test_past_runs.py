@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from command_runs import quiet
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.file_lock import locked
+from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -41,12 +44,13 @@ def past(own_folder: None) -> None:
 
 def test_past_runs_are_listed_newest_first(past: None, capsys: pytest.CaptureFixture[str]) -> None:
     runs()
-    head, new, old, damaged = capsys.readouterr().out.splitlines()
+    head, new, old, damaged, note = capsys.readouterr().out.splitlines()
     assert head.split()[:5] == ["folder", "started", "status", "n", "model"]
     assert new.split()[:6] == ["results/local/new", "2026-11-22", "09:30", "incomplete", "50", "oracle"]
     assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "done", "4", "oracle"]
-    assert "react 1.00 " in old
-    assert ", react-native 1.00 " in old
+    assert "react 1.00* " in old
+    assert ", react-native 1.00* " in old
+    assert note == "* an oracle is told the answers: its accuracy means nothing"
     assert damaged.startswith("results/local/damaged")
     assert "damaged" in damaged
     assert "not valid JSON" in damaged
@@ -56,6 +60,7 @@ def test_past_runs_as_json(past: None, capsys: pytest.CaptureFixture[str]) -> No
     runs("--json")
     new, old, damaged = json.loads(capsys.readouterr().out)
     assert (new["status"], new["questions"], new["architectures"]) == ("incomplete", 50, ["direct"])
+    assert (new["oracle"], old["oracle"], damaged["oracle"]) == (True, True, False)
     assert old["exact_match"].keys() == old["tokens"].keys() == {"react", "react-native"}
     assert damaged["error"]
 
@@ -67,6 +72,50 @@ def test_a_killed_run_and_one_that_goes_on(past: None, capsys: pytest.CaptureFix
     with locked(Path("results/local/new/run.lock"), ""):
         runs("--json")
     assert json.loads(capsys.readouterr().out)[0]["status"] == "running"
+
+
+def test_a_folder_that_is_a_run_is_listed(past: None, capsys: pytest.CaptureFixture[str]) -> None:
+    runs("results/local/old")
+    _, old, _ = capsys.readouterr().out.splitlines()
+    assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "done", "4", "oracle"]
+
+
+def test_the_accuracy_of_a_model_has_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda request: "Neva") as server:
+        assert quiet("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
+                     "--out", "here") == 0  # fmt: skip
+    capsys.readouterr()
+    runs("here")
+    _, here = capsys.readouterr().out.splitlines()
+    assert "direct 0.00 " in here
+
+
+def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("results/local/old/questions.parquet").unlink()
+    runs("results/local/old")
+    (_, old) = capsys.readouterr().out.splitlines()
+    assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "damaged", "4", "oracle"]
+    assert "has lost its questions.parquet; write it again from the journal with: rewoo-bench run --resume" in old
+    assert quiet("--resume", "results/local/old") == 0
+    capsys.readouterr()
+    runs("--json", "results/local/old")
+    assert json.loads(capsys.readouterr().out)[0]["status"] == "done"
+    Path("results/local/old/questions.parquet").unlink()
+    Path("results/local/old/journal.sqlite").unlink()
+    runs("results/local/old")
+    assert "has lost its questions.parquet and journal.sqlite; make the run again" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", ["run.json", "questions.parquet"])
+def test_a_named_pipe_is_refused(name: str, past: None, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("results/local/old", name)
+    file.unlink()
+    os.mkfifo(file)
+    runs("results/local/old")
+    (_, old) = capsys.readouterr().out.splitlines()
+    assert f"{file}: a named pipe, where a file was expected" in old
 
 
 def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:
