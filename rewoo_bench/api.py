@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, shown
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
@@ -80,8 +81,11 @@ async def evaluate(
     """
     examples = _checked_examples(dataset)
     named = _checked_architectures(architectures)
-    _check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
-    _check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
+    check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
+    check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
+    check_kind("style", style, (str,), "a style of exemplars such as 'multihop'")
+    check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
+    check_callbacks(on_result=on_result, on_event=on_event)
     _check_names(more, {*inspect.signature(evaluate).parameters, "resume", "progress"})
     plain: dict[str, Any] = {"limit": limit, "seed": seed, "trials": trials, "concurrency": concurrency}
     options = RunOptions(
@@ -198,29 +202,18 @@ def _checked_examples(dataset: Any) -> Sequence[Example] | None:
         return None
     if isinstance(dataset, Sequence) and dataset and all(isinstance(each, Example) for each in dataset):
         return dataset
-    raise UsageError(f"dataset: expected a name or a list of rewoo_bench.Example, got {_shown(dataset)}")
+    raise UsageError(f"dataset: expected a name or a list of rewoo_bench.Example, got {shown(dataset)}")
 
 
 def _checked_architectures(architectures: Any) -> list[str | Architecture]:
     named = [architectures] if isinstance(architectures, str | Architecture) else architectures
     if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
         return list(named)
-    raise UsageError(f"architectures: expected a name or a list of names, got {_shown(architectures)}")
-
-
-def _check_kind(name: str, value: Any, kinds: tuple[type, ...], expected: str) -> None:
-    if not isinstance(value, kinds):
-        raise UsageError(f"{name}: expected {expected}, got {_shown(value)}")
+    raise UsageError(f"architectures: expected a name or a list of names, got {shown(architectures)}")
 
 
 def _path(name: str, value: str | Path | None) -> Path | None:
-    _check_kind(name, value, (str, Path, type(None)), "a path")
-    return None if value is None else Path(value)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return None if value is None else as_path(name, value)
 
 
 def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
@@ -236,8 +229,8 @@ def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict
     """Model settings as options of a run, which check them, with the other options."""
     if settings is None:
         return more
-    _check_kind("settings", settings, (ModelSettings,), "rewoo_bench.ModelSettings")
-    _check_kind("settings: seed", settings.seed, (int, type(None)), "a whole number")
+    check_kind("settings", settings, (ModelSettings,), "rewoo_bench.ModelSettings")
+    check_kind("settings: seed", settings.seed, (int, type(None)), "a whole number")
     if twice := next((name for name in (*_OF_MODEL, "extra_body") if name in more), None):
         raise UsageError(f"{twice}: give it in settings alone")
     try:

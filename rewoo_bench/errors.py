@@ -152,13 +152,13 @@ def causes(error: BaseException, *, suppressed: bool = False) -> Iterator[BaseEx
         cause = cause.__cause__ or (None if hidden else cause.__context__)
 
 
-def unknown(what: str, name: str, available: Iterable[str]) -> str:
+def unknown(what: str, name: object, available: Iterable[str]) -> str:
     """A message for a name that doesn't exist, with the nearest and all available names.
 
     >>> unknown("architecture", "rewo", ["react", "rewoo"])
     "unknown architecture 'rewo', did you mean 'rewoo'? available: react, rewoo"
     """
     names = sorted(available)
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(str(name), names, n=1)
     hint = f", did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {name!r}{hint} available: {', '.join(names)}"

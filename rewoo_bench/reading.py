@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.argument_checks import as_path, check_kind, check_names, check_switches
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,9 @@ def compare(
     """
     from rewoo_bench.analysis.compare import compare as compare_rows
 
+    expected = "what rewoo_bench.manifests returns, or None"
+    check_kind("manifests", manifests, (Mapping, type(None)), expected)
+    check_switches(all_pairs=all_pairs, intersect=intersect)
     return compare_rows(
         frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
     )
@@ -87,6 +91,10 @@ def plot(
     """
     from rewoo_bench.plots.draw import FORMATS, PlotOptions, draw, save, write_captions
 
+    check_names(only=only, formats=formats, pair=pair)
+    folder = as_path("out", out)
+    if len(pair) != 2:
+        raise UsageError(f"pair: expected two architectures, got {pair!r}")
     for form in formats:
         if form not in FORMATS:
             raise UsageError(unknown("format", form, FORMATS))
@@ -99,21 +107,24 @@ def plot(
         on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
     )
     for name, picture in drawn:
-        files += save(name, picture, Path(out), formats)
+        files += save(name, picture, folder, formats)
         captions[name] = picture.markdown
     if not captions:
-        raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons)}")
-    return [*files, write_captions(Path(out), captions)]
+        raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons) or 'no rows'}")
+    return [*files, write_captions(folder, captions)]
 
 
 def check_claims(*runs: str | Path | HasFolder, claims: str | Path | None = None) -> list[Finding]:
     """Holds runs against the published claims, or those of the file `claims`: a verdict for each.
 
-    Raises `DataError` where a run or the file can't be read.
+    Raises `DataError` where a run or the file can't be read, or no run is given.
     """
     from rewoo_bench.claims import check, gather, read_claims
 
-    return check(read_claims(Path(claims)) if claims else read_claims(), gather(*map(_folder, runs)))
+    if not runs:
+        raise DataError("no run given")
+    wanted = read_claims() if claims is None else read_claims(as_path("claims", claims))
+    return check(wanted, gather(*map(_folder, runs)))
 
 
 def check_gate(
@@ -135,8 +146,10 @@ def check_gate(
     from rewoo_bench.gate.check import ComparisonTerms, check_run
 
     terms = ComparisonTerms(mode, max_increase, accept_prompts, strict)
+    check_switches(allow_incomplete=allow_incomplete)
     before = None if baseline is None else _folder(baseline)
-    return check_run(_folder(run), budgets=budgets, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
+    limits = None if budgets is None else as_path("budgets", budgets)
+    return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
 
 
 def assert_within_budget(

@@ -20,10 +20,11 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rewoo_bench.argument_checks import check_kind
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError, unknown
 
 Scoring = Literal["hotpotqa", "triviaqa"]
@@ -104,6 +105,8 @@ def score(
 
     Raises `UsageError` for another `dataset` and `DataError` where there are no answers.
     """
+    check_kind("prediction", prediction, (str, type(None)), "a text or None")
+    check_kind("answers", answers, (Iterable,), "the gold answers")
     if dataset not in BUNDLED:
         raise UsageError(unknown("scoring", dataset, BUNDLED))
     return BUNDLED[dataset](prediction, answers)

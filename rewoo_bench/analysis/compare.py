@@ -28,6 +28,7 @@ from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.subsets import subsets
+from rewoo_bench.runs.table_columns import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,9 @@ def compare(
     Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
     they share, with a warning, as the architectures of one run always are.
     """
-    _check_columns(rows)
+    check_columns(rows.columns, [*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens"])
+    if not len(rows):
+        raise DataError("no rows to compare")
     if by is None:
         return _compare(rows, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
     parts = [
@@ -127,14 +130,6 @@ def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         return replace(pair, figures=tuple(settled))
 
     return tuple(map(settle, pairs))
-
-
-def _check_columns(rows: pd.DataFrame) -> None:
-    missing = [name for name in (*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens") if name not in rows.columns]
-    if missing:
-        raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
-    if not len(rows):
-        raise DataError("no rows to compare")
 
 
 def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -> dict[str, list[str]]:

@@ -7,10 +7,14 @@ they are tested with a strict level.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
+from rewoo_bench.argument_checks import check_switches, shown
+from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.answer_checks import exact_answers, live_answers
 from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.gate.count_checks import EXACT_MARGIN, LIVE_MARGIN, described, exact_counts, live_counts
@@ -29,6 +33,15 @@ class ComparisonTerms:
     accept_prompts: bool = False
     strict: bool = False
     """Whether a live comparison fails that couldn't have caught a growth of the margin."""
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError` for a value of another type, or out of its range."""
+        if self.mode not in ("exact", "live", None):
+            raise UsageError(f"mode: expected 'exact', 'live' or None, got {shown(self.mode)}")
+        is_number = isinstance(self.max_increase, Real) and not isinstance(self.max_increase, bool)
+        if self.max_increase is not None and not (is_number and 0 <= self.max_increase < math.inf):
+            raise UsageError(f"max_increase: expected a share such as 0.02, got {shown(self.max_increase)}")
+        check_switches(accept_prompts=self.accept_prompts, strict=self.strict)
 
 
 def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms, *, oracle: bool) -> Iterator[Check]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.argument_checks import check_kind
 from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_dataset
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.config.specs import DatasetSpec
@@ -119,6 +120,8 @@ def load_dataset_examples(
 
     Raises `DataError`, `SpecError` (dataset.toml) or, for a limit below 1, `UsageError`.
     """
+    check_kind("dataset", dataset, (str, Path), "a name or a path")
+    check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
     named, config, options = _find(dataset)

@@ -25,6 +25,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.subsets import subsets
+from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.stats.bootstrap import Floats
 from rewoo_bench.stats.paired import Interval, mean_of
 
@@ -174,9 +175,10 @@ def read(runs: Sequence[str | Path]) -> PlotData:
 
 
 def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> PlotData:
-    """The same from rows of questions.parquet and of calls.parquet."""
+    """The same from rows of questions.parquet and of calls.parquet. Raises `DataError`."""
     import pandas as pd
 
+    check_columns(rows.columns, [*_ROW, *_WHAT_RAN, "exact_match", "total_tokens"])
     columns = [*_CALLS, *_SIZES]
     return _plot_data(rows, pd.DataFrame(columns=columns) if calls is None else calls.reindex(columns=columns), {})
 

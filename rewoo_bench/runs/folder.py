@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
 
@@ -71,8 +72,8 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
     if not runs:
         raise DataError("no run given")
     tables = []
-    for run in runs:
-        path = Path(run) / QUESTIONS_FILE if Path(run).is_dir() else Path(run)
+    for run in _paths(runs):
+        path = run / QUESTIONS_FILE if run.is_dir() else run
         check_no_pipe(path)
         try:
             tables.append(_read(path))
@@ -85,18 +86,22 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
     return tables
 
 
-def _no_table(run: str | Path) -> DataError:
+def _paths(runs: Sequence[object]) -> list[Path]:
+    """Raises `UsageError` for anything else than a path."""
+    return [as_path("run", run, "the path of a run's folder or of its parquet file") for run in runs]
+
+
+def _no_table(folder: Path) -> DataError:
     """Why a run has no questions.parquet, and what to do."""
-    folder = Path(run)
     if not (folder / MANIFEST).is_file():
         missing = f"it has no {QUESTIONS_FILE}" if folder.is_dir() else "no such file or folder"
-        return DataError(f"{str(run)!r} is no run: {missing}")
-    command = f"rewoo-bench run --resume {shlex.quote(str(folder))}"
+        return DataError(f"{str(folder)!r} is no run: {missing}")
+    name, command = repr(str(folder)), f"rewoo-bench run --resume {shlex.quote(str(folder))}"
     if read_manifest(folder).status == "running":
-        return DataError(f"{str(run)!r} has no tables yet: the run was killed; finish it with: {command}")
+        return DataError(f"{name} has no tables yet: the run was killed; finish it with: {command}")
     if (folder / JOURNAL_FILE).is_file():
-        return DataError(f"{str(run)!r} has lost its {QUESTIONS_FILE}; write it again from the journal with: {command}")
-    return DataError(f"{str(run)!r} has lost its {QUESTIONS_FILE} and {JOURNAL_FILE}; make the run again")
+        return DataError(f"{name} has lost its {QUESTIONS_FILE}; write it again from the journal with: {command}")
+    return DataError(f"{name} has lost its {QUESTIONS_FILE} and {JOURNAL_FILE}; make the run again")
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -120,6 +125,6 @@ def _folder_names(runs: Sequence[str | Path]) -> list[str]:
 
 def manifests(*runs: str | Path) -> dict[str, Manifest]:
     """run.json by run id, of those runs that have one: run folders, or parquet files next to it. Raises `DataError`."""
-    folders = [Path(run) if Path(run).is_dir() else Path(run).parent for run in runs]
+    folders = [path if path.is_dir() else path.parent for path in _paths(runs)]
     read = [read_manifest(folder) for folder in folders if (folder / MANIFEST).exists()]
     return {manifest.run_id: manifest for manifest in read}

@@ -22,20 +22,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rewoo_bench.argument_checks import as_path, check_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, manifest_of, read_manifest, write_manifest
 
 TEXTS = ("question", "answers", "error")
 MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 
 
-def publish(run: Path, out: Path, *, without: Sequence[str] = ()) -> int:
+def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) -> int:
     """Writes the copy, less the architectures in `without`; returns its number of rows.
 
     Raises `UsageError`, and `DataError` where the run can't be read.
     """
+    run, out = as_path("run", run, "the folder of a run"), as_path("out", out)
+    check_names(without=without)
     if (out / MANIFEST).exists():
         raise UsageError(f"--out: {str(out)!r} holds another run; choose a new folder")
     manifest = read_manifest(run)
@@ -90,6 +93,7 @@ def _file_name(text: str) -> str:
 
 
 def _read(path: Path) -> pa.Table:
+    check_no_pipe(path)
     try:
         return pq.read_table(path)
     except FileNotFoundError:

@@ -10,12 +10,14 @@ pyarrow's own conversion to numpy imports pandas where a value is missing, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rewoo_bench.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,11 +53,19 @@ class Column:
 
 
 def read_columns(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """Columns of numbers, booleans or texts, from a pyarrow or pandas table."""
+    """Columns of numbers, booleans or texts, from a pyarrow or pandas table. Raises `DataError` for a missing one."""
     import pyarrow as pa
 
+    check_columns(rows.column_names if isinstance(rows, pa.Table) else rows.columns, names)
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows[list(names)], preserve_index=False)
     return {name: _read(table[name]) for name in names}
+
+
+def check_columns(there: Iterable[str], names: Iterable[str]) -> None:
+    """Raises `DataError` where a table of questions lacks a column."""
+    has = set(there)
+    if missing := [name for name in names if name not in has]:
+        raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
 
 
 def _read(column: pa.ChunkedArray) -> Column:

@@ -1,0 +1,51 @@
+"""Arguments from Python: one of a wrong type is a `UsageError` with the argument's name.
+
+check_kind("limits", 5, (Limits,), "rewoo_bench.Limits")    # limits: expected rewoo_bench.Limits, got 5
+as_path("out", "results")                                   # Path("results")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from rewoo_bench.errors import UsageError
+
+
+def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str) -> None:
+    """Raises `UsageError` for a value of another type."""
+    if not isinstance(value, kinds):
+        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+
+
+def check_switches(**values: object) -> None:
+    """Raises `UsageError` for one that is neither True nor False."""
+    for name, value in values.items():
+        check_kind(name, value, (bool,), "True or False")
+
+
+def check_callbacks(**values: object) -> None:
+    """Raises `UsageError` for one that is neither a function nor None."""
+    for name, value in values.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{name}: expected a function or None, got {shown(value)}")
+
+
+def check_names(**values: object) -> None:
+    """Raises `UsageError` for one that is no list of texts; a single text would be taken for its letters."""
+    for name, value in values.items():
+        if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(n, str) for n in value):
+            raise UsageError(f"{name}: expected a list of names, got {shown(value)}")
+
+
+def as_path(name: str, value: object, expected: str = "a path") -> Path:
+    """A path given as a text or a path. Raises `UsageError`."""
+    if not isinstance(value, str | Path):
+        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+    return Path(value)
+
+
+def shown(value: object) -> str:
+    """A value as a message has it, at most 60 characters of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
