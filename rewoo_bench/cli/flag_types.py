@@ -12,6 +12,8 @@ from rewoo_bench.errors import unknown
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+NO_CAP = "none"
+
 # Fields of a request that a flag or the harness sets.
 _OWN_FIELDS = {
     "model": "--model",
@@ -45,6 +47,20 @@ class Whole(click.IntRange):
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return click.INT.convert(value, parameter, context)
+
+
+class Amount(Number):
+    """The same for a cap of a run; with `none` a resumed run drops the cap that it has."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return None if value == NO_CAP else super().convert(value, parameter, context)
+
+
+class Count(Whole):
+    """The same for a whole number."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return None if value == NO_CAP else super().convert(value, parameter, context)
 
 
 class IdsFile(click.ParamType[Any]):

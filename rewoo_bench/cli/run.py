@@ -13,7 +13,7 @@ import click
 
 from rewoo_bench.cli import completion
 from rewoo_bench.cli.conventions import DONE, INCOMPLETE, SETTINGS
-from rewoo_bench.cli.flag_types import IdsFile, Number, Whole, dropped_names, extra_fields
+from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields
 from rewoo_bench.cli.option_groups import GroupedCommand, under
 from rewoo_bench.cli.run_file import read_run_file
 from rewoo_bench.errors import UsageError
@@ -104,8 +104,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @QUESTION("--token-limit", type=COUNT, help="Most tokens of one question.  [default: no limit]")
 @QUESTION("--time-limit", type=POSITIVE, help="Most seconds of one question.  [default: no limit]")
 @QUESTION("--cost-limit", type=POSITIVE, help="Most US dollars of one question.  [default: no limit]")
-@RUN("--max-total-tokens", type=COUNT, help="Most billed tokens of the whole run.  [default: no limit]")
-@RUN("--max-total-cost", type=POSITIVE, help="Most US dollars of the whole run.  [default: no limit]")
+@RUN("--max-total-tokens", type=Count(min=1), metavar="COUNT|none",
+     help="Most billed tokens of the whole run; none drops the cap of a resumed run.  [default: no limit]")
+@RUN("--max-total-cost", type=Amount(min=0, min_open=True), metavar="USD|none",
+     help="Most US dollars of the whole run; none drops the cap of a resumed run.  [default: no limit]")
 @RUN("--fail-on-error", type=float, metavar="COUNT|FRACTION",
      help="Number or fraction of failed questions to tolerate. One more stops the run.  [default: the run goes on to "
           "its last question, and any failure makes it incomplete]")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -90,6 +88,9 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
 
 def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:
     """Why questions failed, why the run is incomplete, and how to continue; each error once."""
+    from rewoo_bench.evaluation.resume import resume_command
+    from rewoo_bench.metering.run_limits import higher_cap
+
     reason = outcome.reason or ""
     if failures:
         error = failures.most_common(1)[0][0] or "unknown"
@@ -105,10 +106,11 @@ def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Ite
         )
         return
     included = ", failed ones included" if failures else ""
-    yield f"{rows - failures.total()} of {len(outcome.keys)} finished; continue with the rest{included}:"
-    cap = re.search(r"\((--max-total-\w+)\)", reason)
-    higher = f" {cap[1]} …  (a higher limit)" if cap else ""
-    yield f"rewoo-bench run --resume {shlex.quote(str(outcome.folder))}{higher}"
+    finished = rows - failures.total()
+    cap = higher_cap(reason, done=max(finished, 1) / max(len(outcome.keys), 1))
+    changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
+    yield f"{finished} of {len(outcome.keys)} finished; continue with the rest{included}{changed}:"
+    yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"
 
 
 def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.file_lock import locked
 from rewoo_bench.journal.store import JOURNAL
 from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 
@@ -47,7 +47,7 @@ def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
     file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
     if file == MANIFEST:
-        go_on = f"continue that run with --resume {shlex.quote(str(folder))}"
+        go_on = f"continue that run with --resume {shlex.quote(str(folder))}{_with_cap(folder)}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
     if file:
         raise UsageError(
@@ -55,6 +55,16 @@ def check_new(folder: Path) -> None:
         )
     if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
+
+
+def _with_cap(folder: Path) -> str:
+    """What else to give where a cap ended the run: with the same cap it would end at once."""
+    try:
+        reason = read_manifest(folder).reason or ""
+    except DataError:  # --resume says what is wrong
+        return ""
+    flag = next((flag for flag in ("--max-total-tokens", "--max-total-cost") if flag in reason), None)
+    return f" and another {flag}" if flag else ""
 
 
 def begin(folder: Path, manifest: Manifest, flag: str) -> None:

@@ -1,13 +1,20 @@
 """Progress and cost of a run, and the limits that end it.
 
 RunLimits(max_total_tokens=250).exceeded(totals)  ->  "used 260 of 250 tokens (--max-total-tokens)"
+higher_cap("used 260 of 250 tokens (--max-total-tokens)", done=0.5)  ->  "--max-total-tokens 580"
 """
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 
 from rewoo_bench.journal.store import Spent
+
+_NO_PRICE = "the price of a call isn't known, so --max-total-cost can't be kept"
+_REACHED = re.compile(r"(?:used|cost) (\S+) of (\S+) (?:tokens|USD) \((--max-total-\w+)\)")
+_MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
 
 
 @dataclass
@@ -46,9 +53,11 @@ class RunLimits:
         if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
             return f"used {totals.spent.tokens:,} of {self.max_total_tokens:,} tokens (--max-total-tokens)"
         if self.max_total_cost is not None and totals.spent.unpriced:
-            return "the price of a call isn't known, so --max-total-cost can't be kept"
+            return _NO_PRICE
         if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
-            return f"cost {totals.spent.cost_usd:.4f} of {self.max_total_cost} USD (--max-total-cost)"
+            spent = totals.spent.cost_usd
+            shown = f"{spent:.4f}" if spent >= 0.01 else f"{spent:.2g}"
+            return f"cost {shown} of {self.max_total_cost} USD (--max-total-cost)"
         return None
 
     def unfinished(self, totals: Totals) -> str | None:
@@ -63,3 +72,25 @@ class RunLimits:
         if self.max_errors is None:
             return 0
         return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
+
+
+def higher_cap(reason: str, *, done: float) -> str | None:
+    """The flag that lets a run continue after a cap ended it; None where its `reason` is another one.
+
+    `done` is the share of the questions that are finished: the new cap is an estimate for all of them. A manifest
+    keeps the reason only, so the amounts are read from it.
+    """
+    if reason == _NO_PRICE:
+        return "--max-total-cost none"
+    reached = _REACHED.fullmatch(reason)
+    if reached is None:
+        return None
+    spent, cap = (float(text.replace(",", "")) for text in reached.group(1, 2))
+    return f"{reached[3]} {_rounded_up(_MARGIN * max(spent, cap) / done, whole=reached[3] == '--max-total-tokens')}"
+
+
+def _rounded_up(amount: float, *, whole: bool) -> str:
+    """Two significant digits; `whole` for a whole number."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    rounded = math.ceil(amount / step - 1e-9) * step  # 22.000000000000004 is 22
+    return str(math.ceil(rounded)) if whole else f"{rounded:g}"
