@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_runs import quiet, start
+from full_disk import no_larger_files
 
 from rewoo_bench.file_lock import locked
 from rewoo_bench.runs.folder import load
@@ -143,17 +141,6 @@ def test_files_of_a_run_without_its_manifest_are_not_overwritten(name: str, capf
     assert quiet("--arch", "cot", "--model", "oracle", "-n", 2, "--out", "here") == 2
     assert f"--out: 'here' holds {name} of another run, without its run.json" in capfd.readouterr().err
     assert Path("here", name).read_bytes() == before
-
-
-@contextmanager
-def no_larger_files(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes, which is what a full disk looks like from here."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_tables_that_cannot_be_written_stay_as_they_were(capfd: pytest.CaptureFixture[str]) -> None:

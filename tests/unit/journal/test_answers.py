@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json
-import resource
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from full_disk import no_larger_files
 
 from rewoo_bench.journal.response_cache import ResponseCache
 
 ANSWER = {"text": "Neva", "usage": {"input_tokens": 3}, "receipt": {"latency_s": 0.1, "cost_usd": None}}
-
-
-@contextmanager
-def no_larger_files(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes, which is what a full disk looks like from here."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def kept(folder: Path, key: bytes = b"key") -> dict[str, Any] | None:
