@@ -103,16 +103,7 @@ async def evaluate(
     given = GivenObjects(
         examples, style, scoring, named, None if isinstance(model, str) else model, _seeded(settings, seed)
     )
-    if out is None:
-        if options.cache is not None:
-            raise UsageError("cache: give out=, too; without a folder no answer is kept")
-        return await _in_memory(options, given, Listeners(on_result, on_event))
-    results: list[Result] = []
-    listeners = Listeners(_also(results.append, on_result), on_event)
-    outcome = await run(options, given, listeners, signals=False)
-    order = {key: place for place, key in enumerate(outcome.keys)}
-    results.sort(key=lambda result: order[result.task.key])
-    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
+    return await _results(options, given, Listeners(on_result, on_event))
 
 
 @dataclass(frozen=True)
@@ -168,6 +159,24 @@ def _check_names(options: dict[str, Any], taken: set[str]) -> None:
     for name in options:
         if name not in known:
             raise UsageError(unknown("option", name, known))
+
+
+async def _results(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+    """The results of a run, which is written where the options have a folder."""
+    if options.out is not None:
+        return await _in_folder(options, given, listeners)
+    if options.cache is not None:
+        raise UsageError("cache: give out=, too; without a folder no answer is kept")
+    return await _in_memory(options, given, listeners)
+
+
+async def _in_folder(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+    results: list[Result] = []
+    kept = replace(listeners, on_result=_also(results.append, listeners.on_result))
+    outcome = await run(options, given, kept, signals=False)
+    order = {key: place for place, key in enumerate(outcome.keys)}
+    results.sort(key=lambda result: order[result.task.key])
+    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
 
 
 async def _in_memory(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
