@@ -31,10 +31,11 @@ import pyarrow as pa
 
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.rows import call_rows, question_row, trace
-from rewoo_bench.evaluation.run_folder import ParquetWriter, open_run
+from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey, as_bytes
 from rewoo_bench.journal.store import Journal
+from rewoo_bench.journal_tables import ParquetWriter
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import Architecture, load_architecture

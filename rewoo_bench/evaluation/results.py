@@ -69,7 +69,8 @@ class Results(Sequence[Result]):
 
     @cached_property
     def _tables(self) -> tuple[pa.Table, pa.Table]:
-        from rewoo_bench.evaluation.rows import lines_of, tables_of
+        from rewoo_bench.evaluation.rows import lines_of
+        from rewoo_bench.journal_tables import tables_of
         from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
         rows = [lines_of(result, self._columns)[1].decode() for result in self._results]

@@ -6,23 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.json
-
 from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.evaluation.retrieval import gold_pages_found
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.metering.calls import Call
-from rewoo_bench.runs.schema import CALLS, QUESTIONS
+from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
-
-_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
-
-_BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
 
 
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
@@ -55,18 +48,6 @@ def _message(error: Exception) -> str:
     if fault := harness_fault(error, "keeping a result"):
         raise fault from error
     return crash_of(error, "its rows").error
-
-
-def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The tables of questions and calls from the JSON of `rows_of`, without Python objects for their values."""
-    lines = [row.encode() for row in rows]
-    read = pyarrow.json.read_json(
-        pa.BufferReader(b"\n".join(lines)),
-        read_options=pyarrow.json.ReadOptions(block_size=max(_BYTES_AT_ONCE, *map(len, lines)) + 1),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
-    ).combine_chunks()
-    calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
-    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
 
 
 def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:

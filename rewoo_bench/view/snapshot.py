@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.evaluation.run_folder import export
 from rewoo_bench.journal.database import connect_to_read
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, JournalReader
+from rewoo_bench.journal_tables import export
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories

@@ -1,0 +1,111 @@
+"""The tables of a run from its journal: at the run's end, and for a page of a run that goes on.
+
+    export(Path("results/local/mine"), journal, tasks, {})    # questions.parquet, calls.parquet, traces.jsonl
+
+The journal has the rows as JSON, so this needs nothing that runs a benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import JournalReader
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.manifest import removed_unless_written
+from rewoo_bench.runs.oracle_rows import COLUMN
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
+
+_QUESTIONS_A_GROUP = 1000
+_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
+_BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
+
+
+def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The tables of questions and calls from a journal's rows, without Python objects for their values."""
+    lines = [row.encode() for row in rows]
+    read = pyarrow.json.read_json(
+        pa.BufferReader(b"\n".join(lines)),
+        read_options=pyarrow.json.ReadOptions(block_size=max(_BYTES_AT_ONCE, *map(len, lines)) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
+    ).combine_chunks()
+    calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
+    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
+
+
+def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], columns: Mapping[str, Any]) -> int:
+    """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
+
+    The files get their names when all three are complete: on a full disk the earlier ones stay.
+    """
+    written = 0
+    rest = iter(tasks)
+    traces = folder / f"{TRACES_FILE}.part"
+    with (
+        removed_unless_written(traces),
+        ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
+        traces.open("w", encoding="utf-8") as lines,
+    ):
+        while group := list(islice(rest, _QUESTIONS_A_GROUP)):
+            if finished := journal.questions(group):
+                of_questions, of_calls = tables_of([rows for rows, _ in finished])
+                questions.add(_with_oracle(of_questions, columns.get(COLUMN)))
+                calls.add(of_calls)
+                lines.writelines(f"{line}\n" for _, line in finished)
+                written += len(finished)
+        questions.close()
+        calls.close()
+    traces.replace(folder / TRACES_FILE)
+    return written
+
+
+def _with_oracle(questions: pa.Table, oracle: bool | None) -> pa.Table:
+    """The rows with the column `oracle` of their run: rows that an older version wrote lack it."""
+    if oracle is None:
+        return questions
+    position = questions.schema.get_field_index(COLUMN)
+    return questions.set_column(position, questions.schema.field(position), _repeated(oracle, len(questions)))
+
+
+def _repeated(value: bool, rows: int) -> pa.Array:
+    """A column of one boolean. `pa.repeat` and `pa.array` would import pandas, half a second of a short run."""
+    bits = (b"\xff" if value else b"\x00") * ((rows + 7) // 8)
+    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
+
+
+class ParquetWriter:
+    """Writes a parquet file, which gets its name only when it is complete."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self._part = path.with_suffix(".parquet.part")
+        self._schema = schema
+
+    def __enter__(self) -> ParquetWriter:
+        self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+            self._part.replace(self._path)
+            return
+        with suppress(OSError):  # the first exception is the cause
+            self.close()
+        self._part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Writes the rest of the file. Raises `OSError`."""
+        self._writer.close()
+
+    def add(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows)
