@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 LOCAL = "local/"
+WIRE_NAME = "wire_name"
+"""Key of a model's manifest: its name in the requests of external agents."""
 REPLAY = "replay/"
 ORACLE = "oracle"
 

@@ -113,9 +113,14 @@ def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[
     return frozenset(form for form in forms.union(_forms_of_headers(headers)) if len(form) >= _SHORTEST)
 
 
+def is_credential_name(name: str) -> bool:
+    """Whether a variable of that name holds a key, a token or a password."""
+    return _OF_ENVIRONMENT.search(name.upper()) is not None
+
+
 def of_environment() -> frozenset[str]:
     """Keys, tokens and passwords in the environment's variables, and the user info of its proxies, in every form."""
-    keys = [value for name, value in os.environ.items() if _OF_ENVIRONMENT.search(name.upper())]
+    keys = [value for name, value in os.environ.items() if is_credential_name(name)]
     proxies = [os.environ.get(name) or os.environ.get(name.lower()) for name in _PROXIES]
     return sent_in(None, keys).union(*(sent_in(proxy) for proxy in proxies))
 

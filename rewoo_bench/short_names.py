@@ -18,6 +18,8 @@ RUNNERS = {
     "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }
+AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"
+"""The runner of an architecture.toml with `[agent]`."""
 GENERATORS = {"chain": "rewoo_bench.chain.questions:Chain"}
 TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 SCORERS = ("hotpotqa", "triviaqa")

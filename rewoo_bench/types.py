@@ -133,6 +133,18 @@ class CallCost:
 
 
 @dataclass(frozen=True, slots=True)
+class WireResponse:
+    """The answer to an external agent's request, as the agent gets it.
+
+    `translated`: the provider speaks another dialect.
+    """
+
+    content_type: str
+    body: str
+    translated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A model's answer to a list of messages.
 
@@ -150,6 +162,7 @@ class Completion:
     thoughts: str = ""
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
+    wire: WireResponse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,7 @@ StopReason = Literal[
     "token_limit",
     "time_limit",
     "cost_limit",
+    "agent_failed",
     "error",
     "cancelled",
 ]

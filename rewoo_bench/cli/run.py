@@ -34,6 +34,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
       help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a folder "
            "with an architecture.toml, or package.module:Class. Options follow a question mark: "
            "'rewoo?slot_tokens=100&tools=Search+LLM'.")
+@WHAT("--agent", "agents", multiple=True, metavar="COMMAND",
+      help="Run this program as an architecture: 'python my_agent.py'. It gets the question on standard input and in "
+           "REWOO_BENCH_QUESTION, asks the model at OPENAI_BASE_URL or ANTHROPIC_BASE_URL, and prints its answer. "
+           "Repeat the flag for several.")
 @WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER", shell_complete=completion.datasets,
       help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, or a folder with a "
            "dataset.toml.")
@@ -156,10 +160,11 @@ def _options(context: click.Context, flags: dict[str, Any]) -> Any:
     from rewoo_bench.evaluation.resume import resumed
     from rewoo_bench.runs.options import RunOptions
 
-    names = tuple(name.strip() for value in flags["architectures"] for name in value.split(",") if name.strip())
+    agents = [f"agent:{command}" for command in flags.pop("agents")]
+    names = tuple(name for value in flags["architectures"] for name in _split(value)) + tuple(agents)
     named = click.core.ParameterSource.COMMANDLINE
     if flags["resume"] is None:
-        if not flags["architectures"]:
+        if not flags["architectures"] and not agents:
             raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
         if not names:
             raise UsageError("--arch: no architecture given")
@@ -168,8 +173,15 @@ def _options(context: click.Context, flags: dict[str, Any]) -> Any:
         raise UsageError("--from: leave it out with --resume; a run keeps its own flags")
     flags = {**flags, "architectures": names}
     given = {name: value for name, value in flags.items() if context.get_parameter_source(name) is named}
+    if agents:
+        given["architectures"] = names
     given["progress"] = flags["progress"]  # --quiet is none of the options
     return resumed(flags["resume"], given)
+
+
+def _split(names: str) -> list[str]:
+    """Names separated by commas; an agent's command from a run.json may have commas of its own."""
+    return [names] if names.startswith("agent:") else [name.strip() for name in names.split(",") if name.strip()]
 
 
 @contextmanager

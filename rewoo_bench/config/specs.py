@@ -15,10 +15,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.short_names import import_path
+
+AGENT = "agent"
+"""Short name of the runner of external agents."""
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -61,6 +64,17 @@ class ArchitectureSpec(BaseModel):
     """Number of exemplars of each prompt, the first ones; None is all."""
     settings: dict[str, Any] = {}
     """Validated by the runner's own `Settings`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_agent(cls, values: Any) -> Any:
+        """`[agent]` is the runner "agent" with these settings."""
+        if not isinstance(values, dict) or "agent" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name != "agent"}
+        if clash := next((name for name in ("runner", "settings") if name in others), None):
+            raise ValueError(f"[agent] takes the place of {clash!r}; leave it out")
+        return {**others, "runner": AGENT, "settings": values["agent"]}
 
 
 class HubSource(BaseModel):

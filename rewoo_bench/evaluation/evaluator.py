@@ -26,7 +26,7 @@ from rewoo_bench.evaluation.gc_freeze import frozen_heap
 from rewoo_bench.evaluation.session import Session
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.evaluation.trajectories import check_trajectory
+from rewoo_bench.evaluation.trajectories import agent_error, check_trajectory
 from rewoo_bench.events import Event, listening
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import GracefulShutdown
@@ -196,7 +196,7 @@ class Evaluator:
             with limit, events:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder)
                 trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
-                return _Ended(trajectory, self._score(example, trajectory))
+                return _Ended(trajectory, self._score(example, trajectory), agent_error(trajectory))
         except _RAISED as error:  # an exception of a runner, a parser or a tool's factory is this question's error
             return self._ended_by(error, example, type(runner).__name__)
         if shutdown.requested.is_set():

@@ -12,6 +12,7 @@ from rewoo_bench.evaluation.environment import command_line, environment
 from rewoo_bench.evaluation.folder_lock import begin, check_journal
 from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
 from rewoo_bench.evaluation.resume import check_same
+from rewoo_bench.model_names import WIRE_NAME
 from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
@@ -55,7 +56,7 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "dataset": dict(run.dataset.manifest),
         "corpus": _corpus_facts(run.corpus, options.corpus or run.dataset.corpus),
         "architectures": [architecture.manifest for architecture in run.architectures],
-        "models": {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()},
+        "models": _models(options, run),
         "prices": {model.name: opened.prices for model, opened in run.models.items()},
         "tokenizer": TOKENIZER,
         "environment": environment(),
@@ -74,3 +75,10 @@ def _corpus_facts(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | 
     if corpus is None or path is None:
         return None
     return {"file": path.name, "content_hash": corpus.content_hash, "passages": len(corpus)}
+
+
+def _models(options: RunOptions, run: PreparedRun) -> dict[str, dict[str, Any]]:
+    models = {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()}
+    if run.gateway is not None:
+        models["default"][WIRE_NAME] = run.gateway.model_name
+    return models

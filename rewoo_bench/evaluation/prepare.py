@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.agents.connect import connect_agents
+from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder_lock import check_new
 from rewoo_bench.evaluation.given import GivenObjects
@@ -41,6 +43,8 @@ class PreparedRun(Inputs):
     cache: ResponseCache | None
     is_model_given: bool = False
     """Whether the model is an object of the caller's, which makes its own retries."""
+    gateway: Gateway | None = None
+    """The server that external agents ask, where there are any."""
 
 
 @asynccontextmanager
@@ -61,8 +65,9 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
             opened[role] = await _open(role, options, given, stack)
             check_price(options, role.name, opened[role].prices)
         await stack.enter_async_context(inputs.toolbox)
-        is_given = given.model is not None
-        yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, is_model_given=is_given)
+        gateway = await connect_agents(inputs.architectures, opened[options.role_models[""]], stack)
+        facts: dict[str, Any] = {"is_model_given": given.model is not None, "gateway": gateway}
+        yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 
 
 async def _open(role: RoleModel, options: RunOptions, given: GivenObjects, stack: AsyncExitStack) -> OpenModel:

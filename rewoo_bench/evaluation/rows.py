@@ -17,6 +17,8 @@ from rewoo_bench.types import Trajectory, Usage
 
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
 
+NO_LLM_ROLES = frozenset({"embedding", "count"})  # of an external agent's requests that generate nothing
+
 
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
     """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
@@ -73,7 +75,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "judged_correct": result.judged_correct,
         "stop_reason": trajectory.stop_reason,
         "error": result.error,
-        "llm_calls": len(model_calls),
+        "llm_calls": sum(call.role not in NO_LLM_ROLES for call in model_calls),
         "tool_calls": sum(call.kind == "tool" for call in result.calls),
         "steps": len(trajectory.steps),
         "replans": trajectory.replans,

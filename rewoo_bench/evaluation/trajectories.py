@@ -22,3 +22,9 @@ def check_trajectory(value: object) -> Trajectory:
     if not all(isinstance(step, Step) for step in value.steps):
         raise TypeError("steps has something that is no Step")
     return value
+
+
+def agent_error(trajectory: Trajectory) -> str | None:
+    """The reason for which an external agent gave no answer: the row's `error`."""
+    error = trajectory.notes.get("error") if trajectory.answer is None else None
+    return error if isinstance(error, str) else None

@@ -19,7 +19,16 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, ToolCall, Usage
+from rewoo_bench.types import (
+    CallCost,
+    Completion,
+    CompletionOptions,
+    Message,
+    ToolCall,
+    Usage,
+    WireResponse,
+)
+from rewoo_bench.wire_request import WireMessages
 
 
 class TaskKey(NamedTuple):
@@ -78,6 +87,8 @@ def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[s
         calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
+    if isinstance(messages, WireMessages):
+        form += json.dumps({"wire": messages.request.path, "sha256": sha256(messages.request.body).hexdigest()})
     return (*[message.content for message in messages], form)
 
 
@@ -167,6 +178,7 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         answer.get("thoughts", ""),
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
+        WireResponse(**answer["wire"]) if "wire" in answer else None,
     )
 
 

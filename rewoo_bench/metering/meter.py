@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Unpack
@@ -22,7 +23,7 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import RecalledText
-from rewoo_bench.models.call_cost import call_cost_of
+from rewoo_bench.models.call_cost import call_cost_of, combined
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
@@ -112,6 +113,14 @@ class Meter:
         finally:
             self._end(begun, **outcome)
         return text
+
+    def count_as_attempt(self, failed: Call) -> None:
+        """Counts a failed call, which its caller made once more, as an attempt of the last call."""
+        last = self.calls.pop()
+        self.calls.remove(failed)
+        call_cost = combined(failed.call_cost, last.call_cost)
+        same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
+        self.calls.append(replace(last, call_cost=call_cost, **same))  # type: ignore[arg-type]  # of three types
 
     @property
     def usage(self) -> Usage:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any, Unpack
 
@@ -187,6 +187,8 @@ def _answer(completion: Completion) -> dict[str, Any]:
     for name in ("thoughts", "discarded_tokens", "repairs"):
         if value := getattr(completion, name):
             answer[name] = value
+    if completion.wire is not None:
+        answer["wire"] = asdict(completion.wire)
     return answer
 
 

@@ -84,6 +84,20 @@ def attach(cancelled: BaseException, call_cost: CallCost) -> None:
     vars(cancelled)["call_cost"] = call_cost
 
 
+def combined(first: CallCost, second: CallCost) -> CallCost:
+    """The cost of two attempts; one unknown price makes the sum unknown."""
+    paid = [cost for cost in (first, second) if cost.billed != _NOTHING]
+    prices = [cost.cost_usd for cost in paid]
+    return replace(
+        second,
+        attempts=first.attempts + second.attempts,
+        waiting=(*first.waiting, *second.waiting),
+        billed=first.billed + second.billed,
+        cost_usd=None if not prices or None in prices else sum(price or 0.0 for price in prices),
+        usage_source="estimated" if any(cost.usage_source == "estimated" for cost in paid) else second.usage_source,
+    )
+
+
 def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < _TOO_MANY
 

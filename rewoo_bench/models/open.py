@@ -25,7 +25,7 @@ from typing import Any, Literal
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.model_names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
 from rewoo_bench.models.hosted.request import Style
@@ -71,6 +71,8 @@ class OpenModel:
     """How requests differ so far from the settings, since the endpoint refused a part of them."""
     recall: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Restores what `sent` returned in an earlier session."""
+    wire_name: str | None = None
+    """The model's name in requests of external agents; None where it has no HTTP endpoint."""
 
     @property
     def identity(self) -> str:
@@ -106,8 +108,8 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     key isn't set.
     """
     if name.startswith(REPLAY):
-        await to_thread.run_sync(_check_manifest, Path(name.removeprefix(REPLAY)))
-        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name})
+        wire_name = await to_thread.run_sync(_recorded_wire_name, Path(name.removeprefix(REPLAY)))
+        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name}, wire_name=wire_name)
         return
     if is_oracle(name):
         oracle = open_oracle(name)
@@ -152,7 +154,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
                 del served["threads"]  # the arguments say it
         manifest = {**_settings_manifest(name, settings, style, constrain), **file.facts, **served}
-        yield OpenModel(PerArchitectureModel(servers, clients), name, settings.n_parallel, manifest)
+        model = PerArchitectureModel(servers, clients)
+        yield OpenModel(model, name, settings.n_parallel, manifest, wire_name=file.label)
 
 
 @asynccontextmanager
@@ -165,7 +168,8 @@ async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[Open
         manifest = {**_settings_manifest(name, settings, style, constrain), "api_base": settings.api_base}
         prices = price_list(find_route(name, settings.api_base))
         manifest["litellm"] = version("litellm")
-        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall)
+        wire_name = model.wire_name
+        yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)
 
 
 @asynccontextmanager
@@ -205,14 +209,18 @@ def _client(
     )
 
 
-def _check_manifest(recorded: Path) -> None:
-    """Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged."""
+def _recorded_wire_name(recorded: Path) -> str | None:
+    """The model's name in the requests of a recorded run's agents, if any.
+
+    Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged.
+    """
     if not (recorded / MANIFEST).exists():
-        return
+        return None
     try:
-        read_manifest(recorded)
+        return (read_manifest(recorded).models.get("default") or {}).get(WIRE_NAME)
     except DataError as error:
         _log.warning("%s; the replay uses the recorded calls alone", error)
+        return None
 
 
 def _command(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -17,14 +18,16 @@ from typing import Any
 from pydantic import BaseModel
 
 from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_architecture
-from rewoo_bench.config.specs import ArchitectureSpec, ToolSettings, import_class, validated
+from rewoo_bench.config.specs import AGENT, ArchitectureSpec, ToolSettings, import_class, import_object, validated
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
-from rewoo_bench.short_names import RUNNERS, short_name
+from rewoo_bench.short_names import AGENT_RUNNER, RUNNERS, short_name
 from rewoo_bench.types import Runner
 
 DESCRIPTION = DESCRIPTIONS["architectures"]
+AGENT_COMMAND = "agent:"
+"""Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
 MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # the options that are no settings
 
 
@@ -71,6 +74,8 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
     settings where the runner has them, the value is not None and no option says otherwise. Raises `SpecError`.
     """
+    if name.startswith(AGENT_COMMAND):
+        return _agent(name)
     plain, options = _without_options(name)
     named = _named(plain)
     folder = named.folder
@@ -80,8 +85,26 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
     prompts, tool_prompts = _texts(folder, spec, style, where) if folder else (Prompts(), {})
+    if folder and spec.runner == AGENT:
+        overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
     return replace(_assembled(spec, prompts, tool_prompts, overrides, where), package=named.package)
+
+
+def _agent(name: str) -> Architecture:
+    """The architecture of `--agent COMMAND`, called after the first file that the command names."""
+    command = name.removeprefix(AGENT_COMMAND)
+    try:
+        parts = shlex.split(command)
+    except ValueError as error:
+        raise SpecError(f"--agent: {command!r} is not a command: {error}") from None
+    if not parts:
+        raise SpecError("--agent: the command is empty")
+    script = next((part for part in parts[1:] if Path(part).is_file()), parts[0])
+    tools = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
+    settings = {"command": parts, "folder": str(Path.cwd())}
+    spec = ArchitectureSpec(name=Path(script).stem, description=command, runner=AGENT, tools=tools, settings=settings)
+    return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
 
 
 def _named(plain: str) -> Named:
@@ -163,6 +186,8 @@ def _assembled(
 
 
 def _runner_class(spec: ArchitectureSpec, where: str) -> Any:
+    if spec.runner == AGENT:
+        return import_object(AGENT_RUNNER, where)
     return import_class(spec.runner, RUNNERS, "runner", where)
 
 

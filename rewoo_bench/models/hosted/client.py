@@ -31,8 +31,10 @@ from rewoo_bench.models.hosted.completions import CompletionResult, estimated_pr
 from rewoo_bench.models.hosted.refusals import find_change
 from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body
 from rewoo_bench.models.hosted.transport import Transport
+from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.redaction import of_environment, sent_in, without, without_in
 from rewoo_bench.types import Completion, Message, Tool
+from rewoo_bench.wire_request import WireMessages
 
 __all__ = ["HostedModel", "Style"]
 
@@ -94,6 +96,7 @@ class HostedModel:
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
         self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout)
+        self._wire = WireClient(name, timeout=timeout, connect_timeout=connect_timeout, api_key=api_key)
         self._sent: frozenset[str] | None = None
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
@@ -113,7 +116,10 @@ class HostedModel:
 
         `call_cost` covers every request: also those that the endpoint refused for a parameter, and a reply that was
         cut while the model was thinking. The cost of a cancelled call, estimated, is on the exception that cancels it.
+        For `WireMessages` the provider gets the agent's request, and nothing else of the arguments counts.
         """
+        if isinstance(messages, WireMessages):
+            return await self._wire.send(self._route("chat"), messages.request, messages)
         visible = self.max_output_tokens if max_tokens is None else max_tokens
         call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
         costs = AttemptCosts()
@@ -130,6 +136,11 @@ class HostedModel:
         if self._api_key is None and self.api_base is None:
             providers.check_key(self.name)
 
+    @property
+    def wire_name(self) -> str:
+        """The provider's own name of the model."""
+        return self._route("chat").bare
+
     def sent(self) -> dict[str, Any]:
         """For the manifest: how requests differ from the settings; empty where they don't."""
         thinking = {"output_tokens_for_thoughts": self.thinking_tokens} if self.thinking_tokens else {}
@@ -143,6 +154,7 @@ class HostedModel:
     async def aclose(self) -> None:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
+        await self._wire.aclose()
 
     async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
         """The answer to the request in a form that the endpoint accepts. Each request sent is added to `costs`."""

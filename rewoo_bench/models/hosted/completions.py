@@ -55,12 +55,12 @@ def read_answer(
         error = document.get("error")
         reason = error.get("message") if isinstance(error, Mapping) else error
         message = f"an error in place of an answer: {reason}" if reason else "an answer without choices"
-        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer))
+        raise Unreadable(message, cost_of(usage or Usage(), "provider", route, answer))
     try:
         reply = read_response(choices[0])
     except (AttributeError, LookupError, TypeError, ValueError):
         message = "a response that doesn't match the OpenAI schema"
-        raise Unreadable(message, _call_cost(usage or Usage(), "provider", route, answer)) from None
+        raise Unreadable(message, cost_of(usage or Usage(), "provider", route, answer)) from None
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
     text, rest = cut_at_stop(reply.text, request.stop)
@@ -74,7 +74,7 @@ def read_answer(
         usage,
         _finish_reason(reply, text, rest, usage),
         reply.tool_calls,
-        _call_cost(usage, source, route, answer),
+        cost_of(usage, source, route, answer),
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
@@ -90,7 +90,7 @@ def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) 
     if not error.text.strip():
         return None
     if (usage := salvage_usage(error.text)) is not None:
-        return _call_cost(usage, "provider", route, Answer({}))
+        return cost_of(usage, "provider", route, Answer({}))
     return estimated_prompt(request, route)
 
 
@@ -102,7 +102,7 @@ def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
     if route.is_ours:
         return CallCost()
     usage = openai_format.estimate_chat(request.messages, request.tools, "", ())
-    return _call_cost(usage, "estimated", route, Answer({}))
+    return cost_of(usage, "estimated", route, Answer({}))
 
 
 def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:
@@ -114,9 +114,8 @@ def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) ->
     return reply.finish_reason
 
 
-def _call_cost(
-    usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer
-) -> CallCost:
+def cost_of(usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer) -> CallCost:
+    """The cost of an answer with this usage."""
     details = answer.details if source == "provider" else None
     cost = providers.price(route, usage, details) if usage != Usage() else None
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)

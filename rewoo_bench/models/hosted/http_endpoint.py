@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -93,11 +94,28 @@ class Endpoint:
             self._session = self._open()
         try:
             async with self._session.post(f"{self._base}{path}{self._query}", data=body) as response:
-                text = (await _read(response)).decode("utf-8", "replace")
+                text = (await read_body(response)).decode("utf-8", "replace")
                 if response.status >= 400:
                     raise HTTPFailure(response.status, text, response.headers)
                 return text
         except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
+            raise Unreachable(str(error)) from error
+
+    @asynccontextmanager
+    async def open(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response to a request with further `headers`, its body unread. Raises as `post` does."""
+        import aiohttp
+
+        if self._session is None:
+            self._session = self._open()
+        url = f"{self._base}{path}{self._query}"
+        try:
+            async with self._session.post(url, data=body, headers=headers) as response:
+                if response.status >= 400:
+                    text = (await read_body(response)).decode("utf-8", "replace")
+                    raise HTTPFailure(response.status, text, response.headers)
+                yield response
+        except aiohttp.ConnectionTimeoutError as error:
             raise Unreachable(str(error)) from error
 
     async def aclose(self) -> None:
@@ -128,7 +146,7 @@ class Endpoint:
         return headers | {header: os.environ[name] for name, header in _HEADERS.items() if os.environ.get(name)}
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def read_body(response: aiohttp.ClientResponse) -> bytes:
     """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it exceeds `LONGEST_BODY`."""
     if (response.content_length or LONGEST_BODY) < LONGEST_BODY and "Content-Encoding" not in response.headers:
         return await response.read()

@@ -1,0 +1,264 @@
+"""The gateway: a server on this machine that external agents ask in the place of their provider.
+
+    async with Gateway("gpt-4o-mini") as gateway:
+        with gateway.open_session(meter, tools) as session:
+            ...     # the agent gets session.key, gateway.base_url(session) and gateway.environment(session)
+
+    /v1/…  /q/KEY/v1/…          the dialects of OpenAI and Anthropic
+    /q/KEY/tools  /tools/NAME   the question's tools as JSON, and their OpenAPI document
+    /q/KEY/mcp                  the question's tools over MCP
+
+The key of a question stands in the address and is the API key, since some clients keep only one of both. A request
+without the key of an open question is refused and counted: `strays`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.agents.mcp_server import answer_mcp
+from rewoo_bench.agents.session import AgentSession, SessionClosed
+from rewoo_bench.agents.tools_api import openapi
+from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, PATHS, error_body, read_request
+from rewoo_bench.types import Completion, Model, Tool
+from rewoo_bench.wire_request import WireRequest
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+KEY_PREFIX = "q-"
+LARGEST_REQUEST = 64 << 20  # bytes
+_PASSED_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
+_NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
+_log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """An HTTP server on 127.0.0.1, on a free port. `model_name` is the model's name for agents."""
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+        self.strays: Counter[str] = Counter()
+        """Refused requests without an open question, by path."""
+        self._sessions: dict[str, AgentSession] = {}
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    async def __aenter__(self) -> Gateway:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=LARGEST_REQUEST)
+        app.router.add_route("*", "/q/{key}/{path:.*}", self._handle)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @contextmanager
+    def open_session(self, model: Model, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:
+        """A question's session, which has a key of its own; afterwards the key is worthless."""
+        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), model, tools)
+        self._sessions[session.key] = session
+        try:
+            yield session
+        finally:
+            del self._sessions[session.key]
+            session.close()
+
+    def address(self, session: AgentSession) -> str:
+        """The address of a question; below it are `/v1`, `/tools` and `/mcp`."""
+        return f"http://127.0.0.1:{self._port}/q/{session.key}"
+
+    def environment(self, session: AgentSession) -> dict[str, str]:
+        """The variables by which the SDKs of OpenAI and Anthropic find the gateway, and our own."""
+        address = self.address(session)
+        return {
+            "OPENAI_API_KEY": session.key,
+            "OPENAI_BASE_URL": f"{address}/v1",
+            "OPENAI_API_BASE": f"{address}/v1",
+            "ANTHROPIC_API_KEY": session.key,
+            "ANTHROPIC_BASE_URL": address,
+            "REWOO_BENCH_MODEL": self.model_name,
+            "REWOO_BENCH_TOOLS_URL": f"{address}/tools",
+            "REWOO_BENCH_MCP_URL": f"{address}/mcp",
+        }
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        path = "/" + request.match_info["path"]
+        dialect = path.removeprefix("/v1")
+        session = self._session_of(request)
+        if session is None:
+            self._count_stray(dialect)
+            return _error(dialect, 401, "the key of no open question")
+        try:
+            if dialect in PATHS and request.method == "POST":
+                return await self._complete(request, session, dialect)
+            if dialect == "/models":
+                return _json({"object": "list", "data": [_model_object(self.model_name)]})
+            return await self._offer_tools(request, session, path)
+        except LimitReached as limit:
+            return _error(dialect, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)
+        except ModelError as error:
+            return _error(dialect, error.status or 502, str(error), _NO_RETRY)
+        except SessionClosed:
+            return _error(dialect, 401, "this question has ended", _NO_RETRY)
+
+    def _session_of(self, request: web.Request) -> AgentSession | None:
+        """The open question of a request; None where its address and its key name two, or where there is none."""
+        header = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
+        named = {key for key in (request.match_info.get("key"), header) if key and key.startswith(KEY_PREFIX)}
+        return self._sessions.get(named.pop()) if len(named) == 1 else None
+
+    def _count_stray(self, path: str) -> None:
+        self.strays[path] += 1
+        if self.strays[path] == 1:
+            _log.warning("refused a request for %s: it has the key of no open question", path)
+
+    async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
+        data = await request.read()
+        try:
+            body = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            return _error(path, 400, f"the request isn't JSON: {error}")
+        if not isinstance(body, dict):
+            return _error(path, 400, f"the request is no JSON object but {type(body).__name__}")
+        if body.get("model") != self.model_name:  # every architecture of a run asks the same model
+            session.notes[f"asked for the model {str(body.get('model'))[:80]}"] += 1
+            data = json.dumps({**body, "model": self.model_name}, ensure_ascii=False).encode("utf-8", "replace")
+        facts = read_request(path, body)
+        sender = _Sender(request, session)
+        headers = tuple((name, request.headers[name]) for name in _PASSED_HEADERS if name in request.headers)
+        wire = WireRequest(path, data, headers, sender.send if facts.streamed else None)
+        try:
+            completion, is_streamed = await session.complete(
+                wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: _is_gone(request)
+            )
+        except (ModelError, LimitReached, SessionClosed):
+            if sender.has_begun:
+                return sender.break_off()
+            raise
+        return await sender.finish(completion, is_streamed=is_streamed)
+
+    async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
+        if path == "/mcp":
+            return await _answer_mcp(request, session)
+        name = path.removeprefix("/tools").removeprefix("/")
+        if path == "/tools" and request.method == "GET":
+            return _json(openapi(session.tools.values(), f"{self.address(session)}/tools"))
+        if not path.startswith("/tools/") or request.method != "POST" or name not in session.tools:
+            return _error(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
+        try:
+            arguments = json.loads(await request.read())
+        except (ValueError, RecursionError):
+            arguments = None
+        if not isinstance(arguments, dict):
+            return _error(path, 400, "the arguments are no JSON object")
+        observation = await session.call_tool(name, arguments)
+        return _json({"result": observation.text, "failed": observation.failed})
+
+
+class _Sender:
+    """Sends a streamed answer as it arrives, or a whole one."""
+
+    def __init__(self, request: web.Request, session: AgentSession) -> None:
+        self._request = request
+        self._session = session
+        self._response: web.StreamResponse | None = None
+        self._is_gone = False
+
+    @property
+    def has_begun(self) -> bool:
+        return self._response is not None
+
+    def break_off(self) -> web.StreamResponse:
+        """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
+        assert self._response is not None
+        if self._request.transport is not None:
+            self._request.transport.close()
+        return self._response
+
+    async def send(self, piece: bytes) -> None:
+        """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
+        from aiohttp import web
+
+        if self._is_gone:
+            return
+        try:
+            if self._response is None:
+                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                await self._response.prepare(self._request)
+            await self._response.write(piece)
+        except (ConnectionError, RuntimeError):
+            self._is_gone = True
+            self._session.notes["clients_that_hung_up"] += 1
+
+    async def finish(self, completion: Completion, *, is_streamed: bool) -> web.StreamResponse:
+        """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
+        from aiohttp import web
+
+        if is_streamed and (self._response is not None or self._is_gone):
+            response = self._response or web.Response()
+            if not self._is_gone:
+                with suppress(ConnectionError, RuntimeError):
+                    await response.write_eof()
+            return response
+        assert completion.wire is not None  # models without an endpoint are refused before the run
+        if _is_gone(self._request):
+            self._session.notes["clients_that_hung_up"] += 1
+        return web.Response(text=completion.wire.body, headers={"Content-Type": completion.wire.content_type})
+
+
+async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
+    from aiohttp import web
+
+    if request.method == "DELETE":
+        return web.Response(status=200)
+    if request.method != "POST":
+        return web.Response(status=405, headers={"Allow": "POST"})
+    try:
+        message = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        message = None
+    answer = await answer_mcp(message, session)
+    return web.Response(status=202) if answer is None else _json(answer)
+
+
+def _is_retry(request: web.Request) -> bool:
+    """Whether an SDK makes its request again; the header is that of Stainless's SDKs."""
+    return request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
+
+
+def _is_gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
+def _model_object(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model"}
+
+
+def _json(value: Any) -> web.Response:
+    from aiohttp import web
+
+    return web.Response(body=json.dumps(value).encode(), content_type="application/json")
+
+
+def _error(path: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    from aiohttp import web
+
+    dialect = path if path in OF_ANTHROPIC else MESSAGES if path.startswith(MESSAGES) else path
+    body = json.dumps(error_body(dialect, status, message)).encode()
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)

@@ -1,0 +1,79 @@
+"""An agent as a process for each question: the question on its standard input, the answer on its standard output.
+
+The answer is the last line of the output, or `{"answer": …}`. The question also stands in REWOO_BENCH_QUESTION.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+import anyio
+from anyio.abc import Process
+
+from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, read_into
+from rewoo_bench.agents.settings import AgentSettings
+
+QUESTION = "REWOO_BENCH_QUESTION"
+_OUTPUT = 1 << 20  # bytes that are kept of the end
+_LONGEST_VARIABLE = 100_000  # bytes; Linux allows 128 KiB
+
+
+class AgentFailed(Exception):
+    """An agent that gave no answer."""
+
+
+class Program:
+    """Starts the command for each question."""
+
+    def __init__(self, settings: AgentSettings, command: tuple[str, ...], groups: ProcessGroups) -> None:
+        self._settings = settings
+        self._command = command
+        self._groups = groups
+
+    async def answer(self, question: str, session: Mapping[str, str], log: Tail) -> str | None:
+        """The answer; its standard error goes to `log`. `session` are the gateway's variables. Raises `AgentFailed`."""
+        env = agent_environment(self._settings.env, session)
+        if len(question.encode("utf-8", "replace")) < _LONGEST_VARIABLE and "\0" not in question:
+            env[QUESTION] = question
+        output = Tail(0, _OUTPUT)
+        started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
+        async with started as process, anyio.create_task_group() as group:
+            group.start_soon(read_into, process.stdout, output)
+            group.start_soon(read_into, process.stderr, log)
+            group.start_soon(_write, process, question)
+            code = await process.wait()
+            # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
+            group.cancel_scope.deadline = anyio.current_time() + 1.0
+        if code:
+            ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            raise AgentFailed(f"the agent {ended}{last_line(log)}")
+        return read_answer(output.text)
+
+
+async def _write(process: Process, question: str) -> None:
+    if process.stdin is not None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+            await process.stdin.send(question.encode("utf-8", "replace"))
+            await process.stdin.aclose()
+
+
+def read_answer(output: str) -> str | None:
+    """The answer in an output: `{"answer": …}` as the whole or as the last line, else the last line with a text."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for text in (output, *lines[-1:]):
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict) and "answer" in document:
+            answer = document["answer"]
+            return answer if answer is None or isinstance(answer, str) else json.dumps(answer)
+    return lines[-1] if lines else None
+
+
+def last_line(log: Tail) -> str:
+    """The last line of a log, as the end of a message."""
+    lines = [line.strip() for line in log.text.splitlines() if line.strip()]
+    return f": {lines[-1][:300]}" if lines else ""

@@ -1,0 +1,147 @@
+"""An external agent as a runner.
+
+evaluator -> AgentRunner -> process or function -> gateway -> meter -> provider
+                                                gateway -> metered tools
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from rewoo_bench.agents.environments import command_in_environment
+from rewoo_bench.agents.function import answer_with
+from rewoo_bench.agents.gateway import Gateway
+from rewoo_bench.agents.process import ProcessGroups
+from rewoo_bench.agents.program import AgentFailed, Program
+from rewoo_bench.agents.session import AgentSession
+from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.agents.worker import Worker
+from rewoo_bench.config.specs import import_object
+from rewoo_bench.redaction import redact
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.types import Model, StopReason, Tool, Trajectory
+
+_AFTER_LIMIT_S = 5.0  # for an agent to end by itself after a limit of its question
+
+
+@dataclass(frozen=True)
+class _Connected:
+    """The parts of a runner that belong to a run."""
+
+    gateway: Gateway
+    ask: Callable[[str, AgentSession], Awaitable[str | None]]
+
+
+class AgentRunner:
+    """Runs an external agent on a question. `connected` makes it ready for a run."""
+
+    Settings = AgentSettings
+
+    def __init__(self, prompts: Prompts, settings: AgentSettings) -> None:
+        self.prompts = prompts
+        self.settings = settings
+        self._function = import_object(settings.callable, "agent: callable") if settings.callable else None
+        self._connected: _Connected | None = None
+        self._places = anyio.Semaphore(settings.concurrency) if settings.concurrency else None
+
+    async def connect(self, gateway: Gateway, groups: ProcessGroups, stack: AsyncExitStack) -> None:
+        """Makes the agent ready: its environment is installed, and its worker ends with `stack`."""
+        if self._function is not None:
+            self._connected = _Connected(gateway, self._ask_function)
+            return
+        command = await command_in_environment(self.settings)
+        agent: Program | Worker
+        if self.settings.protocol == "worker":
+            agent = Worker(self.settings, command, groups)
+            stack.push_async_callback(agent.aclose)
+        else:
+            agent = Program(self.settings, command, groups)
+
+        async def ask(question: str, session: AgentSession) -> str | None:
+            return await agent.answer(question, gateway.environment(session), session.log)
+
+        self._connected = _Connected(gateway, ask)
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        """The agent's answer. Raises the provider's `ModelError` where the agent failed because of it."""
+        if self._places is None:
+            return await self._run(question, model, tools)
+        async with self._places:
+            return await self._run(question, model, tools)
+
+    async def _run(self, question: str, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        connected = self._connected
+        assert connected is not None, "an agent needs `connect` first"
+        with connected.gateway.open_session(model, tools) as session:
+            attempt = _Attempt(session, self.settings.timeout_s)
+            async with anyio.create_task_group() as group:
+                group.start_soon(session.serve)
+                await attempt.run(lambda: connected.ask(question, session))
+                group.cancel_scope.cancel()
+        return attempt.trajectory()
+
+    async def _ask_function(self, question: str, session: AgentSession) -> str | None:
+        assert self._connected is not None
+        gateway, function = self._connected.gateway, self._function
+        assert function is not None
+        base_url = f"{gateway.address(session)}/v1"
+        return await answer_with(function, question, session, base_url=base_url, model=gateway.model_name)
+
+
+class _Attempt:
+    """One question: its answer, or the reason for none."""
+
+    def __init__(self, session: AgentSession, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+        self._answer: str | None = None
+        self._error: AgentFailed | None = None
+        self._is_late = False
+
+    async def run(self, ask: Callable[[], Awaitable[str | None]]) -> None:
+        """Asks the agent, within its time, and for a moment after a limit of its question was reached."""
+        with anyio.move_on_after(self._timeout_s) as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._end_after_limit, group.cancel_scope)
+                try:
+                    self._answer = await ask()
+                except AgentFailed as error:
+                    self._error = error
+                group.cancel_scope.cancel()
+        self._is_late = scope.cancelled_caught and self._answer is None and self._error is None
+
+    async def _end_after_limit(self, scope: anyio.CancelScope) -> None:
+        await self._session.is_limited.wait()
+        await anyio.sleep(_AFTER_LIMIT_S)
+        scope.cancel()
+
+    def trajectory(self) -> Trajectory:
+        """Raises the limit that was reached, and the provider's failure that left the agent without an answer."""
+        session, reason = self._session, self._stop_reason()
+        if session.limit is not None:
+            raise session.limit
+        if session.failure is not None and reason != "answered":
+            raise session.failure
+        notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
+        if reason != "answered":
+            log = {"stderr": redact(session.log.text)} if session.log.size else {}
+            notes |= {"error": self._message(reason), **log}
+        answer = self._answer if reason == "answered" else None
+        return Trajectory(answer, reason, tuple(session.steps), notes=notes)
+
+    def _stop_reason(self) -> StopReason:
+        if self._error is not None:
+            return "agent_failed"
+        if self._is_late:
+            return "time_limit"
+        return "answered" if self._answer and self._answer.strip() else "empty_answer"
+
+    def _message(self, reason: StopReason) -> str:
+        if self._error is not None:
+            return redact(str(self._error))
+        return f"no answer within {self._timeout_s:g} s" if reason == "time_limit" else "the agent gave no answer"

@@ -1,0 +1,186 @@
+"""The HTTP dialects of model providers: what a request asks, and what an answer cost.
+
+    read_request("/chat/completions", {"messages": [{"role": "user", "content": "2 + 2?"}], "max_tokens": 8})
+    # WireFacts(messages=[Message("user", "2 + 2?")], max_tokens=8, streamed=False)
+
+A request goes to the provider as it is; these facts are for limits, estimates, the parts of prompts and the journal.
+Sources: the API references of OpenAI (chat completions, completions, responses, embeddings) and Anthropic (messages).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.models.hosted.usage import read_usage
+from rewoo_bench.types import Message, Usage
+
+CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
+EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
+OF_OPENAI = frozenset({CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS})
+OF_ANTHROPIC = frozenset({MESSAGES, COUNT_TOKENS})
+PATHS = OF_OPENAI | OF_ANTHROPIC
+
+Role = Literal["system", "user", "assistant", "tool"]
+_ROLES: Mapping[str, Role] = {
+    **{role: role for role in get_args(Role)},
+    "developer": "system",
+    "function": "tool",
+}
+_MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class WireFacts:
+    """The parts of a request that the meter reads. `messages` are its texts, tools included."""
+
+    messages: list[Message]
+    max_tokens: int | None
+    streamed: bool
+
+
+@dataclass(slots=True)
+class AnswerFacts:
+    """The tokens, text and end of an answer, read from its document or from the events of its stream.
+
+    `usage` is that of the last event that has one: providers count cumulatively. None where a count is impossible.
+    """
+
+    usage: Usage | None = field(default_factory=Usage)
+    finish_reason: str = ""
+    error: str = ""
+    is_complete: bool = False
+    _counts: dict[str, Any] = field(default_factory=dict)
+    _texts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The visible text, and the arguments of tool calls."""
+        return replace_surrogates("".join(self._texts))
+
+    def read(self, document: Mapping[str, Any]) -> None:
+        """Adds a whole answer, or one event of a stream."""
+        kind = document.get("type")
+        inner = document.get("response") if isinstance(document.get("response"), Mapping) else None
+        message = document.get("message") if isinstance(document.get("message"), Mapping) else None
+        for part in (document, inner, message):
+            if part is not None and isinstance(part.get("usage"), Mapping):
+                self._count(part["usage"])
+        if isinstance(kind, str) and kind.endswith(".delta") and isinstance(document.get("delta"), str):
+            self._texts.append(document["delta"])
+        elif inner is None:
+            self._texts += _texts_of(document)
+        self.finish_reason = _finish_reason(document) or self.finish_reason
+        if error := document.get("error") or (inner or {}).get("error"):
+            self.error = str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
+        self.is_complete |= kind in ("message_stop", "response.completed", "response.incomplete", "response.failed")
+
+    def _count(self, usage: Mapping[str, Any]) -> None:
+        self._counts |= {name: count for name, count in usage.items() if count is not None}
+        self.usage = read_usage(self._counts)
+
+
+def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
+    """The facts of a request. A part in an unknown form is read as JSON."""
+    limits = (body.get(name) for name in _MAX_TOKENS)
+    limit = next((value for value in limits if isinstance(value, int) and value > 0), None)
+    return WireFacts(list(_messages(path, body)), limit, body.get("stream") is True)
+
+
+def events_of(block: bytes) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects in a piece of a stream of server-sent events; its events are whole."""
+    for event in block.replace(b"\r\n", b"\n").split(b"\n\n"):
+        lines = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
+        try:
+            document = json.loads(b"\n".join(lines)) if lines else None
+        except ValueError:  # "[DONE]"
+            continue
+        if isinstance(document, dict):
+            yield document
+
+
+def is_usage_only(document: Mapping[str, Any]) -> bool:
+    """Whether an event of a chat stream is the one that `stream_options.include_usage` adds."""
+    return isinstance(document.get("usage"), Mapping) and document.get("choices") == []
+
+
+def error_body(path: str, status: int, message: str) -> dict[str, Any]:
+    """An error in the form of the dialect."""
+    kind = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}.get(
+        status, "invalid_request_error" if status < 500 else "api_error"
+    )
+    if path in OF_ANTHROPIC:
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _messages(path: str, body: Mapping[str, Any]) -> Iterator[Message]:
+    for name in ("system", "instructions"):
+        if body.get(name):
+            yield Message("system", _text(body[name]))
+    if body.get("tools"):
+        yield Message("system", _text(body["tools"]))
+    turns = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
+    is_list = isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
+    for turn in turns if is_list and turns else [turns]:
+        yield Message(_role(turn), _text(_content(turn)))
+
+
+def _role(turn: Any) -> Role:
+    role = turn.get("role", "tool" if "output" in turn else "user") if isinstance(turn, dict) else "user"
+    return _ROLES.get(role, "user") if isinstance(role, str) else "user"
+
+
+def _content(turn: Any) -> Any:
+    """The parts of a turn that a model reads."""
+    if not isinstance(turn, dict):
+        return turn
+    calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
+    return [turn["content"], *calls] if calls and turn.get("content") else calls or turn.get("content")
+
+
+def _text(value: Any) -> str:
+    """The texts in contents of any form."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list) and all(isinstance(part, str | dict) for part in value):
+        return "\n".join(_text(part["text"] if isinstance(part, dict) and "text" in part else part) for part in value)
+    return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
+
+
+def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of an answer, or of one event of its stream."""
+    for choice in _objects(document.get("choices")):
+        said = choice.get("message") or choice.get("delta") or choice
+        yield from _strings(said, "content", "text", "reasoning_content")
+        for call in _objects(said.get("tool_calls") if isinstance(said, Mapping) else None):
+            yield from _strings(call.get("function"), "name", "arguments")
+    for part in [*_objects(document.get("content")), document.get("delta")]:
+        yield from _strings(part, "text", "thinking", "partial_json")
+        if isinstance(part, Mapping) and isinstance(part.get("input"), Mapping):
+            yield json.dumps(part["input"])
+    for item in _objects(document.get("output")):
+        yield from _strings(item, "arguments")
+        for part in _objects(item.get("content")):
+            yield from _strings(part, "text")
+
+
+def _finish_reason(document: Mapping[str, Any]) -> str:
+    reasons = [choice.get("finish_reason") for choice in _objects(document.get("choices"))]
+    delta, inner = document.get("delta"), document.get("response")
+    reasons += [part.get("stop_reason") for part in (document, delta) if isinstance(part, Mapping)]
+    reasons += [part.get("status") for part in (document, inner) if isinstance(part, Mapping)]
+    return next((reason for reason in reasons if isinstance(reason, str)), "")
+
+
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _strings(part: Any, *names: str) -> Iterator[str]:
+    for name in names if isinstance(part, Mapping) else ():
+        if isinstance(part.get(name), str):
+            yield part[name]

@@ -1,0 +1,284 @@
+"""Pass an external agent's request on to the provider, unchanged, and read the cost of the answer.
+
+    client = WireClient("openai/gpt-4o-mini", timeout=120, connect_timeout=10)
+    completion = await client.send(route, WireRequest("/chat/completions", body), messages)
+    completion.wire.body    # as the provider sent it
+
+Only `stream_options.include_usage` is added, and the event that it causes is hidden again. A provider that doesn't
+speak the dialect gets the request translated by litellm (translation.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from rewoo_bench.crashes import harness_fault
+from rewoo_bench.errors import ModelError
+from rewoo_bench.models.call_cost import attach
+from rewoo_bench.models.hosted import provider_errors, providers, translation
+from rewoo_bench.models.hosted.completions import cost_of
+from rewoo_bench.models.hosted.dialects import (
+    CHAT,
+    COMPLETIONS,
+    COUNT_TOKENS,
+    EMBEDDINGS,
+    MESSAGES,
+    OF_ANTHROPIC,
+    RESPONSES,
+    AnswerFacts,
+    events_of,
+    is_usage_only,
+)
+from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
+from rewoo_bench.models.hosted.transport import Answer
+from rewoo_bench.redaction import of_environment, sent_in
+from rewoo_bench.text.tokens import count_messages, count_tokens
+from rewoo_bench.types import CallCost, Completion, Message, Usage, WireResponse
+from rewoo_bench.wire_request import WireRequest
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ANTHROPIC = "https://api.anthropic.com/v1"
+_MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
+_JSON, _EVENTS = "application/json", "text/event-stream"
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What has arrived of an answer."""
+
+    facts: AnswerFacts
+    is_relayed: bool = False
+    """Whether the agent has got a part of it, so that no other attempt may be made."""
+
+
+class WireClient:
+    """The connections of one model for requests of external agents. `timeout` (seconds) is for a whole call."""
+
+    def __init__(self, name: str, *, timeout: float, connect_timeout: float, api_key: str | None = None) -> None:
+        self.name = name
+        self._timeout = timeout
+        self._connect_timeout = min(timeout, connect_timeout)
+        self._api_key = api_key
+        self._endpoint: Endpoint | None = None
+        self._missing: set[str] = set()  # paths that the endpoint doesn't have
+
+    async def send(self, route: providers.Route, request: WireRequest, messages: Sequence[Message]) -> Completion:
+        """The provider's answer. Raises `ModelError`; a cancellation has the estimated cost attached."""
+        progress = _Progress(AnswerFacts())
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._answer(route, request, progress)
+        except TimeoutError:
+            raise self._broken(provider_errors.no_answer(self.name, self._timeout), route, messages, progress) from None
+        except provider_errors.expected() as error:
+            if (fault := harness_fault(error, self.name)) is not None:
+                raise fault from None
+            if isinstance(error, BadAnswer):
+                raise self._broken(
+                    provider_errors.bad_answer(self.name, error, self._secrets(route), None), route, messages, progress
+                ) from None
+            failure = provider_errors.to_model_error(
+                error, self.name, timeout=self._timeout, secrets=self._secrets(route)
+            )
+            raise self._broken(failure, route, messages, progress) from None
+        except anyio.get_cancelled_exc_class() as cancelled:
+            attach(cancelled, _least_cost(route, messages, progress.facts))
+            raise
+        return _completion(route, request, messages, progress.facts, response)
+
+    async def aclose(self) -> None:
+        """Closes the connections; the next call opens new ones."""
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.aclose()
+
+    async def _answer(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+        if self._is_native(route, request.path):
+            try:
+                return await self._native(route, request, progress)
+            except HTTPFailure as error:
+                if error.status_code not in _MISSING or not _may_be_missing(request.path):
+                    raise
+                self._missing.add(request.path)
+        return await self._translated(route, request, progress)
+
+    def _is_native(self, route: providers.Route, path: str) -> bool:
+        if route.provider == "anthropic":
+            return path in OF_ANTHROPIC
+        return route.provider in providers.OPENAI_FORM and path not in self._missing
+
+    async def _native(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+        body, hides_usage = _with_usage(request)
+        async with self._open(route).open(request.path, body, _headers(route, request)) as response:
+            kind = response.content_type
+            if kind != _EVENTS:
+                text = (await read_body(response)).decode("utf-8", "replace")
+                progress.facts.read(_document(text))
+                return WireResponse(kind, text)
+            return WireResponse(kind, await self._relayed(response, request, progress, hides_usage=hides_usage))
+
+    async def _relayed(
+        self, response: aiohttp.ClientResponse, request: WireRequest, progress: _Progress, *, hides_usage: bool
+    ) -> str:
+        """The events of a stream, each given to the agent as it arrives."""
+        relayed: list[bytes] = []
+        rest, size = b"", 0
+        async for piece in response.content.iter_any():
+            whole, separator, rest = _split(rest + piece)
+            size += len(piece)
+            if size > LONGEST_BODY:
+                raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
+            if separator:
+                await self._relay(whole + separator, request, progress, relayed, hides_usage=hides_usage)
+        if rest:
+            await self._relay(rest, request, progress, relayed, hides_usage=hides_usage)
+        return b"".join(relayed).decode("utf-8", "replace")
+
+    async def _relay(
+        self, block: bytes, request: WireRequest, progress: _Progress, relayed: list[bytes], *, hides_usage: bool
+    ) -> None:
+        for event in _events(block):
+            documents = list(events_of(event))
+            for document in documents:
+                progress.facts.read(document)
+            if progress.facts.error and not progress.is_relayed:
+                raise BadAnswer(f"an error in place of an answer: {progress.facts.error}")
+            if hides_usage and documents and all(map(is_usage_only, documents)):
+                continue
+            relayed.append(event)
+            if request.on_bytes is not None:
+                progress.is_relayed = True
+                await request.on_bytes(event)
+
+    async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+        body = json.loads(request.body)
+        if not body.get("stream"):
+            document = await translation.send(route, request.path, body, timeout=self._timeout)
+            progress.facts.read(document)
+            return WireResponse(_JSON, json.dumps(document), translated=True)
+        relayed: list[bytes] = []
+        stream = translation.stream(route, request.path, body, timeout=self._timeout)
+        async with aclosing(stream) as blocks:
+            async for block in blocks:
+                await self._relay(block, request, progress, relayed, hides_usage=not _asks_for_usage(body))
+        return WireResponse(_EVENTS, b"".join(relayed).decode("utf-8", "replace"), translated=True)
+
+    def _open(self, route: providers.Route) -> Endpoint:
+        if self._endpoint is None:
+            base = route.api_base or (ANTHROPIC if route.provider == "anthropic" else None)
+            self._endpoint = Endpoint(base, key=route.api_key or "none", connect_timeout=self._connect_timeout)
+        return self._endpoint
+
+    def _secrets(self, route: providers.Route) -> frozenset[str]:
+        return sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+
+    def _broken(
+        self, error: ModelError, route: providers.Route, messages: Sequence[Message], progress: _Progress
+    ) -> ModelError:
+        """The error of a call, with its cost as far as the provider sent an answer."""
+        if progress.is_relayed:
+            error.retryable = False
+        if progress.facts.usage or progress.facts.text:
+            error.call_cost = _least_cost(route, messages, progress.facts)
+        return error
+
+
+def _may_be_missing(path: str) -> bool:
+    """Whether litellm can answer in this dialect in the provider's place."""
+    return path in (MESSAGES, RESPONSES)
+
+
+def _with_usage(request: WireRequest) -> tuple[bytes, bool]:
+    """The body of a request that makes a stream say its usage, and whether the agent didn't ask for that."""
+    if request.path not in (CHAT, COMPLETIONS):
+        return request.body, False
+    body = json.loads(request.body)
+    if not body.get("stream") or _asks_for_usage(body):
+        return request.body, False
+    options = body["stream_options"] if isinstance(body.get("stream_options"), dict) else {}
+    changed = {**body, "stream_options": {**options, "include_usage": True}}
+    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(), True
+
+
+def _asks_for_usage(body: Mapping[str, Any]) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
+    headers = dict(request.headers)
+    if route.provider == "anthropic" and route.api_key:
+        headers |= {"x-api-key": route.api_key}
+        headers.setdefault("anthropic-version", "2023-06-01")
+    return headers
+
+
+def _split(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """The whole events of a stream's bytes, the blank line behind the last of them, and the rest."""
+    ends = [(data.rfind(mark), mark) for mark in (b"\n\n", b"\r\n\r\n")]
+    at, mark = max(ends)
+    return (data[:at], mark, data[at + len(mark) :]) if at >= 0 else (b"", b"", data)
+
+
+def _events(block: bytes) -> list[bytes]:
+    """The events of a block, each with the blank line behind it."""
+    mark = b"\r\n\r\n" if b"\r\n\r\n" in block else b"\n\n"
+    *events, rest = block.split(mark)
+    return [event + mark for event in events] + ([rest] if rest else [])
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    """The JSON object of an answer. Raises `BadAnswer`."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
+    if not isinstance(document, dict):
+        raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
+    return document
+
+
+def _completion(
+    route: providers.Route,
+    request: WireRequest,
+    messages: Sequence[Message],
+    facts: AnswerFacts,
+    response: WireResponse,
+) -> Completion:
+    if request.path == COUNT_TOKENS:
+        return Completion("", wire=response)  # it is free
+    usage, call_cost = facts.usage, None
+    text = facts.text
+    if usage is None or not usage.input_tokens or (text and not usage.output_tokens and request.path != EMBEDDINGS):
+        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
+        call_cost = cost_of(usage, "estimated", route, Answer({}))
+    return Completion(
+        text,
+        usage,
+        facts.finish_reason or "stop",
+        call_cost=call_cost or cost_of(usage, "provider", route, Answer({})),
+        wire=response,
+    )
+
+
+def _least_cost(route: providers.Route, messages: Sequence[Message], facts: AnswerFacts) -> CallCost:
+    """The cost of a call that broke off: the usage so far, at least the prompt and the text that arrived."""
+    written = count_tokens(facts.text)
+    if route.is_ours and not facts.usage:
+        return CallCost()
+    if facts.usage and facts.usage.input_tokens:
+        usage = facts.usage
+        if usage.output_tokens >= written:
+            return cost_of(usage, "provider", route, Answer({}))
+        usage = Usage(usage.input_tokens, usage.cached_input_tokens, written, 0, usage.cache_write_tokens)
+        return cost_of(usage, "estimated", route, Answer({}))
+    return cost_of(Usage(input_tokens=count_messages(messages), output_tokens=written), "estimated", route, Answer({}))

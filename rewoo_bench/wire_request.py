@@ -1,0 +1,39 @@
+"""A request of an external agent on its way to the provider.
+
+    messages = WireMessages.of(WireRequest("/chat/completions", body), [Message("user", "2 + 2?")])
+    completion = await model.complete(messages, role="agent")
+
+A model with an HTTP endpoint sends the request as it is; any other one answers the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from rewoo_bench.types import Message
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request of an external agent, which the provider gets as it is.
+
+    `path` is below the provider's address (`/chat/completions`). `on_bytes` gets a streamed answer as it arrives.
+    """
+
+    path: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
+
+
+class WireMessages(tuple[Message, ...]):
+    """The texts of an external agent's request, and the request itself, which a model over HTTP sends instead."""
+
+    request: WireRequest
+
+    @classmethod
+    def of(cls, request: WireRequest, messages: Sequence[Message]) -> WireMessages:
+        made = cls(messages)
+        made.request = request
+        return made
