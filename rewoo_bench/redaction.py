@@ -118,6 +118,15 @@ def is_credential_name(name: str) -> bool:
     return _OF_ENVIRONMENT.search(name.upper()) is not None
 
 
+def plain_environment() -> dict[str, str]:
+    """The environment without keys, tokens, passwords and user info in addresses: for other people's programs."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not is_credential_name(name) and hide_credentials(value) == value
+    }
+
+
 def of_environment() -> frozenset[str]:
     """Keys, tokens and passwords in the environment's variables, and the user info of its proxies, in every form."""
     keys = [value for name, value in os.environ.items() if is_credential_name(name)]

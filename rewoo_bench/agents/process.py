@@ -20,7 +20,7 @@ from anyio.abc import ByteReceiveStream, Process
 
 from rewoo_bench.agents import reaper
 from rewoo_bench.errors import HarnessFault, UsageError
-from rewoo_bench.redaction import is_credential_name
+from rewoo_bench.redaction import plain_environment
 
 _TERM_GRACE_S = 1.0  # between the request to end and the kill
 _LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "REWOO_BENCH_")
@@ -126,10 +126,6 @@ async def read_into(stream: ByteReceiveStream | None, tail: Tail) -> None:
 
 def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
     """The environment of an agent: this process's without credentials, then the agent's own, then the session's."""
-    plain = {
-        name: value
-        for name, value in os.environ.items()
-        if not is_credential_name(name) and not name.upper().startswith(_LEFT_OUT)
-    }
+    plain = {name: value for name, value in plain_environment().items() if not name.upper().startswith(_LEFT_OUT)}
     local = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
     return {**plain, **local, **{name: os.path.expandvars(value) for name, value in own.items()}, **session}

@@ -58,6 +58,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @WHAT("--corpus", type=click.Path(path_type=Path), metavar="FILE",
       help="Passages for the search tool: {title, text} as jsonl, jsonl.gz or parquet.  "
            "[default: the documents of each question]")
+@WHAT("--mcp", multiple=True, metavar="COMMAND|URL",
+      help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "
+           "NAME=$NAME in front of the command passes a variable; the server gets no other key. Repeat the flag for "
+           "several.")
 @WHAT("--max-steps", type=COUNT,
       help="Most steps of a plan, and most turns of ReAct.  [default: the setting of the architecture]")
 @WHAT("--tool-failure-rate", type=Number(0, 1), default=0.0,

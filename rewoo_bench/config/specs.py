@@ -39,6 +39,12 @@ class ToolSettings(BaseModel):
     """File of the prompt, for the LLM tool."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Output limit of the LLM tool."""
+    mcp: str | None = None
+    """MCP server that has the tool: a command, or an address."""
+    mcp_tool: str | None = None
+    """The server's name of the tool; None is the table's name."""
+    schema_sha256: str | None = None
+    """Hash of the server's description of the tool, which a run writes into its manifest."""
     factory: str | None = None
     """Import path `package.module:function` of a function or class that makes the tool (`tools.factories`)."""
 

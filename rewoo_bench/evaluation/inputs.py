@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.given import GivenObjects
+from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
@@ -26,6 +27,7 @@ from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
+from rewoo_bench.tools.mcp import McpServers
 
 NOTHING_GIVEN = GivenObjects()
 
@@ -40,14 +42,18 @@ class Inputs:
     corpus: Corpus | None
 
 
-async def read_inputs(options: RunOptions, given: GivenObjects = NOTHING_GIVEN) -> Inputs:
-    """Loads and checks the inputs of a run. Raises `UsageError`."""
+async def read_inputs(
+    options: RunOptions, given: GivenObjects = NOTHING_GIVEN, servers: McpServers | None = None
+) -> Inputs:
+    """Loads and checks the inputs of a run; `servers` are to hold its MCP servers. Raises `UsageError`."""
     _check_api_base(options.api_base)
     if given.examples is not None:
         dataset = given.dataset(options.limit, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
     architectures = _architectures(given.architectures or options.architectures, options.max_steps, dataset.style)
+    if servers is not None:
+        architectures = await with_mcp_tools(architectures, options.mcp, servers)
     is_own_model = given.model is not None or options.model.startswith(REPLAY)
     if options.resume is None and not is_own_model:  # a resumed run stays as it is
         check_step_limits(dataset, architectures)
@@ -58,7 +64,7 @@ async def read_inputs(options: RunOptions, given: GivenObjects = NOTHING_GIVEN) 
         looks_up = any(architecture.spec.tools for architecture in architectures)
         larger = _larger(options) if options.limit and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
-    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed))
+    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed), servers)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
         if given.examples is None:  # examples of the caller may be for a model that needs no search

@@ -31,6 +31,7 @@ from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.oracle_rows import answers_of_oracle
+from rewoo_bench.tools.mcp import McpServers
 from rewoo_bench.types import GoldAware, Model
 
 
@@ -52,8 +53,9 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
     """Checks everything that can be wrong, cheapest first, before a model is fetched or asked."""
     if options.out is not None and options.resume is None:
         check_new(options.out)  # once more when the folder is taken
-    inputs = await read_inputs(options, given)
     async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(McpServers())
+        inputs = await read_inputs(options, given, servers)
         replay = cache = None
         if options.model.startswith(REPLAY):
             recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL

@@ -45,6 +45,7 @@ from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.manifest import Manifest, write_manifest
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.tools.mcp import McpServers
 
 RESULTS = Path("results/local")
 
@@ -133,16 +134,17 @@ async def run(
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
     """Estimates calls, tokens and cost; no model is fetched or asked, and nothing is written."""
-    inputs = await read_inputs(with_recorded_ids(options))
-    return await estimate(
-        inputs.dataset.examples,
-        inputs.architectures,
-        inputs.toolbox,
-        inputs.dataset.scorer,
-        trials=options.trials,
-        models={role: model.name for role, model in options.role_models.items()},
-        api_base=options.api_base,
-    )
+    async with McpServers() as servers:
+        inputs = await read_inputs(with_recorded_ids(options), servers=servers)
+        return await estimate(
+            inputs.dataset.examples,
+            inputs.architectures,
+            inputs.toolbox,
+            inputs.dataset.scorer,
+            trials=options.trials,
+            models={role: model.name for role, model in options.role_models.items()},
+            api_base=options.api_base,
+        )
 
 
 async def _evaluated(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError
 from rewoo_bench.http_session import open_session
 from rewoo_bench.metering.meter import Meter
@@ -20,6 +21,7 @@ from rewoo_bench.tools.factories import Supplies, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.tools.llm import LLM
+from rewoo_bench.tools.mcp import McpServers
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
 
@@ -29,14 +31,17 @@ if TYPE_CHECKING:
 
 class Toolbox:
     """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents,
-    `faults` are those to inject.
+    `faults` are those to inject, `servers` the connected MCP servers.
 
     A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
     """
 
-    def __init__(self, pages: Pages | None = None, faults: Faults | None = None) -> None:
+    def __init__(
+        self, pages: Pages | None = None, faults: Faults | None = None, servers: McpServers | None = None
+    ) -> None:
         self._pages = pages
         self._faults = faults
+        self._servers = servers
         self._client: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Toolbox:
@@ -55,7 +60,7 @@ class Toolbox:
             factory = find_factory(name, settings, where)
             if factory and example:
                 factory.check(self._supplies(example, Meter({})), where)
-            elif name == "LLM" and not settings.prompt:
+            elif name == "LLM" and not settings.prompt and not settings.mcp:
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
     def tools(
@@ -73,6 +78,8 @@ class Toolbox:
         for name, settings in settings_of.items():
             if factory := find_factory(name, settings, f"[tools.{name}]"):
                 timed[name] = Deadline(factory.tool(supplies), settings, asks_model=factory.takes_model)
+            elif settings.mcp:
+                timed[name] = Deadline(self._of_server(name, settings), settings)
             elif name == "LLM":
                 llm = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
                 timed[name] = Deadline(llm, settings)
@@ -87,6 +94,11 @@ class Toolbox:
     def _supplies(self, example: Example, meter: Meter) -> Supplies:
         pages = DocumentPages(example.documents) if self._pages is None else self._pages
         return Supplies(example.documents, pages, meter)
+
+    def _of_server(self, name: str, settings: ToolSettings) -> Tool:
+        assert self._servers is not None, "its server is connected when the inputs are read"
+        assert settings.mcp is not None
+        return self._servers.of(settings.mcp).tool(settings.mcp_tool or name, name)
 
     def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
         if name == "Search":

@@ -77,6 +77,8 @@ class RunOptions:
     style: Annotated[Literal["auto", "chat", "completion"], ANSWERS] = "auto"
     constrain: Annotated[Literal["auto", "grammar", "schema", "none"], ANSWERS] = "auto"
     corpus: Path | None = None
+    mcp: tuple[str, ...] = ()
+    """MCP servers, whose tools every architecture with tools gets."""
     max_steps: Annotated[Count | None, Matters(compare="note", claims=True)] = None
     token_limit: Annotated[Count | None, ANSWERS] = None
     time_limit: Annotated[Amount | None, ANSWERS] = None

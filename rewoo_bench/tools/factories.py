@@ -72,6 +72,8 @@ def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory |
     """The factory that architecture.toml names, or the installed one; None for a bundled tool. Raises `SpecError`."""
     if settings.factory:
         return _factory(import_object(settings.factory, where), where)
+    if settings.mcp:
+        return None
     plugin = find_plugin("tools", name)  # also raises for a bundled name that another package has
     if name in TOOLS:
         return None
