@@ -19,7 +19,7 @@ _NEXT = {
     "runner": "rewoo-bench run --arch ./{name},direct -n 3",
     "tool": "rewoo-bench run --arch ./{name},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset ./{name} --model oracle",
-    "agent": "echo 'Which river is in Paris?' | OPENAI_BASE_URL=http://localhost:8000/v1 python {name}/agent.py",
+    "agent": "rewoo-bench run --arch ./{name},direct -n 3",
 }
 
 
@@ -30,8 +30,8 @@ def new(kind: str, name: str) -> int:
     """Write a runnable example of an architecture, a runner, a tool, a data set or an agent into ./NAME.
 
     arch: prompts and settings for a bundled runner. runner: a loop of your own in Python. tool: a tool of your own
-    and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question
-    over an OpenAI-compatible endpoint; it runs by itself, and `run` doesn't take agents as architectures yet.
+    and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question,
+    with its model and its tools over HTTP.
     """
     for path in write_example(kind, name, Path.cwd()):
         click.echo(terminal(str(path)))

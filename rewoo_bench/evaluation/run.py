@@ -28,7 +28,7 @@ from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder_lock import begin, taken
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.inputs import read_inputs, sample_note
-from rewoo_bench.evaluation.new_manifest import begin_manifest, now, sent_differences
+from rewoo_bench.evaluation.new_manifest import begin_manifest, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
 from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared, run_columns
@@ -196,7 +196,8 @@ async def _evaluated(
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
-        rows = await _write_tables(opened, manifest, tasks, ended, sent_differences(options, prepared_run))
+        facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
+        rows = await _write_tables(opened, manifest, tasks, ended, facts)
     if refused and not rows and options.resume is None and not opened.journal.holds_answers():
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
         raise refused
@@ -207,7 +208,7 @@ async def _evaluated(
 
 
 async def _write_tables(
-    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], ended: dict[str, Any], sent: dict[str, Any]
+    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], ended: dict[str, Any], facts: dict[str, Any]
 ) -> int:
     """Writes the tables and the manifest; the number of rows. Changes `ended` where rows are missing.
 
@@ -218,7 +219,7 @@ async def _write_tables(
         rows = await opened.export(tasks)
         if ended["status"] == "done" and rows != len(tasks):
             ended.update(status="incomplete", reason=f"the tables have {rows} rows of {len(tasks)}")
-        changed = {"finished_at": now(), "rows": rows, "sent": sent}
+        changed = {"finished_at": now(), "rows": rows, **facts}
         write_manifest(folder, manifest.model_copy(update={**ended, **changed}))
     except OSError as error:
         cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -43,18 +41,19 @@ def test_a_new_architecture_runs_with_the_oracle(capsys: pytest.CaptureFixture[s
     assert rows["exact_match"].mean() > 0.5
 
 
-def test_a_new_agent_answers_over_an_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_agent_runs_beside_the_others(capfd: pytest.CaptureFixture[str]) -> None:
     assert new("agent", "my-agent") == 0
-    assert capsys.readouterr().out == "my-agent/agent.py\n"
+    assert capfd.readouterr().out == "my-agent/agent.py\nmy-agent/architecture.toml\n"
     with ModelServer(lambda request: "Neva") as server:
-        environment = {**os.environ, "OPENAI_BASE_URL": server.api_base, "OPENAI_API_KEY": KEY}
-        command = [sys.executable, "my-agent/agent.py"]
-        asked = subprocess.run(
-            command, input="Which river?", env=environment, capture_output=True, text=True, check=False
-        )
-    assert json.loads(asked.stdout.splitlines()[-1]) == {"answer": "Neva"}, asked.stderr
-    (line,) = server.books
-    assert "Question: Which river?" in line.request["messages"][0]["content"]
+        process = start("--arch", "./my-agent,direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
+                        "--out", "here", env={"OPENAI_API_KEY": KEY})  # fmt: skip
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    rows = load("here")
+    rows = rows[rows["architecture"] == "my-agent"]
+    assert rows[["prediction", "stop_reason", "llm_calls", "tool_calls", "steps"]].to_numpy().tolist() == [
+        ["Neva", "answered", 1, 1, 1]
+    ] * 2  # fmt: skip
 
 
 def test_a_new_data_set_runs_with_the_oracle() -> None:
