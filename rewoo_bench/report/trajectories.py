@@ -71,9 +71,9 @@ class Trajectories:
     def question(self, table: QuestionTable, number: int, *, texts: bool = True) -> dict[str, Any]:
         """Everything about line `number` of the table: a trajectory for each system that answered it."""
         line = table.lines[number]
-        found = [self._trajectory(key, line) for key in table.systems]
-        aligned = iter(align_steps([trajectory["steps"] for trajectory in found if trajectory]))
-        systems = [trajectory and {**trajectory, "rows": next(aligned)} for trajectory in found]
+        trajectories = [self._trajectory(key, line) for key in table.systems]
+        aligned = iter(align_steps([trajectory["steps"] for trajectory in trajectories if trajectory]))
+        systems = [trajectory and {**trajectory, "rows": next(aligned)} for trajectory in trajectories]
         return {"systems": [system and (system if texts else _without_texts(system)) for system in systems]}
 
     def _trajectory(self, key: Key, line: Line) -> dict[str, Any] | None:

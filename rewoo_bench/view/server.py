@@ -4,7 +4,7 @@
     /run/NAME/            the page of a run; the same program as report.html, with its data from the addresses below
     /run/NAME/overview    JSON
     /run/NAME/table       JSON
-    /run/NAME/question/7  JSON
+    /run/NAME/question    JSON; ?dataset=…&id=…&trial=… say which
     /run/NAME/events      server-sent events: a line whenever the run has something new
 
 Requests with another Host or a foreign Origin are refused, so no web page can read runs through a visitor's browser.
@@ -13,6 +13,7 @@ Requests with another Host or a foreign Origin are refused, so no web page can r
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from html import escape
@@ -26,6 +27,7 @@ from pydantic_core import to_json
 
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.escaping import one_line
+from rewoo_bench.report.rows import Line
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.view.snapshot import Snapshot, stamp, take_snapshot
@@ -56,7 +58,7 @@ class Viewer:
                 web.get("/run/{name}/", self.page),
                 web.get("/run/{name}/overview", self.overview),
                 web.get("/run/{name}/table", self.table),
-                web.get("/run/{name}/question/{line:[0-9]+}", self.question),
+                web.get("/run/{name}/question", self.question),
                 web.get("/run/{name}/events", self.events),
             ]
         )
@@ -67,9 +69,9 @@ class Viewer:
     def runs(self) -> dict[str, Path]:
         """The folders that hold a run, by name, newest first. The folder itself may be one."""
         candidates = [self.folder, *self.folder.iterdir()] if self.folder.is_dir() else []
-        found = [path for path in candidates if (path / MANIFEST).is_file()]
-        found.sort(key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
-        return {path.resolve().name: path for path in found}
+        folders = [path for path in candidates if (path / MANIFEST).is_file()]
+        folders.sort(key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
+        return {path.resolve().name: path for path in folders}
 
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)
@@ -91,10 +93,10 @@ class Viewer:
     async def question(self, request: web.Request) -> web.Response:
         snapshot = await self._snapshot(self._run(request))
         try:
-            found = await to_thread.run_sync(snapshot.question, int(request.match_info["line"]))
-        except IndexError:
+            question = await to_thread.run_sync(snapshot.question, _question(request))
+        except KeyError:
             raise web.HTTPNotFound(text="no such question") from None
-        return _json(found)
+        return _json(question)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
@@ -141,6 +143,14 @@ class Viewer:
     async def _close(self, _: web.Application) -> None:
         for snapshot in self._snapshots.values():
             snapshot.close()
+
+
+def _question(request: web.Request) -> Line:
+    """The question that an address asks for. Raises `KeyError` where it names none."""
+    key = request.query
+    if not re.fullmatch("[0-9]{1,9}", key["trial"]):
+        raise KeyError(key["trial"])
+    return Line(key["dataset"], key["id"], int(key["trial"]))
 
 
 def _read(folder: Path) -> Snapshot:

@@ -9,6 +9,7 @@ import json
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +20,7 @@ from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, JournalReader
 from rewoo_bench.journal_tables import export
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.rows import QuestionTable, question_table
+from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -53,11 +54,14 @@ class Snapshot:
     trajectories: Trajectories
     _stack: ExitStack
 
-    def question(self, line: int) -> dict[str, Any]:
-        """The trajectories of a line. Raises `IndexError`."""
-        if not 0 <= line < len(self.table.lines):
-            raise IndexError(line)
-        return self.trajectories.question(self.table, line)
+    def question(self, line: Line) -> dict[str, Any]:
+        """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
+        question = self.trajectories.question(self.table, self._numbers[line])
+        return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
+
+    @cached_property
+    def _numbers(self) -> dict[Line, int]:
+        return {line: number for number, line in enumerate(self.table.lines)}
 
     def close(self) -> None:
         self._stack.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import start
@@ -64,6 +68,19 @@ def view(tmp_path: Path) -> Iterator[Callable[[Path], View]]:
             each.close()
 
 
+@pytest.fixture
+def browser_page() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    from test_report_page import CHROMIUM
+
+    if CHROMIUM is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser.new_page()
+        browser.close()
+
+
 def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) -> None:
     shown = view(GOLDEN)
     status, index = shown.get("")
@@ -72,10 +89,46 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     assert shown.json("run/finished/overview")["title"].startswith("rewoo, rewoo-json")
     table = shown.json("run/finished/table")
     assert len(table["ids"]) == 2
-    systems = shown.json("run/finished/question/0")["systems"]
+    key = urlencode({"dataset": table["datasets"][0], "id": table["ids"][0], "trial": table["trials"][0]})
+    systems = shown.json(f"run/finished/question?{key}")["systems"]
     assert systems[0]["steps"][0]["tool"] == "Search"
-    assert shown.get("run/finished/question/99")[0] == 404
+    for other in (f"{key}1", f"{key}{'0' * 5000}", f"{key}x", key.replace("id=", "id=no"), "id=1"):
+        assert shown.get(f"run/finished/question?{other}")[0] == 404
     assert shown.close() == 0
+
+
+def test_a_question_stays_the_same_while_others_are_finished_before_it(
+    view: Callable[[Path], View], browser_page: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "runs" / "run"
+    shutil.copytree(GOLDEN / "finished", run)
+    whole = pq.read_table(run / "questions.parquet")
+    last = whole["example_id"].to_pylist()[-1]
+    pq.write_table(whole.filter(pc.equal(whole["example_id"], last)), run / "questions.parquet")
+    shown = view(run.parent)
+    browser_page.route("**/events", lambda route: route.abort())  # the page stays as it was read
+    browser_page.goto(f"{shown.address}run/run/")
+    browser_page.wait_for_selector("body[data-page=ready]")
+    pq.write_table(whole, run / "questions.parquet")
+    browser_page.locator(".line a").first.click()
+    browser_page.wait_for_selector(".trajectories")
+    table = shown.json("run/run/table")
+    assert len(table["ids"]) == 2
+    key = urlencode({"dataset": table["datasets"][1], "id": last, "trial": 0})
+    step = shown.json(f"run/run/question?{key}")["systems"][0]["steps"][0]
+    assert step["argument"] in browser_page.locator(".trajectories").inner_text()
+
+
+def test_another_question_does_not_keep_the_trajectories_of_the_last_one(
+    view: Callable[[Path], View], browser_page: Any
+) -> None:
+    browser_page.goto(f"{view(GOLDEN).address}run/finished/")
+    browser_page.locator(".line a").first.click()
+    browser_page.wait_for_selector(".trajectories")
+    browser_page.route("**/question?*", lambda route: route.abort())
+    browser_page.keyboard.press("j")
+    browser_page.wait_for_selector("[role=alert]")
+    assert browser_page.locator(".trajectories").count() == 0
 
 
 @pytest.mark.parametrize(
@@ -129,21 +182,15 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
     assert not (out / "journal.sqlite-lock").exists()
 
 
-def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    from test_report_page import CHROMIUM
-
-    if CHROMIUM is None:
-        pytest.skip("needs chromium (apt-get install chromium)")
+def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "live"
-    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server, playwright.sync_playwright() as browsers:
+    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server:
         model = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", "1", "--no-progress"]
         running = start("--arch", "direct", "-n", "40", *model, "--out", str(out), env={"OPENAI_API_KEY": KEY})
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
-        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
+        page = browser_page
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{shown.address}run/live/")
@@ -152,6 +199,5 @@ def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], tmp_
         took = wait_for(lambda: int(page.locator(".count").inner_text().split()[0]) > count, 10)
         assert took < ROWS_S + 1
         assert errors == []
-        browser.close()
         running.kill()
         running.communicate()

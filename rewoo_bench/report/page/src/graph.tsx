@@ -13,9 +13,9 @@ export function levels(plan: PlanStep[]): Map<string, number> {
     if (known !== undefined) return known;
     if (seen.includes(id)) return 0;
     const before = (needs.get(id) ?? []).filter((need) => needs.has(need)).map((need) => of(need, [...seen, id]) + 1);
-    const found = Math.max(0, ...before);
-    level.set(id, found);
-    return found;
+    const own = Math.max(0, ...before);
+    level.set(id, own);
+    return own;
   };
   for (const step of plan) of(step.id, []);
   return level;

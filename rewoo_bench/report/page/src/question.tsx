@@ -1,7 +1,7 @@
 // One question: the trajectories of the systems next to each other, a row for the same look-up.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readQuestion, type PlanStep, type Question, type Step, type System, type Table, type Trajectory } from "./data";
+import { readQuestion, type Answered, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { go, type State } from "./state";
@@ -10,25 +10,28 @@ import { Matched, number, Outcome, Text, visible } from "./text";
 
 interface Props { table: Table; systems: System[]; state: State; line: number; chosen: number[]; texts: boolean }
 
+// Shows one question for as long as it lives: another question needs another `key`.
 export function QuestionView({ table, systems, line, chosen, texts }: Props) {
-  const [question, setQuestion] = useState<Question | null>(null);
+  const [question, setQuestion] = useState<Answered | null>(null);
   const [problem, setProblem] = useState("");
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     let current = true;
     setProblem("");
-    readQuestion(line).then(
+    readQuestion(table, line).then(
       (read) => { if (current) { setQuestion(read); document.body.dataset.ready = String(line); } },
       (error: unknown) => { if (current) setProblem(String(error)); },
     );
     return () => { current = false; };
   }, [line, table]);
-  useEffect(() => heading.current?.focus(), [line]);
+  useEffect(() => heading.current?.focus(), []);
   const gold = table.answers[line] ?? [];
   const at = chosen.indexOf(line);
   const open = (step: number) => { const next = chosen[at + step]; if (next !== undefined) go({ q: nameOf(table, next) }); };
-  const columns = systems.filter((system) => question?.systems[table.systems.indexOf(system)])
-    .map((system) => ({ system, trajectory: question!.systems[table.systems.indexOf(system)]! }));
+  const columns = systems.flatMap((system) => {
+    const trajectory = question?.get(system.label);
+    return trajectory ? [{ system, trajectory }] : [];
+  });
   return (
     <main class="question" aria-labelledby="question-title">
       <nav aria-label="Questions">

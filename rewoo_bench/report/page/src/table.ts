@@ -87,11 +87,11 @@ function sorted(table: Table, chosen: number[], sort: string): number[] {
 }
 
 export function values(table: Table, column: "types" | "stop"): string[] {
-  const found = new Set<string>();
-  if (column === "types") for (const t of table.types) found.add(t);
-  else for (const s of table.systems) for (const stop of s.stop) if (stop) found.add(stop);
-  found.delete("");
-  return [...found].sort();
+  const distinct = new Set<string>();
+  if (column === "types") for (const t of table.types) distinct.add(t);
+  else for (const s of table.systems) for (const stop of s.stop) if (stop) distinct.add(stop);
+  distinct.delete("");
+  return [...distinct].sort();
 }
 
 const naming = new WeakMap<Table, string[]>();
