@@ -119,7 +119,7 @@ def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
     from rich.text import Text
 
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
-    faults = [fault for draft in trajectory["drafts"] for fault in draft.get("faults") or ()]
+    faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
     for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
         text.append(f"\n{_cut(str(problem))}", style="red")
     return text

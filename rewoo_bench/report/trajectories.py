@@ -7,7 +7,7 @@ number of questions.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,7 @@ from pydantic_core import from_json
 from rewoo_bench.analysis.comparison_pairs import Key
 from rewoo_bench.report.alignment import align_steps
 from rewoo_bench.report.rows import Line, QuestionTable
+from rewoo_bench.report.trace_values import trajectory_of, without_texts
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PREFIX = 4096  # bytes of a trace in which its keys are
-_STEP = ("id", "thought", "tool", "argument", "observation", "failed")
-_NOTES = ("citations", "partial_answer", "fallback", "dropped_steps", "repaired")
 CALL = (
     *("call_index", "kind", "name", "role", "place", "level", "status", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
@@ -74,23 +73,16 @@ class Trajectories:
         trajectories = [self._trajectory(key, line) for key in table.systems]
         aligned = iter(align_steps([trajectory["steps"] for trajectory in trajectories if trajectory]))
         systems = [trajectory and {**trajectory, "rows": next(aligned)} for trajectory in trajectories]
-        return {"systems": [system and (system if texts else _without_texts(system)) for system in systems]}
+        if not texts:
+            systems = [each and without_texts(each) for each in systems]
+        return {"systems": systems}
 
     def _trajectory(self, key: Key, line: Line) -> dict[str, Any] | None:
         trace_key = (key.run_id, key.architecture, line.example_id, line.trial)
         if key.dataset != line.dataset or not (trace_key in self._places or trace_key in self._calls):
             return None
-        trace = self._trace(trace_key)
-        notes = trace.get("notes") or {}
-        steps = [[step.get(name) for name in _STEP] for step in trace.get("steps") or []]
         return {
-            "steps": [dict(zip(_STEP, step, strict=True)) for step in steps],
-            "plan": trace.get("plan"),
-            "answer": trace.get("answer"),
-            "error": trace.get("error"),
-            "replans": max(0, len(notes.get("drafts") or []) - 1),
-            "drafts": notes.get("drafts") or [],
-            "notes": {name: notes[name] for name in _NOTES if notes.get(name)},
+            **trajectory_of(self._trace(trace_key)),
             "calls": self._calls_of(trace_key),
             "prompts": self._prompts(trace_key) if self._prompts else [],
         }
@@ -170,11 +162,3 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     for line in file:
         yield start, line
         start += len(line)
-
-
-def _without_texts(system: Mapping[str, Any]) -> dict[str, Any]:
-    """A trajectory without what a data set, a tool or a model said: tools, outcomes and counts stay."""
-    steps = [{"id": step["id"], "tool": step["tool"], "failed": step["failed"]} for step in system["steps"]]
-    plan = [{name: step.get(name) for name in ("id", "tool", "depends_on")} for step in system["plan"] or []]
-    kept = {name: system[name] for name in ("rows", "replans", "calls")}
-    return {**kept, "steps": steps, "plan": plan or None, "answer": None, "error": None, "drafts": [], "notes": {}}

@@ -224,6 +224,22 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
         assert opened.console == []
 
 
+def test_odd_values_of_a_runner_are_shown_as_text(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    shutil.copytree(run, folder)
+    notes = {"drafts": 3, "citations": {"unknown": "abc", "cited": 1}, "repaired": 2, "dropped_steps": {}}
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    odd = [{**trace, "notes": notes, "plan": ["a", 2, None], "steps": ["looked", {"tool": ["T"]}]} for trace in traces]
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in odd), encoding="utf-8")
+    write_report([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html", "#q=sample-001&a=rewoo") as opened:
+        page = opened.question()
+        assert page.locator(".observation").inner_text() == "looked"
+        assert page.locator(".plan a").count() == 3
+        assert page.get_by_text("cites unknown evidence: abc").count() == 1
+        assert opened.console == []
+
+
 def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) -> None:
     out = tmp_path / "bare.html"
     with pytest.raises(SystemExit) as done:

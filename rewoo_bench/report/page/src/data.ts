@@ -48,7 +48,7 @@ export interface Step {
   failed: boolean;
 }
 
-export interface PlanStep { id: string; tool: string; args?: unknown; depends_on?: string[]; thought?: string }
+export interface PlanStep { id: string; tool: string; args?: string; depends_on: string[] }
 
 export interface Call {
   kind: string;
@@ -80,9 +80,9 @@ export interface Trajectory {
   answer: string | null;
   error: string | null;
   replans: number;
-  drafts: { text?: string; faults?: string[] }[];
-  notes: { citations?: { cited?: string[]; unknown?: string[] }; partial_answer?: boolean; fallback?: unknown;
-           dropped_steps?: number; repaired?: { place: string; repair: string }[] };
+  drafts: { text: string; faults: string[] }[];
+  notes: { citations?: { cited: string[]; unknown: string[] }; partial_answer?: boolean; fallback?: string;
+           dropped_steps?: number; repaired?: string[] };
   calls: Call[];
   prompts?: { place: string; prompt: string[]; completion: string }[];
 }

@@ -112,14 +112,14 @@ function reveal(column: number, id: string) {
 
 function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number }) {
   if (!trajectory.plan?.length) return null;
-  const rejected = trajectory.drafts.filter((draft) => draft.faults?.length);
+  const rejected = trajectory.drafts.filter((draft) => draft.faults.length);
   return (
     <>
       <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, id)} />
       {rejected.length > 0 && (
         <details class="rejected">
           <summary>{rejected.length} rejected {rejected.length === 1 ? "plan" : "plans"}</summary>
-          {rejected.map((draft) => <><ul>{draft.faults!.map((fault) => <li><Text>{fault}</Text></li>)}</ul><pre tabIndex={0}>{visible(draft.text ?? "")}</pre></>)}
+          {rejected.map((draft) => <><ul>{draft.faults.map((fault) => <li><Text>{fault}</Text></li>)}</ul><pre tabIndex={0}>{visible(draft.text)}</pre></>)}
         </details>
       )}
     </>
@@ -128,7 +128,7 @@ function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number
 
 function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajectory; column: number }) {
   const planned = trajectory.plan?.find((each) => each.id === step.id);
-  const cited = trajectory.notes.citations?.cited?.includes(step.id);
+  const cited = trajectory.notes.citations?.cited.includes(step.id);
   return (
     <article class={`step${step.failed ? " failed" : ""}`} id={`step-${column}-${step.id}`} tabIndex={-1}>
       <header>
@@ -138,21 +138,20 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         {cited && <span class="tag">cited</span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
-      {planned && placeholders(planned).length > 0 && <p class="argument"><Planned step={planned} column={column} /></p>}
+      {planned && placeholders(planned) && <p class="argument"><Planned step={planned} column={column} /></p>}
       {step.argument && <p class="argument"><span class="muted">→ </span><Text>{step.argument}</Text></p>}
       {step.observation && <p class="observation"><Text>{step.observation}</Text></p>}
     </article>
   );
 }
 
-const written = (step: PlanStep) => (typeof step.args === "string" ? step.args : JSON.stringify(step.args ?? ""));
-const placeholders = (step: PlanStep) => written(step).match(/\{\{\w+\}\}/g) ?? [];
+const placeholders = (step: PlanStep) => (step.args ?? "").match(/\{\{\w+\}\}/g);
 
 // The argument as it was planned: each placeholder leads to the step that fills it.
 function Planned({ step, column }: { step: PlanStep; column: number }) {
   return (
     <span class="text planned">
-      {written(step).split(/(\{\{\w+\}\})/).map((part) => {
+      {(step.args ?? "").split(/(\{\{\w+\}\})/).map((part) => {
         const id = /^\{\{(\w+)\}\}$/.exec(part)?.[1];
         return id ? <button type="button" class="link" onClick={() => reveal(column, id)}>#{id}</button> : visible(part);
       })}
@@ -169,7 +168,7 @@ function Answer({ system, trajectory, gold, line }: { system: System; trajectory
     notes.fallback ? "fallback to ReAct" : "",
     notes.dropped_steps ? `${notes.dropped_steps} dropped steps` : "",
     notes.repaired?.length ? `${notes.repaired.length} repaired replies` : "",
-    notes.citations?.unknown?.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
+    notes.citations?.unknown.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
   ].filter(Boolean);
   return (
     <div class={`answer ${system.outcome[line] === "r" ? "right" : "wrong"}`}>
