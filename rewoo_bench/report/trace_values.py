@@ -7,8 +7,11 @@ is expected, or a number where a text is. What can be shown is shown as text, an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+UNKNOWN_TOOL = "unknown tool"
+_FINISH = "Finish"  # an action of every ReAct, which no manifest lists
 
 
 def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,12 +29,20 @@ def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def without_texts(trajectory: Mapping[str, Any]) -> dict[str, Any]:
-    """A trajectory without texts of a data set, a tool or a model: tools, outcomes and counts stay."""
+def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any]:
+    """A trajectory without texts of a data set, a tool or a model: tools, outcomes and counts stay.
+
+    A tool that isn't one of `tools` is a text of the model, which made up its name.
+    """
+
+    def shown(tool: str | None) -> str | None:
+        return tool if tool is None or tool == _FINISH or tool in tools else UNKNOWN_TOOL
+
     kept = {name: trajectory[name] for name in ("rows", "replans", "calls")}
-    steps = [{"id": step["id"], "tool": step["tool"], "failed": step["failed"]} for step in trajectory["steps"]]
+    steps = [{"id": step["id"], "tool": shown(step["tool"]), "failed": step["failed"]} for step in trajectory["steps"]]
     plan = [
-        {"id": step["id"], "tool": step["tool"], "depends_on": step["depends_on"]} for step in trajectory["plan"] or ()
+        {"id": step["id"], "tool": shown(step["tool"]), "depends_on": step["depends_on"]}
+        for step in trajectory["plan"] or ()
     ]
     return {**kept, "steps": steps, "plan": plan or None, "answer": None, "error": None, "drafts": [], "notes": {}}
 

@@ -49,6 +49,7 @@ class Trajectories:
         self._files: dict[str, IO[bytes]] = {}
         self._places: dict[TraceKey, int] = {}
         self._calls: dict[TraceKey, tuple[pa.Table, int, int]] = {}
+        self._tools: dict[str, set[str]] = {}
         self._stack = ExitStack()
         self._reading = Lock()
 
@@ -56,7 +57,9 @@ class Trajectories:
         with ExitStack() as stack:
             for folder in self._runs:
                 if (folder / MANIFEST).is_file():
-                    run = read_manifest(folder).run_id
+                    manifest = read_manifest(folder)
+                    run = manifest.run_id
+                    self._tools[run] = {tool for each in manifest.architectures for tool in each.tools}
                     self._index_traces(run, folder / TRACES_FILE, stack)
                     self._index_calls(run, folder / CALLS_FILE)
             self._stack = stack.pop_all()
@@ -74,7 +77,8 @@ class Trajectories:
         aligned = iter(align_steps([trajectory["steps"] for trajectory in trajectories if trajectory]))
         systems = [trajectory and {**trajectory, "rows": next(aligned)} for trajectory in trajectories]
         if not texts:
-            systems = [each and without_texts(each) for each in systems]
+            tools = [self._tools.get(key.run_id, ()) for key in table.systems]
+            systems = [each and without_texts(each, known) for each, known in zip(systems, tools, strict=True)]
         return {"systems": systems}
 
     def _trajectory(self, key: Key, line: Line) -> dict[str, Any] | None:

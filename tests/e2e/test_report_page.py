@@ -241,13 +241,19 @@ def test_odd_values_of_a_runner_are_shown_as_text(browser: Any, run: Path, tmp_p
 
 
 def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "bare.html"
+    out, folder = tmp_path / "bare.html", tmp_path / "run"
+    shutil.copytree(run, folder)
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for trace in traces:
+        trace["steps"].append({"id": "9", "tool": "a name of the model's own"})
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
     with pytest.raises(SystemExit) as done:
-        main(["report", str(run), "--out", str(out), "--without-texts", "--no-figures"])
+        main(["report", str(folder), "--out", str(out), "--without-texts", "--no-figures"])
     assert done.value.code == 0
     with Opened(browser, out, "#q=sample-001") as opened:
         page = opened.question()
         assert page.locator(".observation").count() == 0
+        assert set(page.locator(".step header b").all_inner_texts()) == {"Search", "LLM", "Finish", "unknown tool"}
         rows = load(run)
         question = str(rows.loc[rows["example_id"] == "sample-001", "question"].iloc[0])
         assert question not in page.inner_text("main")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.report.trace_values import trajectory_of
+from rewoo_bench.report.trace_values import trajectory_of, without_texts
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -47,3 +47,12 @@ def test_no_trace_is_too_odd(trace: dict[str, Any]) -> None:
     texts += [text for step in trajectory["plan"] or () for text in (step["id"], step["tool"], *step["depends_on"])]
     texts += [text for draft in trajectory["drafts"] for text in (draft["text"], *draft["faults"])]
     assert all(isinstance(text, str) for text in texts)
+
+
+def test_a_tool_that_a_model_made_up_is_no_text_of_a_page_without_texts() -> None:
+    made_up = "SecretPlan: call +49 151 1"
+    trace = {"steps": [{"tool": made_up}, {"tool": "Search"}, {}], "plan": [{"tool": made_up}, {"tool": "Search"}]}
+    bare = without_texts({**trajectory_of(trace), "rows": [0, 1, 2], "calls": []}, {"Search"})
+    assert [step["tool"] for step in bare["steps"]] == ["unknown tool", "Search", None]
+    assert [step["tool"] for step in bare["plan"]] == ["unknown tool", "Search"]
+    assert made_up not in json.dumps(bare)
