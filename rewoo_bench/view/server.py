@@ -30,6 +30,7 @@ from rewoo_bench.escaping import one_line
 from rewoo_bench.report.rows import Line
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.view.snapshot import Snapshot, stamp, take_snapshot
 
 HOST = "127.0.0.1"
@@ -184,7 +185,13 @@ def _line(name: str, path: Path) -> str:
     except RewooBenchError as error:
         return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(str(error))}</td></tr>"
     names = ", ".join(each.name for each in manifest.architectures)
-    cells = (manifest.started_at, manifest.status, manifest.rows, names, manifest.options.get("model"))
+    cells = (
+        manifest.started_at,
+        current_status(path, manifest.status),
+        manifest.rows,
+        names,
+        manifest.options.get("model"),
+    )
     shown = "".join(f"<td>{_shown('' if cell is None else str(cell))}</td>" for cell in cells)
     return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
 

@@ -24,13 +24,16 @@ from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import current_status
 
-Stamp = tuple[tuple[str, int, int], ...]
+Stamp = tuple[tuple[str | int, ...], ...]
 
 
 def stamp(folder: Path) -> Stamp:
-    """Changes when a run's manifest, tables or journal do: names, sizes and times in nanoseconds."""
-    stamps = []
+    """Changes when a run's manifest, tables or journal do (names, sizes and times in nanoseconds), or it is killed."""
+    stamps: list[tuple[str | int, ...]] = []
+    with suppress(DataError):
+        stamps.append((current_status(folder, read_manifest(folder).status),))
     for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
         with suppress(OSError):
             status = (folder / name).stat()
@@ -78,7 +81,11 @@ def take_snapshot(folder: Path) -> Snapshot:
         rows = load(source)
         if not len(rows):
             raise DataError(f"{str(folder)!r} has no finished question yet")
-        head = overview(rows, manifests(source), [source])
+        present = {
+            run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+            for run, manifest in manifests(source).items()
+        }
+        head = overview(rows, present, [source])
         head |= {"texts": True, "figures": []}
         table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source]))

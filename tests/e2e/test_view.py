@@ -150,6 +150,10 @@ def rows(shown: View, run: str) -> int:
     return 0 if table is None else sum(len(each["outcome"].replace("-", "")) for each in table["systems"])
 
 
+def facts(shown: View, run: str) -> str:
+    return json.dumps(shown.json(f"run/{run}/overview")["facts"])
+
+
 def wait_for(condition: Callable[[], bool], seconds: float) -> float:
     """How long it took until the condition held."""
     began = time.monotonic()
@@ -168,17 +172,21 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
+        assert ", running" in facts(shown, "live")
+        assert "<td>running</td>" in shown.get("")[1]
         before, answered = rows(shown, "live"), len(server.books)
         assert wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), 10) < ROWS_S + 1
         running.send_signal(signal.SIGKILL)
         running.communicate()
         killed = rows(shown, "live")
         assert killed >= before
+        assert ", killed" in facts(shown, "live")
+        assert "<td>killed</td>" in shown.get("")[1]
         resumed = start("--resume", str(out), "--no-progress", env={"OPENAI_API_KEY": KEY})
         assert resumed.communicate()[1] is not None
         assert resumed.returncode == 0
     wait_for(lambda: rows(shown, "live") == 80, 10)
-    assert "done" in json.dumps(shown.json("run/live/overview")["facts"])
+    assert ", done" in facts(shown, "live")
     assert not (out / "journal.sqlite-lock").exists()
 
 
