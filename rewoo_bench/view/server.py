@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from aiohttp import web
 from anyio import to_thread
@@ -167,12 +167,20 @@ def _read(folder: Path) -> Snapshot:
 
 @web.middleware
 async def _local_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    port = request.url.port
-    hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+    assert request.transport is not None  # it is None only after the connection ended
+    _, port = request.transport.get_extra_info("sockname")
+    hosts = hosts_of(port)
     origin = request.headers.get("Origin")
-    if request.headers.get("Host") not in hosts or (origin is not None and urlsplit(origin).netloc not in hosts):
+    foreign = origin is not None and origin.removeprefix("http://") not in hosts
+    if foreign or request.headers.get("Host") not in hosts:
         raise web.HTTPForbidden(text="this server answers to its own page only")
     return await handler(request)
+
+
+def hosts_of(port: int) -> set[str]:
+    """What a browser may send as the host of this server; it leaves out the port of HTTP."""
+    names = (HOST, "localhost")
+    return {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())
 
 
 def _json(value: Any) -> web.Response:

@@ -22,6 +22,7 @@ from answering import KEY
 from command_runs import start
 
 from rewoo_bench.testing.server import ModelServer
+from rewoo_bench.view.server import hosts_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 ROWS_S = 2.0  # within which new rows have to be there
@@ -136,6 +137,12 @@ def test_another_question_does_not_keep_the_trajectories_of_the_last_one(
     [
         ("run/finished/table", {"Host": "evil.example:80"}, 403),
         ("run/finished/table", {"Origin": "http://evil.example"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1:80"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1:abc"}, 403),
+        ("run/finished/table", {"Origin": "http://["}, 403),
+        ("run/finished/table", {"Origin": "http://127.0.0.1:80"}, 403),
+        ("run/finished/table", {"Origin": "null"}, 403),
         ("run/..%2f..%2f/table", {}, 404),
         ("run/nothing/table", {}, 404),
         ("run.json", {}, 404),
@@ -143,6 +150,11 @@ def test_another_question_does_not_keep_the_trajectories_of_the_last_one(
 )
 def test_nothing_else_is_served(view: Callable[[Path], View], path: str, headers: dict[str, str], status: int) -> None:
     assert view(GOLDEN).get(path, **headers)[0] == status
+
+
+def test_a_browser_leaves_the_port_of_http_out() -> None:
+    assert hosts_of(80) == {"127.0.0.1", "127.0.0.1:80", "localhost", "localhost:80"}
+    assert hosts_of(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def rows(shown: View, run: str) -> int:
