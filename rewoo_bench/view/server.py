@@ -68,11 +68,15 @@ class Viewer:
         return app
 
     def runs(self) -> dict[str, Path]:
-        """The folders that hold a run, by name, newest first. The folder itself may be one."""
-        candidates = [self.folder, *self.folder.iterdir()] if self.folder.is_dir() else []
-        folders = [path for path in candidates if (path / MANIFEST).is_file()]
-        folders.sort(key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
-        return {path.resolve().name: path for path in folders}
+        """The folders that hold a run, by a name of their own, newest first. The folder itself may be one."""
+        candidates = self.folder.iterdir() if self.folder.is_dir() else ()
+        runs = {path.name: path for path in candidates if (path / MANIFEST).is_file()}
+        if (self.folder / MANIFEST).is_file():
+            name = self.folder.resolve().name
+            while name in runs:  # a run inside the folder of a run
+                name = f"{name} (outer)"
+            runs[name] = self.folder
+        return dict(sorted(runs.items(), key=lambda run: (run[1] / MANIFEST).stat().st_mtime, reverse=True))
 
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -96,6 +96,21 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     for other in (f"{key}1", f"{key}{'0' * 5000}", f"{key}x", key.replace("id=", "id=no"), "id=1"):
         assert shown.get(f"run/finished/question?{other}")[0] == 404
     assert shown.close() == 0
+
+
+def test_runs_in_folders_of_equal_names_are_all_listed(view: Callable[[Path], View], tmp_path: Path) -> None:
+    outer = tmp_path / "run"
+    shutil.copytree(GOLDEN / "finished", outer)
+    shutil.copytree(GOLDEN / "unfinished", outer / "run")
+    (outer / "linked").symlink_to(GOLDEN / "chain")
+    shutil.copytree(GOLDEN / "finished", tmp_path / "b" / "chain")
+    (outer / "linked too").symlink_to(tmp_path / "b" / "chain")
+    shown = view(outer)
+    statuses = {}
+    for name in ("run", "run (outer)", "linked", "linked too"):
+        assert f">{name}</a>" in shown.get("")[1]
+        statuses[name] = shown.json(f"run/{quote(name)}/overview")["manifests"][0]["status"]
+    assert statuses == {"run": "incomplete", "run (outer)": "done", "linked": "done", "linked too": "done"}
 
 
 def test_a_question_stays_the_same_while_others_are_finished_before_it(
