@@ -62,9 +62,9 @@ class Shown:
 
     def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
         """The questions with their trajectories, for a console of `width` columns."""
-        with Trajectories([self._run]) as trajectories:
+        with Trajectories([self._run], self.table) as trajectories:
             for line in lines:
-                yield from self._parts(line, trajectories.question(self.table, line), width)
+                yield from self._parts(line, trajectories.question(line), width)
 
     def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
         from rich.rule import Rule

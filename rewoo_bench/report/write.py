@@ -46,20 +46,24 @@ def write_report(
     `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
-    rows = load(*runs)
-    if not len(rows):
-        raise DataError(f"{str(runs[0])!r} has no finished question")
-    table = question_table(rows, texts=texts)
-    head = overview(rows, manifests(*runs), runs)
-    head["texts"] = texts
+    head, table = _read(runs, texts)
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with Trajectories(runs, prompts if texts else None) as trajectories, replaced(out) as file:
-            parts = _parts(head, table, lambda number: trajectories.question(table, number, texts=texts))
+        with Trajectories(runs, table, prompts if texts else None) as trajectories, replaced(out) as file:
+            parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
             return sum(file.write(part) for part in parts)
     except OSError as error:
         raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
+
+
+def _read(runs: Sequence[Path], texts: bool) -> tuple[dict[str, Any], QuestionTable]:
+    """The head and the table of the page. The rows that they are made of are freed. Raises `DataError`."""
+    rows = load(*runs)
+    if not len(rows):
+        raise DataError(f"{str(runs[0])!r} has no finished question")
+    head = overview(rows, manifests(*runs), runs)
+    return {**head, "texts": texts}, question_table(rows, texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:

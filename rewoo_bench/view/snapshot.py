@@ -59,7 +59,7 @@ class Snapshot:
 
     def question(self, line: Line) -> dict[str, Any]:
         """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
-        question = self.trajectories.question(self.table, self._numbers[line])
+        question = self.trajectories.question(self._numbers[line])
         return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
 
     @cached_property
@@ -88,7 +88,7 @@ def take_snapshot(folder: Path) -> Snapshot:
         head = overview(rows, present, [source])
         head |= {"texts": True, "figures": []}
         table = question_table(rows)
-        trajectories = stack.enter_context(Trajectories([source]))
+        trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
 
 
