@@ -15,6 +15,8 @@ from pathlib import Path
 
 from rewoo_bench.errors import UsageError
 
+_MOMENT_S = 0.1  # for which `is_locked` of another process may hold a lock
+
 
 @contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
@@ -26,10 +28,21 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_MOMENT_S, poll_interval=_MOMENT_S / 10)
     except Timeout:
         raise UsageError(busy) from None
     try:
         yield
     finally:
         lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock; nothing is written. Raises `OSError` for a file that can't be opened."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path, "busy"):
+            return False
+    except UsageError:
+        return True

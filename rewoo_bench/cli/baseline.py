@@ -32,7 +32,8 @@ def baseline() -> None:
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
     from rewoo_bench.gate.check import open_baseline
-    from rewoo_bench.gate.reports import is_stream, write_report
+    from rewoo_bench.gate.reports import write_report
+    from rewoo_bench.output_file import is_stream
 
     if not run.is_dir():
         raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")

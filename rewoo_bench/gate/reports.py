@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.escaping import controls_as_json, terminal
 from rewoo_bench.gate.budgets import GROUP_KEYS
 from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.output_file import replaced
 from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.runs.manifest import removed_unless_written
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -109,34 +108,19 @@ def _sizes(group: pd.DataFrame, scored: pd.DataFrame) -> str:
 def write_report(path: Path, content: str, flag: str) -> None:
     """A report. Raises `UsageError` that names the flag.
 
-    A regular file is replaced as a whole, also behind a symbolic link; to a pipe or a device it is appended.
+    Where it goes, and how: output_file.py.
     """
     try:
-        if is_stream(path):
-            _append(path, content)
-            return
-        target = Path(os.path.realpath(path))  # a link stays a link
-        part = target.with_name(f"{target.name}.part")
-        with removed_unless_written(part):
-            part.write_text(content, encoding="utf-8")
-            part.replace(target)
+        with replaced(path) as file:
+            file.write(content.encode())
     except OSError as error:
         raise UsageError(f"{flag}: can't write {str(path)!r}: {error.strerror or error}") from None
-
-
-def is_stream(path: Path) -> bool:
-    """Whether a path is a pipe or a device; /dev/stdout is one even where it is redirected to a file."""
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 
 def append_report(path: Path, content: str, name: str) -> None:
     """A report at the end of a file. Raises `UsageError` that names the setting."""
     try:
-        _append(path, content)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(content)
     except OSError as error:
         raise UsageError(f"{name}: can't write {str(path)!r}: {error.strerror or error}") from None
-
-
-def _append(path: Path, content: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(content)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ LINE = ["dataset", "example_id", "trial"]
 _SYSTEM = list(Key._fields)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A question of the page: which rows of the tables it is of."""
 
     dataset: str

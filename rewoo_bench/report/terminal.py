@@ -62,9 +62,9 @@ class Shown:
 
     def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
         """The questions with their trajectories, for a console of `width` columns."""
-        with Trajectories([self._run]) as trajectories:
+        with Trajectories([self._run], self.table) as trajectories:
             for line in lines:
-                yield from self._parts(line, trajectories.question(self.table, line), width)
+                yield from self._parts(line, trajectories.question(line), width)
 
     def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
         from rich.rule import Rule
@@ -119,7 +119,7 @@ def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
     from rich.text import Text
 
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
-    faults = [fault for draft in trajectory["drafts"] for fault in draft.get("faults") or ()]
+    faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
     for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
         text.append(f"\n{_cut(str(problem))}", style="red")
     return text

@@ -21,12 +21,13 @@ from hashlib import sha256
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic_core import to_json
 
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.escaping import one_line
+from rewoo_bench.output_file import replaced
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Prompts, Trajectories
@@ -45,24 +46,24 @@ def write_report(
     `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
+    head, table = _read(runs, texts)
+    head["figures"] = list(_figures(runs)) if figures else []
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with Trajectories(runs, table, prompts if texts else None) as trajectories, replaced(out) as file:
+            parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
+            return sum(file.write(part) for part in parts)
+    except OSError as error:
+        raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
+
+
+def _read(runs: Sequence[Path], texts: bool) -> tuple[dict[str, Any], QuestionTable]:
+    """The head and the table of the page. The rows that they are made of are freed. Raises `DataError`."""
     rows = load(*runs)
     if not len(rows):
         raise DataError(f"{str(runs[0])!r} has no finished question")
-    table = question_table(rows, texts=texts)
     head = overview(rows, manifests(*runs), runs)
-    head["texts"] = texts
-    head["figures"] = list(_figures(runs)) if figures else []
-    part = out.with_name(f"{out.name}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with Trajectories(runs, prompts if texts else None) as trajectories, part.open("wb") as file:
-            _write(file, head, table, lambda number: trajectories.question(table, number, texts=texts))
-            size = file.tell()
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
-    return size
+    return {**head, "texts": texts}, question_table(rows, texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:
@@ -73,21 +74,20 @@ def live_page(address: str) -> tuple[str, str]:
     return f"{_head('rewoo_bench', policy, style)}{_app(live)}{_tail(script)}", policy
 
 
-def _write(
-    file: IO[bytes], head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]
-) -> None:
+def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
+    """The page, piece by piece."""
     script, style = _bundle()
     start = _head(str(head["title"]), _policy(script, style), style) + _app("")
-    file.write(start.encode("utf-8", "replace"))
-    file.write(f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode())
-    file.write(f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode())
-    file.write(_packed(table.columns))
-    file.write(b"</script>\n")
+    yield start.encode("utf-8", "replace")
+    yield f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode()
+    yield f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode()
+    yield _packed(table.columns)
+    yield b"</script>\n"
     for chunk in _chunks(len(table.lines)):
-        file.write(b'<script type="text/plain" class="chunk">')
-        file.write(_packed([question(number) for number in chunk]))
-        file.write(b"</script>\n")
-    file.write(_tail(script).encode())
+        yield b'<script type="text/plain" class="chunk">'
+        yield _packed([question(number) for number in chunk])
+        yield b"</script>\n"
+    yield _tail(script).encode()
 
 
 def _bundle() -> tuple[str, str]:

@@ -10,8 +10,7 @@ default here. Unknown keys are kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.output_file import removed_unless_written
 from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.short_names import short_name
 
@@ -184,16 +184,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     with removed_unless_written(part):
         part.write_text(text + "\n", encoding="utf-8")
     part.replace(folder / MANIFEST)
-
-
-@contextmanager
-def removed_unless_written(part: Path) -> Iterator[None]:
-    """Removes a partial file when writing it fails."""
-    try:
-        yield
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 Manifests = Mapping[str, Manifest]

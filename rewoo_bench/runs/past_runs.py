@@ -61,7 +61,7 @@ def _past_run(folder: Path) -> PastRun:
         return PastRun(str(folder), "damaged", error=str(error))
     run = PastRun(
         str(folder),
-        _status(folder, manifest.status),
+        current_status(folder, manifest.status),
         manifest.started_at,
         manifest.dataset.examples,
         str(manifest.options.get("model", "")),
@@ -75,18 +75,15 @@ def _past_run(folder: Path) -> PastRun:
         return replace(run, status="damaged", error=str(error))
 
 
-def _status(folder: Path, status: str) -> str:
+def current_status(folder: Path, status: str) -> str:
     """The manifest's status; `killed` for a run that is no longer running."""
-    from rewoo_bench.file_lock import locked
+    from rewoo_bench.file_lock import is_locked
     from rewoo_bench.runs.folder import LOCK
 
     if status != "running":
         return status
     try:
-        with locked(folder / LOCK, "busy"):
-            return "killed"
-    except UsageError:
-        return "running"
+        return "running" if is_locked(folder / LOCK) else "killed"
     except OSError:  # a folder that can't be written to
         return "unfinished"
 

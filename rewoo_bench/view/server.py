@@ -4,7 +4,7 @@
     /run/NAME/            the page of a run; the same program as report.html, with its data from the addresses below
     /run/NAME/overview    JSON
     /run/NAME/table       JSON
-    /run/NAME/question/7  JSON
+    /run/NAME/question    JSON; ?dataset=…&id=…&trial=… say which
     /run/NAME/events      server-sent events: a line whenever the run has something new
 
 Requests with another Host or a foreign Origin are refused, so no web page can read runs through a visitor's browser.
@@ -13,12 +13,13 @@ Requests with another Host or a foreign Origin are refused, so no web page can r
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from aiohttp import web
 from anyio import to_thread
@@ -26,8 +27,10 @@ from pydantic_core import to_json
 
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.escaping import one_line
+from rewoo_bench.report.rows import Line
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.view.snapshot import Snapshot, stamp, take_snapshot
 
 HOST = "127.0.0.1"
@@ -56,7 +59,7 @@ class Viewer:
                 web.get("/run/{name}/", self.page),
                 web.get("/run/{name}/overview", self.overview),
                 web.get("/run/{name}/table", self.table),
-                web.get("/run/{name}/question/{line:[0-9]+}", self.question),
+                web.get("/run/{name}/question", self.question),
                 web.get("/run/{name}/events", self.events),
             ]
         )
@@ -65,11 +68,15 @@ class Viewer:
         return app
 
     def runs(self) -> dict[str, Path]:
-        """The folders that hold a run, by name, newest first. The folder itself may be one."""
-        candidates = [self.folder, *self.folder.iterdir()] if self.folder.is_dir() else []
-        found = [path for path in candidates if (path / MANIFEST).is_file()]
-        found.sort(key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
-        return {path.resolve().name: path for path in found}
+        """The folders that hold a run, by a name of their own, newest first. The folder itself may be one."""
+        candidates = self.folder.iterdir() if self.folder.is_dir() else ()
+        runs = {path.name: path for path in candidates if (path / MANIFEST).is_file()}
+        if (self.folder / MANIFEST).is_file():
+            name = self.folder.resolve().name
+            while name in runs:  # a run inside the folder of a run
+                name = f"{name} (outer)"
+            runs[name] = self.folder
+        return dict(sorted(runs.items(), key=lambda run: (run[1] / MANIFEST).stat().st_mtime, reverse=True))
 
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)
@@ -91,10 +98,10 @@ class Viewer:
     async def question(self, request: web.Request) -> web.Response:
         snapshot = await self._snapshot(self._run(request))
         try:
-            found = await to_thread.run_sync(snapshot.question, int(request.match_info["line"]))
-        except IndexError:
+            question = await to_thread.run_sync(snapshot.question, _question(request))
+        except KeyError:
             raise web.HTTPNotFound(text="no such question") from None
-        return _json(found)
+        return _json(question)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
@@ -143,6 +150,14 @@ class Viewer:
             snapshot.close()
 
 
+def _question(request: web.Request) -> Line:
+    """The question that an address asks for. Raises `KeyError` where it names none."""
+    key = request.query
+    if not re.fullmatch("[0-9]{1,9}", key["trial"]):
+        raise KeyError(key["trial"])
+    return Line(key["dataset"], key["id"], int(key["trial"]))
+
+
 def _read(folder: Path) -> Snapshot:
     """A snapshot; tried again where a file was replaced while it was read."""
     for attempt in range(_ATTEMPTS):
@@ -156,12 +171,20 @@ def _read(folder: Path) -> Snapshot:
 
 @web.middleware
 async def _local_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    port = request.url.port
-    hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+    assert request.transport is not None  # it is None only after the connection ended
+    _, port = request.transport.get_extra_info("sockname")
+    hosts = hosts_of(port)
     origin = request.headers.get("Origin")
-    if request.headers.get("Host") not in hosts or (origin is not None and urlsplit(origin).netloc not in hosts):
+    foreign = origin is not None and origin.removeprefix("http://") not in hosts
+    if foreign or request.headers.get("Host") not in hosts:
         raise web.HTTPForbidden(text="this server answers to its own page only")
     return await handler(request)
+
+
+def hosts_of(port: int) -> set[str]:
+    """What a browser may send as the host of this server; it leaves out the port of HTTP."""
+    names = (HOST, "localhost")
+    return {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())
 
 
 def _json(value: Any) -> web.Response:
@@ -174,7 +197,13 @@ def _line(name: str, path: Path) -> str:
     except RewooBenchError as error:
         return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(str(error))}</td></tr>"
     names = ", ".join(each.name for each in manifest.architectures)
-    cells = (manifest.started_at, manifest.status, manifest.rows, names, manifest.options.get("model"))
+    cells = (
+        manifest.started_at,
+        current_status(path, manifest.status),
+        manifest.rows,
+        names,
+        manifest.options.get("model"),
+    )
     shown = "".join(f"<td>{_shown('' if cell is None else str(cell))}</td>" for cell in cells)
     return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
 

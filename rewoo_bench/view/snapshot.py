@@ -9,6 +9,7 @@ import json
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,17 +20,20 @@ from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, JournalReader
 from rewoo_bench.journal_tables import export
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.rows import QuestionTable, question_table
+from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import current_status
 
-Stamp = tuple[tuple[str, int, int], ...]
+Stamp = tuple[tuple[str | int, ...], ...]
 
 
 def stamp(folder: Path) -> Stamp:
-    """Changes when a run's manifest, tables or journal do: names, sizes and times in nanoseconds."""
-    stamps = []
+    """Changes when a run's manifest, tables or journal do (names, sizes and times in nanoseconds), or it is killed."""
+    stamps: list[tuple[str | int, ...]] = []
+    with suppress(DataError):
+        stamps.append((current_status(folder, read_manifest(folder).status),))
     for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
         with suppress(OSError):
             status = (folder / name).stat()
@@ -53,11 +57,14 @@ class Snapshot:
     trajectories: Trajectories
     _stack: ExitStack
 
-    def question(self, line: int) -> dict[str, Any]:
-        """The trajectories of a line. Raises `IndexError`."""
-        if not 0 <= line < len(self.table.lines):
-            raise IndexError(line)
-        return self.trajectories.question(self.table, line)
+    def question(self, line: Line) -> dict[str, Any]:
+        """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
+        question = self.trajectories.question(self._numbers[line])
+        return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
+
+    @cached_property
+    def _numbers(self) -> dict[Line, int]:
+        return {line: number for number, line in enumerate(self.table.lines)}
 
     def close(self) -> None:
         self._stack.close()
@@ -74,10 +81,14 @@ def take_snapshot(folder: Path) -> Snapshot:
         rows = load(source)
         if not len(rows):
             raise DataError(f"{str(folder)!r} has no finished question yet")
-        head = overview(rows, manifests(source), [source])
+        present = {
+            run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+            for run, manifest in manifests(source).items()
+        }
+        head = overview(rows, present, [source])
         head |= {"texts": True, "figures": []}
         table = question_table(rows)
-        trajectories = stack.enter_context(Trajectories([source]))
+        trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
 
 

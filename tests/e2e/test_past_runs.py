@@ -118,6 +118,14 @@ def test_a_named_pipe_is_refused(name: str, past: None, capsys: pytest.CaptureFi
     assert f"{file}: a named pipe, where a file was expected" in old
 
 
+def test_a_run_without_a_lock_is_left_as_it_is(past: None, capsys: pytest.CaptureFixture[str]) -> None:
+    begun_at("results/local/new", "2026-11-22T09:30:00+00:00", status="running")
+    Path("results/local/new/run.lock").unlink()
+    runs("--json")
+    assert json.loads(capsys.readouterr().out)[0]["status"] == "killed"
+    assert not Path("results/local/new/run.lock").exists()
+
+
 def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     runs("empty")

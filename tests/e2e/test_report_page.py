@@ -9,7 +9,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,53 @@ def test_a_link_opens_the_same_view_and_back_works(browser: Any, run: Path) -> N
         assert opened.question().locator(".trajectories thead th").count() == 2
 
 
+def changed_copy(run: Path, to: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A copy of the run, as another run, with each row of its table changed."""
+    shutil.copytree(run, to)
+    manifest = json.loads((to / "run.json").read_text(encoding="utf-8"))
+    (to / "run.json").write_text(json.dumps({**manifest, "run_id": to.name}), encoding="utf-8")
+    rows = pq.read_table(to / "questions.parquet").to_pylist()
+    for row in rows:
+        row["run_id"] = to.name
+        change(row)
+    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), to / "questions.parquet")
+    return to
+
+
+def opened_titles(opened: Opened, count: int) -> list[str]:
+    """The titles of the first questions, each opened from the list."""
+    titles = []
+    for number in range(count):
+        opened.page.locator(".line a").nth(number).click()
+        titles.append(opened.page.locator("#question-title").inner_text())
+        opened.page.keyboard.press("Escape")
+        opened.page.wait_for_selector(".lines")
+    return titles
+
+
+def test_two_data_sets_with_the_same_ids_have_their_own_questions(browser: Any, run: Path, tmp_path: Path) -> None:
+    other = changed_copy(
+        run, tmp_path / "other", lambda row: row.update(dataset="b~%", question=f"B {row['question']}")
+    )
+    write_report([run, other], tmp_path / "both.html", figures=False)
+    with Opened(browser, tmp_path / "both.html", "#sort=id") as opened:
+        a, b = opened_titles(opened, 2)
+        assert b == f"B {a}"
+
+
+def test_an_id_that_looks_like_a_trial_has_its_own_question(browser: Any, run: Path, tmp_path: Path) -> None:
+    ids = {"sample-002": ("sample-001", 1), "sample-003": ("sample-001~1", 0), "sample-004": ("sample-001~1", 1)}
+
+    def change(row: dict[str, Any]) -> None:
+        row["example_id"], row["trial"] = ids.get(row["example_id"], (row["example_id"], 0))
+
+    trials = changed_copy(run, tmp_path / "trials", change)
+    write_report([trials], tmp_path / "trials.html", figures=False)
+    with Opened(browser, tmp_path / "trials.html", "#sort=id") as opened:
+        shown = [opened.page.locator(".line a").nth(number).inner_text() for number in range(4)]
+        assert opened_titles(opened, 4) == shown
+
+
 def test_the_keyboard_is_enough(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html") as opened:
         opened.page.locator(".lines").focus()
@@ -177,14 +224,36 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
         assert opened.console == []
 
 
+def test_odd_values_of_a_runner_are_shown_as_text(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    shutil.copytree(run, folder)
+    notes = {"drafts": 3, "citations": {"unknown": "abc", "cited": 1}, "repaired": 2, "dropped_steps": {}}
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    odd = [{**trace, "notes": notes, "plan": ["a", 2, None], "steps": ["looked", {"tool": ["T"]}]} for trace in traces]
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in odd), encoding="utf-8")
+    write_report([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html", "#q=sample-001&a=rewoo") as opened:
+        page = opened.question()
+        assert page.locator(".observation").inner_text() == "looked"
+        assert page.locator(".plan a").count() == 3
+        assert page.get_by_text("cites unknown evidence: abc").count() == 1
+        assert opened.console == []
+
+
 def test_a_page_without_texts_has_none(browser: Any, run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "bare.html"
+    out, folder = tmp_path / "bare.html", tmp_path / "run"
+    shutil.copytree(run, folder)
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for trace in traces:
+        trace["steps"].append({"id": "9", "tool": "a name of the model's own"})
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
     with pytest.raises(SystemExit) as done:
-        main(["report", str(run), "--out", str(out), "--without-texts", "--no-figures"])
+        main(["report", str(folder), "--out", str(out), "--without-texts", "--no-figures"])
     assert done.value.code == 0
     with Opened(browser, out, "#q=sample-001") as opened:
         page = opened.question()
         assert page.locator(".observation").count() == 0
+        assert set(page.locator(".step header b").all_inner_texts()) == {"Search", "LLM", "Finish", "unknown tool"}
         rows = load(run)
         question = str(rows.loc[rows["example_id"] == "sample-001", "question"].iloc[0])
         assert question not in page.inner_text("main")

@@ -60,6 +60,17 @@ def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixt
     assert "[bold red]not markup[/]" in out
 
 
+def test_odd_values_of_a_runner_are_shown_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    odd = {"notes": {"drafts": 3}, "plan": ["a"], "steps": ["looked", {"thought": 4}], "answer": 5}
+    (run / "traces.jsonl").write_text("".join(json.dumps({**trace, **odd}) + "\n" for trace in traces))
+    code, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
+    assert code == 0
+    assert all(text in out for text in ("looked", "4", "answer  5"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

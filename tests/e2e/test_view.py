@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import start
 
 from rewoo_bench.testing.server import ModelServer
+from rewoo_bench.view.server import hosts_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 ROWS_S = 2.0  # within which new rows have to be there
@@ -64,6 +69,19 @@ def view(tmp_path: Path) -> Iterator[Callable[[Path], View]]:
             each.close()
 
 
+@pytest.fixture
+def browser_page() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    from test_report_page import CHROMIUM
+
+    if CHROMIUM is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser.new_page()
+        browser.close()
+
+
 def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) -> None:
     shown = view(GOLDEN)
     status, index = shown.get("")
@@ -72,10 +90,61 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     assert shown.json("run/finished/overview")["title"].startswith("rewoo, rewoo-json")
     table = shown.json("run/finished/table")
     assert len(table["ids"]) == 2
-    systems = shown.json("run/finished/question/0")["systems"]
+    key = urlencode({"dataset": table["datasets"][0], "id": table["ids"][0], "trial": table["trials"][0]})
+    systems = shown.json(f"run/finished/question?{key}")["systems"]
     assert systems[0]["steps"][0]["tool"] == "Search"
-    assert shown.get("run/finished/question/99")[0] == 404
+    for other in (f"{key}1", f"{key}{'0' * 5000}", f"{key}x", key.replace("id=", "id=no"), "id=1"):
+        assert shown.get(f"run/finished/question?{other}")[0] == 404
     assert shown.close() == 0
+
+
+def test_runs_in_folders_of_equal_names_are_all_listed(view: Callable[[Path], View], tmp_path: Path) -> None:
+    outer = tmp_path / "run"
+    shutil.copytree(GOLDEN / "finished", outer)
+    shutil.copytree(GOLDEN / "unfinished", outer / "run")
+    (outer / "linked").symlink_to(GOLDEN / "chain")
+    shutil.copytree(GOLDEN / "finished", tmp_path / "b" / "chain")
+    (outer / "linked too").symlink_to(tmp_path / "b" / "chain")
+    shown = view(outer)
+    statuses = {}
+    for name in ("run", "run (outer)", "linked", "linked too"):
+        assert f">{name}</a>" in shown.get("")[1]
+        statuses[name] = shown.json(f"run/{quote(name)}/overview")["manifests"][0]["status"]
+    assert statuses == {"run": "incomplete", "run (outer)": "done", "linked": "done", "linked too": "done"}
+
+
+def test_a_question_stays_the_same_while_others_are_finished_before_it(
+    view: Callable[[Path], View], browser_page: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "runs" / "run"
+    shutil.copytree(GOLDEN / "finished", run)
+    whole = pq.read_table(run / "questions.parquet")
+    last = whole["example_id"].to_pylist()[-1]
+    pq.write_table(whole.filter(pc.equal(whole["example_id"], last)), run / "questions.parquet")
+    shown = view(run.parent)
+    browser_page.route("**/events", lambda route: route.abort())  # the page stays as it was read
+    browser_page.goto(f"{shown.address}run/run/")
+    browser_page.wait_for_selector("body[data-page=ready]")
+    pq.write_table(whole, run / "questions.parquet")
+    browser_page.locator(".line a").first.click()
+    browser_page.wait_for_selector(".trajectories")
+    table = shown.json("run/run/table")
+    assert len(table["ids"]) == 2
+    key = urlencode({"dataset": table["datasets"][1], "id": last, "trial": 0})
+    step = shown.json(f"run/run/question?{key}")["systems"][0]["steps"][0]
+    assert step["argument"] in browser_page.locator(".trajectories").inner_text()
+
+
+def test_another_question_does_not_keep_the_trajectories_of_the_last_one(
+    view: Callable[[Path], View], browser_page: Any
+) -> None:
+    browser_page.goto(f"{view(GOLDEN).address}run/finished/")
+    browser_page.locator(".line a").first.click()
+    browser_page.wait_for_selector(".trajectories")
+    browser_page.route("**/question?*", lambda route: route.abort())
+    browser_page.keyboard.press("j")
+    browser_page.wait_for_selector("[role=alert]")
+    assert browser_page.locator(".trajectories").count() == 0
 
 
 @pytest.mark.parametrize(
@@ -83,6 +152,12 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     [
         ("run/finished/table", {"Host": "evil.example:80"}, 403),
         ("run/finished/table", {"Origin": "http://evil.example"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1:80"}, 403),
+        ("run/finished/table", {"Host": "127.0.0.1:abc"}, 403),
+        ("run/finished/table", {"Origin": "http://["}, 403),
+        ("run/finished/table", {"Origin": "http://127.0.0.1:80"}, 403),
+        ("run/finished/table", {"Origin": "null"}, 403),
         ("run/..%2f..%2f/table", {}, 404),
         ("run/nothing/table", {}, 404),
         ("run.json", {}, 404),
@@ -92,9 +167,18 @@ def test_nothing_else_is_served(view: Callable[[Path], View], path: str, headers
     assert view(GOLDEN).get(path, **headers)[0] == status
 
 
+def test_a_browser_leaves_the_port_of_http_out() -> None:
+    assert hosts_of(80) == {"127.0.0.1", "127.0.0.1:80", "localhost", "localhost:80"}
+    assert hosts_of(8080) == {"127.0.0.1:8080", "localhost:8080"}
+
+
 def rows(shown: View, run: str) -> int:
     table = shown.json(f"run/{run}/table")
     return 0 if table is None else sum(len(each["outcome"].replace("-", "")) for each in table["systems"])
+
+
+def facts(shown: View, run: str) -> str:
+    return json.dumps(shown.json(f"run/{run}/overview")["facts"])
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> float:
@@ -115,35 +199,33 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
+        assert ", running" in facts(shown, "live")
+        assert "<td>running</td>" in shown.get("")[1]
         before, answered = rows(shown, "live"), len(server.books)
         assert wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), 10) < ROWS_S + 1
         running.send_signal(signal.SIGKILL)
         running.communicate()
         killed = rows(shown, "live")
         assert killed >= before
+        assert ", killed" in facts(shown, "live")
+        assert "<td>killed</td>" in shown.get("")[1]
         resumed = start("--resume", str(out), "--no-progress", env={"OPENAI_API_KEY": KEY})
         assert resumed.communicate()[1] is not None
         assert resumed.returncode == 0
     wait_for(lambda: rows(shown, "live") == 80, 10)
-    assert "done" in json.dumps(shown.json("run/live/overview")["facts"])
+    assert ", done" in facts(shown, "live")
     assert not (out / "journal.sqlite-lock").exists()
 
 
-def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    from test_report_page import CHROMIUM
-
-    if CHROMIUM is None:
-        pytest.skip("needs chromium (apt-get install chromium)")
+def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "live"
-    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server, playwright.sync_playwright() as browsers:
+    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server:
         model = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", "1", "--no-progress"]
         running = start("--arch", "direct", "-n", "40", *model, "--out", str(out), env={"OPENAI_API_KEY": KEY})
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
-        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
+        page = browser_page
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{shown.address}run/live/")
@@ -152,6 +234,5 @@ def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], tmp_
         took = wait_for(lambda: int(page.locator(".count").inner_text().split()[0]) > count, 10)
         assert took < ROWS_S + 1
         assert errors == []
-        browser.close()
         running.kill()
         running.communicate()

@@ -48,7 +48,7 @@ export interface Step {
   failed: boolean;
 }
 
-export interface PlanStep { id: string; tool: string; args?: unknown; depends_on?: string[]; thought?: string }
+export interface PlanStep { id: string; tool: string; args?: string; depends_on: string[] }
 
 export interface Call {
   kind: string;
@@ -80,9 +80,9 @@ export interface Trajectory {
   answer: string | null;
   error: string | null;
   replans: number;
-  drafts: { text?: string; faults?: string[] }[];
-  notes: { citations?: { cited?: string[]; unknown?: string[] }; partial_answer?: boolean; fallback?: unknown;
-           dropped_steps?: number; repaired?: { place: string; repair: string }[] };
+  drafts: { text: string; faults: string[] }[];
+  notes: { citations?: { cited: string[]; unknown: string[] }; partial_answer?: boolean; fallback?: string;
+           dropped_steps?: number; repaired?: string[] };
   calls: Call[];
   prompts?: { place: string; prompt: string[]; completion: string }[];
 }
@@ -126,8 +126,22 @@ export function watch(changed: () => void): void {
 const chunks = new Map<number, Promise<Question[]>>();
 const KEPT = 8; // unpacked chunks, so that memory stays flat while somebody pages through all questions
 
-export async function readQuestion(line: number): Promise<Question> {
-  if (live) return fetched<Question>(`question/${line}`);
+// The trajectories of one question by the labels of their systems: a live page may list other systems in between.
+export type Answered = Map<string, Trajectory>;
+
+// From a live page: by the question's key, since its line is another one whenever a question before it is finished.
+async function fetchQuestion(table: Table, line: number): Promise<Answered> {
+  const key = { dataset: table.datasets[line]!, id: table.ids[line]!, trial: String(table.trials[line]!) };
+  const question = await fetched<Question & { labels: string[] }>(`question?${new URLSearchParams(key).toString()}`);
+  return labelled(question.labels, question);
+}
+
+function labelled(labels: string[], question: Question): Answered {
+  return new Map(labels.flatMap((label, i) => (question.systems[i] ? [[label, question.systems[i]]] : [])));
+}
+
+export async function readQuestion(table: Table, line: number): Promise<Answered> {
+  if (live) return fetchQuestion(table, line);
   const size = Number(document.getElementById("table")?.dataset.chunk ?? 32);
   const number = Math.floor(line / size);
   let chunk = chunks.get(number);
@@ -137,5 +151,5 @@ export async function readQuestion(line: number): Promise<Question> {
     if (chunks.size >= KEPT) chunks.delete(chunks.keys().next().value as number);
     chunks.set(number, chunk);
   }
-  return (await chunk)[line % size] ?? { systems: [] };
+  return labelled(table.systems.map(({ label }) => label), (await chunk)[line % size] ?? { systems: [] });
 }

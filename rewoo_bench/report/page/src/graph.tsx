@@ -7,15 +7,15 @@ const WIDTH = 118, HEIGHT = 30, GAP_X = 44, GAP_Y = 12;
 
 export function levels(plan: PlanStep[]): Map<string, number> {
   const level = new Map<string, number>();
-  const needs = new Map(plan.map((step) => [step.id, step.depends_on ?? []]));
+  const needs = new Map(plan.map((step) => [step.id, step.depends_on]));
   const of = (id: string, seen: string[]): number => {
     const known = level.get(id);
     if (known !== undefined) return known;
     if (seen.includes(id)) return 0;
     const before = (needs.get(id) ?? []).filter((need) => needs.has(need)).map((need) => of(need, [...seen, id]) + 1);
-    const found = Math.max(0, ...before);
-    level.set(id, found);
-    return found;
+    const own = Math.max(0, ...before);
+    level.set(id, own);
+    return own;
   };
   for (const step of plan) of(step.id, []);
   return level;
@@ -37,7 +37,7 @@ export function PlanGraph({ plan, steps, onStep }: { plan: PlanStep[]; steps: St
   return (
     <div class="scroll plan" tabIndex={0} role="region" aria-label="Plan">
       <svg width={width + 2} height={height + 2} viewBox={`-1 -1 ${width + 2} ${height + 2}`} role="group" aria-label={`Plan with ${plan.length} steps in ${inLevel.size} levels`}>
-        {plan.flatMap((step) => (step.depends_on ?? []).map((need) => {
+        {plan.flatMap((step) => step.depends_on.map((need) => {
           const a = places.get(need), b = places.get(step.id);
           if (!a || !b) return null;
           const x1 = a.x + WIDTH, y1 = a.y + HEIGHT / 2, y2 = b.y + HEIGHT / 2, mid = (x1 + b.x) / 2;

@@ -35,7 +35,7 @@ function App({ head, table }: { head: Overview; table: Table }) {
     document.addEventListener("keydown", key);
     return () => document.removeEventListener("keydown", key);
   }, [chosen, open, table]);
-  if (open !== undefined) return <QuestionView table={table} systems={systems} state={state} line={open} chosen={chosen} texts={head.texts} />;
+  if (open !== undefined) return <QuestionView key={state.q} table={table} systems={systems} state={state} line={open} chosen={chosen} texts={head.texts} />;
   return (
     <main>
       <Head head={head} narrow={false} />

@@ -1,7 +1,7 @@
 // One question: the trajectories of the systems next to each other, a row for the same look-up.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readQuestion, type PlanStep, type Question, type Step, type System, type Table, type Trajectory } from "./data";
+import { readQuestion, type Answered, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { go, type State } from "./state";
@@ -10,25 +10,28 @@ import { Matched, number, Outcome, Text, visible } from "./text";
 
 interface Props { table: Table; systems: System[]; state: State; line: number; chosen: number[]; texts: boolean }
 
+// Shows one question for as long as it lives: another question needs another `key`.
 export function QuestionView({ table, systems, line, chosen, texts }: Props) {
-  const [question, setQuestion] = useState<Question | null>(null);
+  const [question, setQuestion] = useState<Answered | null>(null);
   const [problem, setProblem] = useState("");
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     let current = true;
     setProblem("");
-    readQuestion(line).then(
+    readQuestion(table, line).then(
       (read) => { if (current) { setQuestion(read); document.body.dataset.ready = String(line); } },
       (error: unknown) => { if (current) setProblem(String(error)); },
     );
     return () => { current = false; };
   }, [line, table]);
-  useEffect(() => heading.current?.focus(), [line]);
+  useEffect(() => heading.current?.focus(), []);
   const gold = table.answers[line] ?? [];
   const at = chosen.indexOf(line);
   const open = (step: number) => { const next = chosen[at + step]; if (next !== undefined) go({ q: nameOf(table, next) }); };
-  const columns = systems.filter((system) => question?.systems[table.systems.indexOf(system)])
-    .map((system) => ({ system, trajectory: question!.systems[table.systems.indexOf(system)]! }));
+  const columns = systems.flatMap((system) => {
+    const trajectory = question?.get(system.label);
+    return trajectory ? [{ system, trajectory }] : [];
+  });
   return (
     <main class="question" aria-labelledby="question-title">
       <nav aria-label="Questions">
@@ -109,14 +112,14 @@ function reveal(column: number, id: string) {
 
 function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number }) {
   if (!trajectory.plan?.length) return null;
-  const rejected = trajectory.drafts.filter((draft) => draft.faults?.length);
+  const rejected = trajectory.drafts.filter((draft) => draft.faults.length);
   return (
     <>
       <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, id)} />
       {rejected.length > 0 && (
         <details class="rejected">
           <summary>{rejected.length} rejected {rejected.length === 1 ? "plan" : "plans"}</summary>
-          {rejected.map((draft) => <><ul>{draft.faults!.map((fault) => <li><Text>{fault}</Text></li>)}</ul><pre tabIndex={0}>{visible(draft.text ?? "")}</pre></>)}
+          {rejected.map((draft) => <><ul>{draft.faults.map((fault) => <li><Text>{fault}</Text></li>)}</ul><pre tabIndex={0}>{visible(draft.text)}</pre></>)}
         </details>
       )}
     </>
@@ -125,7 +128,7 @@ function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number
 
 function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajectory; column: number }) {
   const planned = trajectory.plan?.find((each) => each.id === step.id);
-  const cited = trajectory.notes.citations?.cited?.includes(step.id);
+  const cited = trajectory.notes.citations?.cited.includes(step.id);
   return (
     <article class={`step${step.failed ? " failed" : ""}`} id={`step-${column}-${step.id}`} tabIndex={-1}>
       <header>
@@ -135,21 +138,20 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         {cited && <span class="tag">cited</span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
-      {planned && placeholders(planned).length > 0 && <p class="argument"><Planned step={planned} column={column} /></p>}
+      {planned && placeholders(planned) && <p class="argument"><Planned step={planned} column={column} /></p>}
       {step.argument && <p class="argument"><span class="muted">→ </span><Text>{step.argument}</Text></p>}
       {step.observation && <p class="observation"><Text>{step.observation}</Text></p>}
     </article>
   );
 }
 
-const written = (step: PlanStep) => (typeof step.args === "string" ? step.args : JSON.stringify(step.args ?? ""));
-const placeholders = (step: PlanStep) => written(step).match(/\{\{\w+\}\}/g) ?? [];
+const placeholders = (step: PlanStep) => (step.args ?? "").match(/\{\{\w+\}\}/g);
 
 // The argument as it was planned: each placeholder leads to the step that fills it.
 function Planned({ step, column }: { step: PlanStep; column: number }) {
   return (
     <span class="text planned">
-      {written(step).split(/(\{\{\w+\}\})/).map((part) => {
+      {(step.args ?? "").split(/(\{\{\w+\}\})/).map((part) => {
         const id = /^\{\{(\w+)\}\}$/.exec(part)?.[1];
         return id ? <button type="button" class="link" onClick={() => reveal(column, id)}>#{id}</button> : visible(part);
       })}
@@ -166,7 +168,7 @@ function Answer({ system, trajectory, gold, line }: { system: System; trajectory
     notes.fallback ? "fallback to ReAct" : "",
     notes.dropped_steps ? `${notes.dropped_steps} dropped steps` : "",
     notes.repaired?.length ? `${notes.repaired.length} repaired replies` : "",
-    notes.citations?.unknown?.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
+    notes.citations?.unknown.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
   ].filter(Boolean);
   return (
     <div class={`answer ${system.outcome[line] === "r" ? "right" : "wrong"}`}>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 export interface State {
-  q: string; // id of the open question, with ~trial behind it where that isn't 0
+  q: string; // name of the open question (`nameOf` in table.ts)
   a: string[]; // labels of the systems shown; empty means all
   sort: string; // a column, with - before it for descending
   show: string; // filter by outcome: "", "only:LABEL", "wrong", "right", "differ", "failed"

@@ -87,16 +87,31 @@ function sorted(table: Table, chosen: number[], sort: string): number[] {
 }
 
 export function values(table: Table, column: "types" | "stop"): string[] {
-  const found = new Set<string>();
-  if (column === "types") for (const t of table.types) found.add(t);
-  else for (const s of table.systems) for (const stop of s.stop) if (stop) found.add(stop);
-  found.delete("");
-  return [...found].sort();
+  const distinct = new Set<string>();
+  if (column === "types") for (const t of table.types) distinct.add(t);
+  else for (const s of table.systems) for (const stop of s.stop) if (stop) distinct.add(stop);
+  distinct.delete("");
+  return [...distinct].sort();
 }
 
+const naming = new WeakMap<Table, string[]>();
+
+// The name of a line in links: its id, and what else is needed to tell it from every other line.
 export function nameOf(table: Table, line: number): string {
-  return table.ids[line]! + (table.trials[line] ? `~${table.trials[line]}` : "");
+  let names = naming.get(table);
+  if (!names) {
+    const several = new Set(table.datasets).size > 1;
+    names = table.ids.map((id, i) => (several ? `${escaped(table.datasets[i]!)}~` : "") + withTrial(id, table.trials[i] ?? 0));
+    naming.set(table, names);
+  }
+  return names[line]!;
 }
+
+// An id that ends like a trial gets one in any case, so that the last ~N is always the trial.
+const withTrial = (id: string, trial: number) => (trial || /~\d+$/.test(id) ? `${id}~${trial}` : id);
+
+// A data set's name that ends at the first ~ behind it.
+const escaped = (dataset: string) => dataset.replaceAll("%", "%25").replaceAll("~", "%7E");
 
 export function shown(table: Table, state: State): System[] {
   const chosen = table.systems.filter((s) => state.a.includes(s.label));

@@ -1,0 +1,42 @@
+"""report.html: where it is written, and how."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rewoo_bench.report.write import write_report
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "run-of-0.1" / "finished"
+END = b"</body>\n</html>\n"
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
+    write_report([GOLDEN], tmp_path / "link.html", figures=False)
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "page.html").read_bytes().endswith(END)
+
+
+def test_a_page_goes_into_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        size = write_report([GOLDEN], pipe, figures=False)
+        try:
+            assert pipe.is_fifo()
+            assert len(reader.communicate(timeout=60)[0]) == size
+        finally:
+            reader.kill()
+
+
+def test_a_page_on_standard_output_is_alone_there() -> None:
+    # Not /dev/stdout: a mistake in what is tested would replace this machine's own.
+    command = [sys.executable, "-m", "rewoo_bench", "report", str(GOLDEN), "--no-figures", "--out", "/dev/fd/1"]
+    done = subprocess.run(command, capture_output=True, timeout=120)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"<!doctype html>")
+    assert done.stdout.endswith(END)
+    assert done.stderr.startswith(b"/dev/fd/1 (")
