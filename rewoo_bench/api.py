@@ -28,7 +28,7 @@ from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.results import Results
-from rewoo_bench.evaluation.run import Listeners, Outcome, run
+from rewoo_bench.evaluation.run import Listeners, Outcome, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal
@@ -172,7 +172,7 @@ async def _results(options: RunOptions, given: GivenObjects, listeners: Listener
 
 async def _in_folder(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
     results: list[Result] = []
-    kept = replace(listeners, on_result=_also(results.append, listeners.on_result))
+    kept = replace(listeners, on_result=in_turn(results.append, listeners.on_result))
     outcome = await run(options, given, kept, signals=False)
     order = {key: place for place, key in enumerate(outcome.keys)}
     results.sort(key=lambda result: order[result.task.key])
@@ -188,7 +188,7 @@ async def _in_memory(options: RunOptions, given: GivenObjects, listeners: Listen
             prepared_run.dataset.examples,
             prepared_run.architectures,
             trials=options.trials,
-            on_result=_also(results.append, listeners.on_result),
+            on_result=in_turn(results.append, listeners.on_result),
             on_event=listeners.on_event,
         )
     return Results(sorted(results, key=lambda result: result.task.index), columns)
@@ -254,12 +254,3 @@ def _seeded(settings: ModelSettings | None, seed: int) -> ModelSettings | None:
     if settings is None or settings.seed is not None:
         return settings
     return replace(settings, seed=seed)
-
-
-def _also(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
-    def both(result: Result) -> None:
-        first(result)
-        if second is not None:
-            second(result)
-
-    return both

@@ -134,6 +134,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @OUTPUT("-v", "--verbose", is_flag=True, help="Print a line for each finished question, on standard error.")
 @OUTPUT("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
 @OUTPUT("--no-report", is_flag=True, help="Write no report.html into the run's folder.")
+@OUTPUT("--otel", metavar="FILE|URL",
+        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
+             "append them to this file as JSON.")
 @OUTPUT("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
 def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no_report: bool, **flags: Any) -> int:

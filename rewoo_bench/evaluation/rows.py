@@ -9,6 +9,7 @@ from typing import Any
 from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.evaluation.retrieval import gold_pages_found
 from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.telemetry import trace_id_of
 from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.metering.calls import Call
 from rewoo_bench.runs.schema import CALLS
@@ -94,6 +95,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "working_s": result.working_s if measured else None,
         "retries": sum(call.call_cost.attempts - 1 for call in model_calls),
         "started_at": result.started_at,
+        "trace_id": trace_id_of(run["run_id"], result.task.key),
     }
 
 

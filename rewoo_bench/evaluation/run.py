@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,7 @@ from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.evaluation.run_folder import RunFolder, open_run, remove_run
 from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.loaders.sampling import shuffled
@@ -98,6 +99,17 @@ class Listeners:
     on_event: Callable[[Task, Event], None] | None = None
 
 
+def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
+    """A listener that calls both."""
+
+    def call(result: Result) -> None:
+        first(result)
+        if second is not None:
+            second(result)
+
+    return call
+
+
 async def run(
     options: RunOptions,
     given: GivenObjects = GivenObjects(),  # noqa: B008 - frozen
@@ -129,6 +141,9 @@ async def run(
         on_signal = partial(shutdown_on_signal, recorder.shutdown, options.grace, resume_command(folder))
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
+        if options.otel:
+            export = stack.enter_context(exporting(options.otel, manifest.run_id))
+            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
 
 

@@ -96,6 +96,8 @@ class RunOptions:
     out: Annotated[Path | None, UNSAVED] = None
     resume: Annotated[Path | None, UNSAVED] = None
     cache: Annotated[Path | None, UNSAVED] = None
+    otel: Annotated[str | None, UNSAVED] = None
+    """File or OTLP endpoint for spans."""
     progress: Annotated[bool, UNSAVED] = True
     verbose: Annotated[bool, UNSAVED] = False
     """Whether progress has a line for each finished question."""

@@ -72,6 +72,7 @@ QUESTIONS = pa.schema(
         ("working_s", pa.float64()),
         ("retries", pa.int32()),
         ("started_at", _MOMENT),
+        ("trace_id", pa.string()),
     ]
 )
 

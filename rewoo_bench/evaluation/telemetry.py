@@ -1,0 +1,207 @@
+"""`--otel FILE|ENDPOINT`: finished questions as OpenTelemetry spans, export only.
+
+    with exporting("http://localhost:4318", "20261124-…") as add:
+        add(result)
+
+A span for the run, and a trace for each question of each architecture: the question, below it the agent, below that
+its model and tool calls, with attributes of the GenAI semantic conventions (opentelemetry.io, v1.37 and later). No
+texts of prompts, answers or tools are exported. `trace_id` of questions.parquet is that of the question's trace.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.metering.calls import Call
+from rewoo_bench.redaction import hide_credentials
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import SpanContext, Tracer
+
+_QUEUE = 1 << 16  # spans that wait for an endpoint
+_OPERATIONS = {"embedding": "embeddings"}
+_log = logging.getLogger(__name__)
+
+
+def trace_id_of(run_id: str, task: TaskKey) -> str:
+    """The id of a question's trace, 32 hexadecimal digits: the same in every session of a run."""
+    return sha256(f"{run_id} {task}".encode()).hexdigest()[:32]
+
+
+@contextmanager
+def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
+    """Exports each result that the function gets, and the run at the end. Raises `UsageError`."""
+    try:
+        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+    except ImportError:
+        raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
+    from opentelemetry.sdk.resources import Resource
+
+    with ExitStack() as stack:
+        exporter = cast("SpanExporter", _Exporter(_open(target, stack), hide_credentials(target)))
+        is_file = not target.startswith(("http://", "https://"))
+        ids = _Ids()
+        resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
+        provider = TracerProvider(
+            resource=resource, id_generator=ids.generator(), shutdown_on_exit=False, span_limits=SpanLimits()
+        )
+        processor = SimpleSpanProcessor(exporter) if is_file else BatchSpanProcessor(exporter, max_queue_size=_QUEUE)
+        provider.add_span_processor(processor)
+        stack.callback(provider.shutdown)
+        tracer = provider.get_tracer("rewoo_bench")
+        run = tracer.start_span("run", attributes={"rewoo_bench.run.id": run_id})
+        try:
+            yield lambda result: _add(tracer, ids, run.get_span_context(), run_id, result)
+        finally:
+            run.end()
+
+
+def _add(tracer: Tracer, ids: _Ids, run: SpanContext, run_id: str, result: Result) -> None:
+    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, set_span_in_context
+
+    task, begun = result.task, _nanoseconds(result.started_at)
+    end = begun + int(result.latency_s * 1e9)
+    model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
+    ids.next_trace = int(trace_id_of(run_id, task.key), 16)
+    question = tracer.start_span(
+        "question",
+        start_time=begun,
+        links=[Link(run)],
+        attributes={
+            "rewoo_bench.run.id": run_id,
+            "rewoo_bench.example.id": task.example.id,
+            "rewoo_bench.trial": task.trial,
+            "rewoo_bench.stop_reason": result.trajectory.stop_reason,
+            **({} if result.score is None else {"rewoo_bench.exact_match": result.score.exact_match}),
+        },
+    )
+    agent = tracer.start_span(
+        f"invoke_agent {task.architecture.name}",
+        context=set_span_in_context(question),
+        start_time=begun,
+        attributes={
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": task.architecture.name,
+            **_usage(model_calls),
+        },
+    )
+    if result.error is not None:
+        agent.set_status(Status(StatusCode.ERROR))
+        agent.set_attribute("error.type", result.trajectory.stop_reason)
+    for call in result.calls:
+        start = _nanoseconds(call.started_at)
+        name, attributes = _of_call(call)
+        kind = SpanKind.CLIENT if call.kind == "model" else SpanKind.INTERNAL
+        span = tracer.start_span(name, set_span_in_context(agent), kind, attributes, start_time=start)
+        if call.status not in ("ok", "empty"):
+            span.set_status(Status(StatusCode.ERROR))
+            span.set_attribute("error.type", call.status)
+        span.end(start + int((call.end - call.start) * 1e9))
+    agent.end(end)
+    question.end(end)
+
+
+def _of_call(call: Call) -> tuple[str, dict[str, Any]]:
+    """The name and the attributes of a call's span."""
+    place = {"rewoo_bench.place": call.call_site.name, "rewoo_bench.attempts": call.call_cost.attempts}
+    if call.kind == "tool":
+        return f"execute_tool {call.name}", {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.name,
+            **place,
+        }
+    operation = _OPERATIONS.get(call.role, "chat")
+    reasons = {"gen_ai.response.finish_reasons": [call.finish_reason]} if call.finish_reason else {}
+    return f"{operation} {call.name}", {
+        "gen_ai.operation.name": operation,
+        "gen_ai.request.model": call.name,
+        "rewoo_bench.role": call.role,
+        **_usage([call]),
+        **reasons,
+        **place,
+    }
+
+
+def _usage(calls: Sequence[Call]) -> Mapping[str, int]:
+    return {
+        "gen_ai.usage.input_tokens": sum(call.usage.input_tokens for call in calls),
+        "gen_ai.usage.output_tokens": sum(call.usage.output_tokens for call in calls),
+        "gen_ai.usage.cache_read.input_tokens": sum(call.usage.cached_input_tokens for call in calls),
+    }
+
+
+def _open(target: str, stack: ExitStack) -> SpanExporter:
+    """The exporter of an address (OTLP over HTTP) or of a file (a span a line, as JSON). Raises `UsageError`."""
+    if target.startswith(("http://", "https://")):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        address = urlsplit(target)
+        return OTLPSpanExporter(target if address.path.strip("/") else f"{target.rstrip('/')}/v1/traces", timeout=10)
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+
+    try:
+        file = stack.enter_context(Path(target).open("a", encoding="utf-8"))  # noqa: SIM115 - the stack is its context
+    except OSError as error:
+        raise UsageError(f"--otel: can't write {target!r}: {error.strerror}") from None
+    return ConsoleSpanExporter(out=file, formatter=lambda span: span.to_json(indent=None) + "\n")
+
+
+class _Exporter:
+    """An exporter whose failures are one warning: they end no run."""
+
+    def __init__(self, exporter: SpanExporter, target: str) -> None:
+        self._exporter = exporter
+        self._target = target
+        self._has_warned = False
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would repeat every failure
+
+    def export(self, spans: Sequence[ReadableSpan]) -> Any:
+        """Exports spans; a failure is noted once."""
+        result = self._exporter.export(spans)
+        if result.name != "SUCCESS" and not self._has_warned:
+            self._has_warned = True
+            _log.warning("--otel: spans can't be exported to %s; the run goes on", self._target)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+class _Ids:
+    """Ids of spans: a question's trace has the id that its row has."""
+
+    def __init__(self) -> None:
+        self.next_trace: int | None = None
+
+    def generator(self) -> Any:
+        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+        ids = self
+
+        class Generator(RandomIdGenerator):
+            def generate_trace_id(self) -> int:
+                wanted, ids.next_trace = ids.next_trace, None
+                return super().generate_trace_id() if wanted is None else wanted
+
+        return Generator()
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000) * 1000 if moment else time.time_ns()

@@ -1,0 +1,87 @@
+"""`--otel`: finished questions as spans, in a file and at a collector."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from command_runs import quiet
+
+from rewoo_bench import load
+
+pytest.importorskip("opentelemetry.sdk", reason="needs OpenTelemetry (pip install 'rewoo-bench[otel]')")
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def spans_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_rows_trace_has_its_agent_and_its_calls() -> None:
+    assert quiet("--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "run", "--otel", "spans.jsonl") == 0
+    spans = spans_of(Path("spans.jsonl"))
+    calls = pd.read_parquet("run/calls.parquet")
+    for row in load("run").to_dict("records"):
+        trace = [span for span in spans if span["context"]["trace_id"] == f"0x{row['trace_id']}"]
+        names = [span["name"] for span in trace]
+        assert names[-2:] == [f"invoke_agent {row['architecture']}", "question"]
+        question, agent = trace[-1], trace[-2]
+        assert agent["parent_id"] == question["context"]["span_id"]
+        assert question["links"][0]["context"]["trace_id"] == spans[-1]["context"]["trace_id"]
+        assert spans[-1]["name"] == "run"
+        attributes = agent["attributes"]
+        assert attributes["gen_ai.usage.input_tokens"] == row["input_tokens"]
+        assert attributes["gen_ai.usage.output_tokens"] == row["output_tokens"]
+        below = [span for span in trace if span["parent_id"] == agent["context"]["span_id"]]
+        mine = calls[(calls["architecture"] == row["architecture"]) & (calls["example_id"] == row["example_id"])]
+        operations = [span["attributes"]["gen_ai.operation.name"] for span in below]
+        assert operations.count("chat") == (mine["kind"] == "model").sum()
+        assert operations.count("execute_tool") == (mine["kind"] == "tool").sum()
+        assert all(question["start_time"] <= span["start_time"] <= span["end_time"] for span in below)
+    texts = Path("spans.jsonl").read_text(encoding="utf-8")
+    assert not any(question in texts for question in load("run")["question"])
+
+
+class Collector(BaseHTTPRequestHandler):
+    bodies: list[tuple[str, int]]
+
+    def do_POST(self) -> None:
+        size = int(self.headers["Content-Length"])
+        self.rfile.read(size)
+        self.bodies.append((self.path, size))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing on standard error."""
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    bodies: list[tuple[str, int]] = []
+    handler = type("Handler", (Collector,), {"bodies": bodies})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", bodies
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_collector_gets_all_spans_before_the_command_ends(collector: tuple[str, list[tuple[str, int]]]) -> None:
+    address, bodies = collector
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", "2", "--out", "run", "--otel", address) == 0
+    assert {path for path, _ in bodies} == {"/v1/traces"}
+    assert sum(size for _, size in bodies) > 1000
+
+
+def test_a_file_that_cannot_be_written_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", "1", "--out", "run", "--otel", "no/such/file") == 2
+    assert "--otel: can't write 'no/such/file': No such file or directory" in capfd.readouterr().err
