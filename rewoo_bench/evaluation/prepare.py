@@ -140,6 +140,7 @@ def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[s
         "temperature": options.temperature,
         "tool_failure_rate": options.tool_failure_rate,
         "oracle": _is_oracle(options, run),
+        "trace_id": run_id if options.otel else None,  # each row has its own
     }
 
 

@@ -54,7 +54,8 @@ def _message(error: Exception) -> str:
 
 
 def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a result. `run` has the columns that are the same for the whole run."""
+    """The row of a result. `run` has the columns that are the same for the whole run, and a `trace_id` where questions
+    are exported as traces."""
     example, trajectory = result.task.example, result.trajectory
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
     counted = [call for call in model_calls if _was_counted(call)]
@@ -95,7 +96,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "working_s": result.working_s if measured else None,
         "retries": sum(call.call_cost.attempts - 1 for call in model_calls),
         "started_at": result.started_at,
-        "trace_id": trace_id_of(run["run_id"], result.task.key),
+        "trace_id": trace_id_of(run["run_id"], result.task.key) if run.get("trace_id") else None,
     }
 
 

@@ -44,6 +44,8 @@ def test_a_rows_trace_has_its_agent_and_its_calls() -> None:
         assert operations.count("chat") == (mine["kind"] == "model").sum()
         assert operations.count("execute_tool") == (mine["kind"] == "tool").sum()
         assert all(question["start_time"] <= span["start_time"] <= span["end_time"] for span in below)
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", "1", "--out", "untraced") == 0
+    assert load("untraced")["trace_id"].isna().all()
     texts = Path("spans.jsonl").read_text(encoding="utf-8")
     assert not any(question in texts for question in load("run")["question"])
 
