@@ -109,6 +109,8 @@ class Gateway:
                 return await self._complete(request, session, dialect)
             if dialect == "/models":
                 return _json({"object": "list", "data": [_model_object(self.model_name)]})
+            if dialect.startswith("/models/"):
+                return _json(_model_object(self.model_name))
             return await self._offer_tools(request, session, path)
         except LimitReached as limit:
             return _error(dialect, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Unpack
 
-from rewoo_bench.errors import RunStopped
+from rewoo_bench.config.specs import AGENT
+from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
@@ -97,8 +98,10 @@ async def estimate(
     """An estimate for each architecture, from at most `MOST_QUESTIONS` questions.
 
     `models` maps a role to its model's name, `""` for every other role. Prices are without a prefix cache.
-    Raises `RunStopped` where an architecture crashes.
+    Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
     """
+    if agent := next((each.name for each in architectures if each.spec.runner == AGENT), None):
+        raise UsageError(f"--dry-run: the calls of an external agent can't be estimated; leave out {agent!r}")
     some = examples[:MOST_QUESTIONS]
     times = len(examples) * trials / len(some)
     estimates = []

@@ -44,7 +44,7 @@ class GivenObjects:
         model = cast(Model, self.model)
         name = model_name(model)
         facts = getattr(model, "manifest", None) or {"name": name, PYTHON: _import_path(model)}
-        return OpenModel(model, name, REPLAY_CONCURRENCY, facts)
+        return OpenModel(model, name, REPLAY_CONCURRENCY, facts, wire_name=getattr(model, "wire_name", None))
 
     def dataset(self, limit: int | None, seed: int) -> Dataset:
         """The first `limit` of the examples. Raises `UsageError` for two of the same id."""

@@ -1,0 +1,60 @@
+"""What a program's output answers, and outputs of any length in bounded memory."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.agents.process import Tail, agent_environment
+from rewoo_bench.agents.program import read_answer
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ("", None),
+        ("\n \n", None),
+        ("Paris", "Paris"),
+        ("thinking\n\nParis \n", "Paris"),
+        ('{"answer": "Paris"}', "Paris"),
+        ('log\n{"answer": "Paris"}\n', "Paris"),
+        ('{\n  "answer": "Paris"\n}\n', "Paris"),
+        ('{"answer": null}', None),
+        ('{"answer": 7}', "7"),
+        ('{"answer": ["a", "b"]}', '["a", "b"]'),
+        ('{"result": "Paris"}', '{"result": "Paris"}'),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_the_answer_is_the_last_line_or_json(output: str, answer: str | None) -> None:
+    assert read_answer(output) == answer
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(0, 20), st.integers(1, 20))
+def test_a_tail_has_the_beginning_and_the_end(pieces: list[bytes], head: int, tail: int) -> None:
+    kept, whole = Tail(head, tail), b"".join(pieces)
+    for piece in pieces:
+        kept.add(piece)
+    assert kept.size == len(whole)
+    if len(whole) <= head + tail:
+        assert kept.text == whole.decode("utf-8", "replace")
+    else:
+        begin, end = whole[:head].decode("utf-8", "replace"), whole[-tail:].decode("utf-8", "replace")
+        assert kept.text.startswith(begin[:-1])
+        assert kept.text.endswith(end[1:])
+        assert f"{len(whole) - head - tail:,} bytes left out" in kept.text
+
+
+def test_an_agent_gets_no_key_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {"OPENAI_API_KEY": "sk-real", "MY_TOKEN": "t0ken", "SERPER_API_KEY": "serper", "AWS_SECRET": "aws"}
+    for name, value in {**secrets, "OPENAI_ORG_ID": "org", "HTTPS_PROXY": "http://me:pw@proxy", "PLAIN": "yes"}.items():
+        monkeypatch.setenv(name, value)
+    made = agent_environment({"SERPER_API_KEY": "$SERPER_API_KEY"}, {"OPENAI_API_KEY": "q-1"})
+    assert made["OPENAI_API_KEY"] == "q-1"
+    assert made["SERPER_API_KEY"] == "serper"
+    assert made["PLAIN"] == "yes"
+    assert made["PATH"] == os.environ["PATH"]
+    assert not {"MY_TOKEN", "AWS_SECRET", "OPENAI_ORG_ID", "HTTPS_PROXY"} & made.keys()
