@@ -10,8 +10,8 @@ from rewoo_bench.report.alignment import align_steps
 Step = dict[str, object]
 
 
-def step(tool: str | None, argument: str = "") -> Step:
-    return {"tool": tool, "argument": argument}
+def step(tool: str | None, argument: str = "", observation: str = "", *, failed: bool = False) -> Step:
+    return {"tool": tool, "argument": argument, "observation": observation, "failed": failed}
 
 
 def test_the_same_look_up_is_in_one_row_whatever_its_number() -> None:
@@ -21,6 +21,27 @@ def test_the_same_look_up_is_in_one_row_whatever_its_number() -> None:
     assert second[1] == first[2]
     assert second[2] == first[0]
     assert second[0] not in first
+
+
+VOLGA = "Volga: The Volga is the longest river in Europe."
+
+
+def test_two_arguments_that_lead_to_one_page_are_in_one_row() -> None:
+    rewoo = [step("Search", "Volga River", f"{VOLGA}\nSimilar: Don"), step("Search", "Don", "Don: a river")]
+    react = [
+        step("Search", "Volga", VOLGA),
+        step("Lookup", "Volga", VOLGA),
+        step("Search", "Don (river)", "Don: a river"),
+    ]
+    assert align_steps([rewoo, react]) == [[0, 3], [0, 1, 2]]  # "Don: a river" is too short to tell
+
+
+def test_a_failure_or_an_empty_result_is_no_evidence() -> None:
+    for text, failed in (("No results.", False), ("ERROR: the server at 127.0.0.1 could not be reached at all", True)):
+        first, second = align_steps(
+            [[step("Search", "a", text, failed=failed)], [step("Search", "b", text, failed=failed)]]
+        )
+        assert first != second
 
 
 def test_the_same_call_twice_has_two_rows() -> None:
@@ -40,7 +61,12 @@ def test_what_one_alone_did_follows_the_step_before_it() -> None:
     assert (first, second) == ([0, 2], [0, 1, 2])
 
 
-steps = st.builds(step, st.sampled_from(["Search", "LLM", None]), st.sampled_from(["a", "A ", "b", "c!"]))
+steps = st.builds(
+    step,
+    st.sampled_from(["Search", "LLM", None]),
+    st.sampled_from(["a", "A ", "b", "c!"]),
+    st.sampled_from(["", VOLGA, VOLGA + "\nmore", VOLGA + " It is long."]),
+)
 
 
 @given(st.lists(st.lists(steps, max_size=6), max_size=4))
