@@ -27,12 +27,9 @@ VOLGA = "Volga: The Volga is the longest river in Europe."
 
 
 def test_two_arguments_that_lead_to_one_page_are_in_one_row() -> None:
-    rewoo = [step("Search", "Volga River", f"{VOLGA}\nSimilar: Don"), step("Search", "Don", "Don: a river")]
-    react = [
-        step("Search", "Volga", VOLGA),
-        step("Lookup", "Volga", VOLGA),
-        step("Search", "Don (river)", "Don: a river"),
-    ]
+    don = "Don: a river"
+    rewoo = [step("Search", "Volga River", f"{VOLGA}\nSimilar: Don"), step("Search", "Don", don)]
+    react = [step("Search", "Volga", VOLGA), step("Lookup", "Volga", VOLGA), step("Search", "Don (river)", don)]
     assert align_steps([rewoo, react]) == [[0, 3], [0, 1, 2]]  # "Don: a river" is too short to tell
 
 
