@@ -1,16 +1,19 @@
 """An agent as a function in this process: `async def answer(question, *, base_url, api_key, model, tools) -> str`.
 
-A plain function runs in a thread, so that it may use a client that blocks. `tools` maps a name to an async function
+A plain function runs in a thread of its own, so that it may use a client that blocks; a thread that never ends holds up
+neither other questions nor the end of the run. `tools` maps a name to an async function
 (to a plain one, for a plain agent) of the tool's arguments.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
 from typing import Any
-
-from anyio import from_thread, to_thread
 
 from rewoo_bench.agents.program import AgentFailed
 from rewoo_bench.agents.session import AgentSession, SessionClosed
@@ -27,8 +30,9 @@ async def answer_with(
         if inspect.iscoroutinefunction(function):
             answer = await function(question, **given, tools=tools)
         else:
-            plain = {name: _in_thread(tool) for name, tool in tools.items()}
-            answer = await to_thread.run_sync(lambda: function(question, **given, tools=plain), abandon_on_cancel=True)
+            loop = asyncio.get_running_loop()
+            plain = {name: _from_thread(tool, loop) for name, tool in tools.items()}
+            answer = await _in_thread(lambda: function(question, **given, tools=plain))
     except (LimitReached, SessionClosed) as error:
         raise AgentFailed(str(error)) from error
     except Exception as error:  # of the user's code: this question's failure
@@ -46,9 +50,40 @@ def _as_function(session: AgentSession, name: str) -> Callable[..., Coroutine[An
     return call
 
 
-def _in_thread(tool: Callable[..., Coroutine[Any, Any, str]]) -> Callable[..., str]:
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """The work's result. anyio's threads are few, shared with the journal, and waited for at the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():  # the question was cancelled
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result: Any = None
+        failure: Exception | None = None
+        try:
+            result = work()
+        except StopIteration as error:  # no future can hold one
+            failure = RuntimeError(f"StopIteration: {error}")
+        except Exception as error:  # raised again where the work is awaited
+            failure = error
+        except BaseException as error:  # such as SystemExit: the end of the agent, not of the run
+            failure = RuntimeError(f"{type(error).__name__}: {error}")
+        with suppress(RuntimeError):  # the run has ended
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True, name="agent").start()
+    return await future
+
+
+def _from_thread(tool: Callable[..., Coroutine[Any, Any, str]], loop: asyncio.AbstractEventLoop) -> Callable[..., str]:
     def call(**arguments: Any) -> str:
-        return from_thread.run(lambda: tool(**arguments))
+        return asyncio.run_coroutine_threadsafe(tool(**arguments), loop).result()
 
     call.__name__, call.__doc__ = tool.__name__, tool.__doc__
     return call

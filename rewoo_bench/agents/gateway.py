@@ -19,15 +19,15 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.mcp_server import answer_mcp
-from rewoo_bench.agents.session import AgentSession, SessionClosed
+from rewoo_bench.agents.session import AgentCall, AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, PATHS, error_body, read_request
-from rewoo_bench.types import Completion, Model, Tool
+from rewoo_bench.types import Model, Tool
 from rewoo_bench.wire_request import WireRequest
 
 if TYPE_CHECKING:
@@ -146,14 +146,14 @@ class Gateway:
         headers = tuple((name, request.headers[name]) for name in _PASSED_HEADERS if name in request.headers)
         wire = WireRequest(path, data, headers, sender.send if facts.streamed else None)
         try:
-            completion, is_streamed = await session.complete(
+            call = await session.complete(
                 wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: _is_gone(request)
             )
         except (ModelError, LimitReached, SessionClosed):
             if sender.has_begun:
                 return sender.break_off()
             raise
-        return await sender.finish(completion, is_streamed=is_streamed)
+        return await sender.finish(call, is_streamed=call.request is wire and facts.streamed)
 
     async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         if path == "/mcp":
@@ -205,23 +205,33 @@ class _Sender:
                 await self._response.prepare(self._request)
             await self._response.write(piece)
         except (ConnectionError, RuntimeError):
-            self._is_gone = True
-            self._session.notes["clients_that_hung_up"] += 1
+            self._note_hang_up()
 
-    async def finish(self, completion: Completion, *, is_streamed: bool) -> web.StreamResponse:
+    async def finish(self, call: AgentCall, *, is_streamed: bool) -> web.StreamResponse:
         """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
         from aiohttp import web
 
-        if is_streamed and (self._response is not None or self._is_gone):
-            response = self._response or web.Response()
-            if not self._is_gone:
-                with suppress(ConnectionError, RuntimeError):
-                    await response.write_eof()
+        response = self._response
+        if response is None or not is_streamed:
+            wire = call.answer.result().wire
+            assert wire is not None  # models without an endpoint are refused before the run
+            response = web.Response(text=wire.body, headers={"Content-Type": wire.content_type})
+        if self._is_gone:
             return response
-        assert completion.wire is not None  # models without an endpoint are refused before the run
-        if _is_gone(self._request):
-            self._session.notes["clients_that_hung_up"] += 1
-        return web.Response(text=completion.wire.body, headers={"Content-Type": completion.wire.content_type})
+        try:
+            await response.prepare(self._request)
+            await response.write_eof()
+        except (ConnectionError, RuntimeError):
+            self._note_hang_up()
+        else:
+            call.is_delivered = not _is_gone(self._request)
+            if not call.is_delivered:
+                self._note_hang_up()
+        return response
+
+    def _note_hang_up(self) -> None:
+        self._is_gone = True
+        self._session.notes["clients_that_hung_up"] += 1
 
 
 async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:

@@ -20,6 +20,7 @@ from rewoo_bench.agents.process import Tail
 from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
+from rewoo_bench.metering.live_calls import UNAUTHORISED
 from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.runners.tool_calls import Observation, call_tool
@@ -51,10 +52,13 @@ class AgentCall:
     request: WireRequest
     answer: asyncio.Future[Completion]
     is_client_gone: Callable[[], bool]
+    is_delivered: bool = False
+    """Whether a client has got the whole answer. It may close its connection afterwards."""
 
-    @property
-    def is_undelivered(self) -> bool:
-        return not self.answer.done() or self.is_client_gone()
+    def is_for(self, *, retry: bool) -> bool:
+        """Whether an equal request is another attempt at this one: a `retry`, or its client has gone without it."""
+        has_failed = self.answer.done() and self.answer.exception() is not None
+        return not self.is_delivered and not has_failed and (retry or self.is_client_gone())
 
 
 @dataclass
@@ -69,43 +73,51 @@ class AgentSession:
     log: Tail = field(default_factory=lambda: Tail(4 << 10, 8 << 10))
     """The agent's standard error."""
     failure: ModelError | None = None
+    """The provider's last failure, where no call that began after it was answered."""
     limit: LimitReached | None = None
 
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
-        self._calls: dict[bytes, AgentCall] = {}
+        self._calls: dict[bytes, list[AgentCall]] = {}
         self._failed: dict[bytes, Call] = {}
 
     async def serve(self) -> None:
         """Carries out the agent's requests until it is cancelled."""
         with call_site(AGENT):
-            async with anyio.create_task_group() as group:
+            async with self._receive, anyio.create_task_group() as group:
                 async for job in self._receive:
                     group.start_soon(job)
 
     def close(self) -> None:
         self._send.close()
+        self._receive.close()  # also where it was never served
 
     async def complete(
         self, request: WireRequest, facts: WireFacts, *, is_retry: bool, is_client_gone: Callable[[], bool]
-    ) -> tuple[Completion, bool]:
-        """The model's answer, and whether it was streamed to this client.
+    ) -> AgentCall:
+        """The call with the model's answer, which may be that of an earlier request.
 
         A client's own second attempt at a request gets the answer of the first one, if that is on its way or was never
-        delivered: it is paid for once. Raises `ModelError`, `LimitReached` or `SessionClosed`.
+        delivered: it is paid for once. Equal requests that aren't such an attempt are calls of their own. Raises
+        `ModelError`, `LimitReached` or `SessionClosed`.
         """
         digest = sha256(request.path.encode() + request.body).digest()
-        earlier = self._calls.get(digest)
-        if earlier and earlier.is_undelivered and (is_retry or earlier.is_client_gone()) and not _failed(earlier):
+        equal = self._calls.setdefault(digest, [])
+        # Where some of the equal calls have lost their clients, the attempt is at one of those.
+        attempted = [call for call in equal if call.is_for(retry=is_retry)]
+        attempted.sort(key=lambda call: not call.is_client_gone())
+        if attempted:
             self.notes["second_attempts"] += 1
-            earlier.is_client_gone = is_client_gone
-            return await asyncio.shield(earlier.answer), False
-        call = AgentCall(request, asyncio.get_running_loop().create_future(), is_client_gone)
-        self._calls[digest] = call
-        failed = self._failed.pop(digest, None) if is_retry else None
-        self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
-        return await asyncio.shield(call.answer), request.on_bytes is not None
+            call = attempted[0]
+            call.is_client_gone = is_client_gone
+        else:
+            call = AgentCall(request, asyncio.get_running_loop().create_future(), is_client_gone)
+            equal.append(call)
+            failed = self._failed.pop(digest, None) if is_retry else None
+            self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
+        await asyncio.shield(call.answer)
+        return call
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Observation:
         """The tool's answer, or its error. Raises `KeyError`, `LimitReached` or `SessionClosed`."""
@@ -124,6 +136,7 @@ class AgentSession:
         messages = WireMessages.of(request, facts.messages)
         role = _ROLES.get(request.path, AGENT)
         meter: Any = self.model
+        failed_before = self.failure
         try:
             completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)
         except ModelError as error:
@@ -131,6 +144,8 @@ class AgentSession:
             if isinstance(getattr(meter, "calls", None), list):
                 self._failed[digest] = meter.calls[-1]  # the meter ends a call without another await
             raise
+        if self.failure is failed_before:  # the provider answers again: what comes now is the agent's own failure
+            self.failure = None
         if failed is not None:
             meter.count_as_attempt(failed)
         if completion.wire is not None and completion.wire.translated:
@@ -153,16 +168,14 @@ class AgentSession:
                 self.limit = self.limit or error
                 self.is_limited.set()
             _fail(answer, error)
+            if isinstance(error, ModelError) and (error.unreachable or error.status == UNAUTHORISED):
+                raise  # without a provider the agent could only answer by guessing
         except BaseException:
             _fail(answer, SessionClosed())
             raise
         else:
             if not answer.done():
                 answer.set_result(result)
-
-
-def _failed(call: AgentCall) -> bool:
-    return call.answer.done() and call.answer.exception() is not None
 
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:

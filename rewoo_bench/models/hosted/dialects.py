@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted.usage import read_usage
 from rewoo_bench.types import Message, Usage
+from rewoo_bench.wire_request import WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
@@ -30,6 +31,8 @@ _ROLES: Mapping[str, Role] = {
     "developer": "system",
     "function": "tool",
 }
+_LAST_EVENTS = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
+_DONE = b"[DONE]"  # the last event of a chat
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -53,6 +56,7 @@ class AnswerFacts:
     finish_reason: str = ""
     error: str = ""
     is_complete: bool = False
+    """Whether a stream has come to its end, and not only broken off."""
     _counts: dict[str, Any] = field(default_factory=dict)
     _texts: list[str] = field(default_factory=list)
 
@@ -60,6 +64,11 @@ class AnswerFacts:
     def text(self) -> str:
         """The visible text, and the arguments of tool calls."""
         return replace_surrogates("".join(self._texts))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of an answer has arrived, or a count: an error alone costs nothing."""
+        return self.usage != Usage() or bool(self._texts)
 
     def read(self, document: Mapping[str, Any]) -> None:
         """Adds a whole answer, or one event of a stream."""
@@ -73,10 +82,10 @@ class AnswerFacts:
             self._texts.append(document["delta"])
         elif inner is None:
             self._texts += _texts_of(document)
-        self.finish_reason = _finish_reason(document) or self.finish_reason
-        if error := document.get("error") or (inner or {}).get("error"):
-            self.error = str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
-        self.is_complete |= kind in ("message_stop", "response.completed", "response.incomplete", "response.failed")
+        reason = _finish_reason(document)
+        self.finish_reason = reason or self.finish_reason
+        self.error = _error_of(document) or (_error_of(inner) if inner else "") or self.error
+        self.is_complete |= kind in _LAST_EVENTS or (bool(reason) and "choices" in document)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         self._counts |= {name: count for name, count in usage.items() if count is not None}
@@ -90,6 +99,13 @@ def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
     return WireFacts(list(_messages(path, body)), limit, body.get("stream") is True)
 
 
+def split_events(data: bytes) -> tuple[list[bytes], bytes]:
+    """The whole events of a stream's bytes, each with the blank line behind it, and the rest."""
+    mark = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
+    *events, rest = data.split(mark)
+    return [event + mark for event in events], rest
+
+
 def events_of(block: bytes) -> Iterator[Mapping[str, Any]]:
     """The JSON objects in a piece of a stream of server-sent events; its events are whole."""
     for event in block.replace(b"\r\n", b"\n").split(b"\n\n"):
@@ -100,6 +116,29 @@ def events_of(block: bytes) -> Iterator[Mapping[str, Any]]:
             continue
         if isinstance(document, dict):
             yield document
+
+
+def with_usage(request: WireRequest) -> tuple[bytes, bool]:
+    """The body of a request that makes a stream say its usage, and whether the agent didn't ask for that."""
+    if request.path not in (CHAT, COMPLETIONS):
+        return request.body, False
+    body = json.loads(request.body)
+    if not body.get("stream") or asks_for_usage(body):
+        return request.body, False
+    options = body["stream_options"] if isinstance(body.get("stream_options"), dict) else {}
+    changed = {**body, "stream_options": {**options, "include_usage": True}}
+    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(), True
+
+
+def asks_for_usage(body: Mapping[str, Any]) -> bool:
+    """Whether a request for a stream asks for an event with its usage."""
+    options = body.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+def is_done(event: bytes) -> bool:
+    """Whether an event is the mark at the end of a chat's stream."""
+    return event.removeprefix(b"data:").strip() == _DONE
 
 
 def is_usage_only(document: Mapping[str, Any]) -> bool:
@@ -166,6 +205,14 @@ def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _strings(item, "arguments")
         for part in _objects(item.get("content")):
             yield from _strings(part, "text")
+
+
+def _error_of(document: Mapping[str, Any]) -> str:
+    """The error in an answer or an event; the event "error" of OpenAI's responses has its message at the top."""
+    error = document if document.get("type") == "error" and "error" not in document else document.get("error")
+    if not error:
+        return ""
+    return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
 
 
 def _finish_reason(document: Mapping[str, Any]) -> str:

@@ -58,18 +58,18 @@ class BadAnswer(Exception):
 class Endpoint:
     """The address of an API and its connections, which belong to one event loop.
 
-    `connect_timeout` (seconds) is for reaching the server. The caller limits the number of connections and the
-    time of a whole call. User info in the address is sent instead of the key; its query is sent with every
-    request. Proxies and certificates come from the environment; a server on this machine is never reached
-    through a proxy.
+    `key` is sent as a bearer token; None sends none. `connect_timeout` (seconds) is for reaching the server. The
+    caller limits the number of connections and the time of a whole call. User info in the address is sent instead of
+    the key; its query is sent with every request. Proxies and certificates come from the environment; a server on
+    this machine is never reached through a proxy.
     """
 
-    def __init__(self, api_base: str | None, *, key: str, connect_timeout: float) -> None:
+    def __init__(self, api_base: str | None, *, key: str | None, connect_timeout: float) -> None:
         address = urlsplit((api_base or OPENAI).rstrip("/"))
         plain = address._replace(netloc=address.netloc.rpartition("@")[2], query="", fragment="")
         self._base = plain.geturl().rstrip("/")
         self._query = f"?{address.query}" if address.query else ""
-        self._authorization = _basic(address) if address.username else f"Bearer {key}"
+        self._authorization = _basic(address) if address.username else f"Bearer {key}" if key else None
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
 
@@ -139,10 +139,11 @@ class Endpoint:
 
     def _headers(self) -> dict[str, str]:
         headers = {
-            "Authorization": self._authorization,
             "Content-Type": "application/json",
             "User-Agent": f"rewoo-bench/{version('rewoo-bench')}",
         }
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
         return headers | {header: os.environ[name] for name, header in _HEADERS.items() if os.environ.get(name)}
 
 

@@ -47,7 +47,9 @@ async def stream(
 async def _call(route: providers.Route, path: str, body: Mapping[str, Any], timeout: float) -> Any:
     if path == COUNT_TOKENS or path not in _FUNCTIONS:
         raise HTTPFailure(404, f"{route.provider} has no {path}", {})
-    function = getattr(providers.load_litellm(), _FUNCTIONS[path])
+    litellm = providers.load_litellm()
+    litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
+    function = getattr(litellm, _FUNCTIONS[path])
     with providers.without_callbacks():
         return await function(
             **{name: value for name, value in body.items() if name != "model"},
@@ -57,6 +59,7 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
             timeout=timeout,
             num_retries=0,
             max_retries=0,
+            **({"use_chat_completions_api": True} if path == RESPONSES else {}),
             **(providers.plain_tools() if path == CHAT and "tools" in body else {}),
         )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -25,20 +26,22 @@ from rewoo_bench.models.call_cost import attach
 from rewoo_bench.models.hosted import provider_errors, providers, translation
 from rewoo_bench.models.hosted.completions import cost_of
 from rewoo_bench.models.hosted.dialects import (
-    CHAT,
-    COMPLETIONS,
     COUNT_TOKENS,
     EMBEDDINGS,
     MESSAGES,
     OF_ANTHROPIC,
     RESPONSES,
     AnswerFacts,
+    asks_for_usage,
     events_of,
+    is_done,
     is_usage_only,
+    split_events,
+    with_usage,
 )
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
 from rewoo_bench.models.hosted.transport import Answer
-from rewoo_bench.redaction import of_environment, sent_in
+from rewoo_bench.redaction import of_environment, sent_in, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import CallCost, Completion, Message, Usage, WireResponse
 from rewoo_bench.wire_request import WireRequest
@@ -56,6 +59,8 @@ class _Progress:
     """What has arrived of an answer."""
 
     facts: AnswerFacts
+    secrets: frozenset[str]
+    """Credentials that the request was sent with: a server may repeat them in its answer."""
     is_relayed: bool = False
     """Whether the agent has got a part of it, so that no other attempt may be made."""
 
@@ -69,11 +74,12 @@ class WireClient:
         self._connect_timeout = min(timeout, connect_timeout)
         self._api_key = api_key
         self._endpoint: Endpoint | None = None
+        self._sent: frozenset[str] | None = None
         self._missing: set[str] = set()  # paths that the endpoint doesn't have
 
     async def send(self, route: providers.Route, request: WireRequest, messages: Sequence[Message]) -> Completion:
         """The provider's answer. Raises `ModelError`; a cancellation has the estimated cost attached."""
-        progress = _Progress(AnswerFacts())
+        progress = _Progress(AnswerFacts(), self._secrets(route))
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self._answer(route, request, progress)
@@ -84,16 +90,14 @@ class WireClient:
                 raise fault from None
             if isinstance(error, BadAnswer):
                 raise self._broken(
-                    provider_errors.bad_answer(self.name, error, self._secrets(route), None), route, messages, progress
+                    provider_errors.bad_answer(self.name, error, progress.secrets, None), route, messages, progress
                 ) from None
-            failure = provider_errors.to_model_error(
-                error, self.name, timeout=self._timeout, secrets=self._secrets(route)
-            )
+            failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
             raise self._broken(failure, route, messages, progress) from None
         except anyio.get_cancelled_exc_class() as cancelled:
             attach(cancelled, _least_cost(route, messages, progress.facts))
             raise
-        return _completion(route, request, messages, progress.facts, response)
+        return _completion(route, request, messages, progress, response)
 
     async def aclose(self) -> None:
         """Closes the connections; the next call opens new ones."""
@@ -117,13 +121,14 @@ class WireClient:
         return route.provider in providers.OPENAI_FORM and path not in self._missing
 
     async def _native(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
-        body, hides_usage = _with_usage(request)
+        body, hides_usage = with_usage(request)
         async with self._open(route).open(request.path, body, _headers(route, request)) as response:
             kind = response.content_type
             if kind != _EVENTS:
                 text = (await read_body(response)).decode("utf-8", "replace")
                 progress.facts.read(_document(text))
-                return WireResponse(kind, text)
+                _check_no_error(progress.facts)
+                return WireResponse(kind, without(text, progress.secrets))
             return WireResponse(kind, await self._relayed(response, request, progress, hides_usage=hides_usage))
 
     async def _relayed(
@@ -133,53 +138,63 @@ class WireClient:
         relayed: list[bytes] = []
         rest, size = b"", 0
         async for piece in response.content.iter_any():
-            whole, separator, rest = _split(rest + piece)
             size += len(piece)
             if size > LONGEST_BODY:
                 raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
-            if separator:
-                await self._relay(whole + separator, request, progress, relayed, hides_usage=hides_usage)
+            events, rest = split_events(rest + piece)
+            for event in events:
+                await self._relay(event, request, progress, relayed, hides_usage=hides_usage)
         if rest:
             await self._relay(rest, request, progress, relayed, hides_usage=hides_usage)
+        _check_whole(progress.facts)
         return b"".join(relayed).decode("utf-8", "replace")
 
     async def _relay(
-        self, block: bytes, request: WireRequest, progress: _Progress, relayed: list[bytes], *, hides_usage: bool
+        self, event: bytes, request: WireRequest, progress: _Progress, relayed: list[bytes], *, hides_usage: bool
     ) -> None:
-        for event in _events(block):
-            documents = list(events_of(event))
-            for document in documents:
-                progress.facts.read(document)
-            if progress.facts.error and not progress.is_relayed:
-                raise BadAnswer(f"an error in place of an answer: {progress.facts.error}")
-            if hides_usage and documents and all(map(is_usage_only, documents)):
-                continue
-            relayed.append(event)
-            if request.on_bytes is not None:
-                progress.is_relayed = True
-                await request.on_bytes(event)
+        documents = list(events_of(event))
+        for document in documents:
+            progress.facts.read(document)
+        progress.facts.is_complete |= is_done(event)
+        if not progress.is_relayed:
+            _check_no_error(progress.facts)
+        if hides_usage and documents and all(map(is_usage_only, documents)):
+            return
+        event = without(event.decode("utf-8", "replace"), progress.secrets).encode()
+        relayed.append(event)
+        if request.on_bytes is not None:
+            progress.is_relayed = True
+            await request.on_bytes(event)
 
     async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
         body = json.loads(request.body)
         if not body.get("stream"):
             document = await translation.send(route, request.path, body, timeout=self._timeout)
             progress.facts.read(document)
-            return WireResponse(_JSON, json.dumps(document), translated=True)
+            _check_no_error(progress.facts)
+            return WireResponse(_JSON, without(json.dumps(document), progress.secrets), translated=True)
         relayed: list[bytes] = []
         stream = translation.stream(route, request.path, body, timeout=self._timeout)
         async with aclosing(stream) as blocks:
             async for block in blocks:
-                await self._relay(block, request, progress, relayed, hides_usage=not _asks_for_usage(body))
+                events, rest = split_events(block)
+                for event in [*events, rest] if rest else events:
+                    await self._relay(event, request, progress, relayed, hides_usage=not asks_for_usage(body))
+        _check_whole(progress.facts)
         return WireResponse(_EVENTS, b"".join(relayed).decode("utf-8", "replace"), translated=True)
 
     def _open(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
-            base = route.api_base or (ANTHROPIC if route.provider == "anthropic" else None)
-            self._endpoint = Endpoint(base, key=route.api_key or "none", connect_timeout=self._connect_timeout)
+            is_anthropic = route.provider == "anthropic"  # its key has a header of its own
+            base = _anthropic_base(route.api_base) if is_anthropic else route.api_base
+            key = None if is_anthropic else route.api_key or "none"
+            self._endpoint = Endpoint(base, key=key, connect_timeout=self._connect_timeout)
         return self._endpoint
 
     def _secrets(self, route: providers.Route) -> frozenset[str]:
-        return sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+        if self._sent is None:
+            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+        return self._sent
 
     def _broken(
         self, error: ModelError, route: providers.Route, messages: Sequence[Message], progress: _Progress
@@ -187,7 +202,7 @@ class WireClient:
         """The error of a call, with its cost as far as the provider sent an answer."""
         if progress.is_relayed:
             error.retryable = False
-        if progress.facts.usage or progress.facts.text:
+        if progress.facts.has_begun:
             error.call_cost = _least_cost(route, messages, progress.facts)
         return error
 
@@ -197,43 +212,18 @@ def _may_be_missing(path: str) -> bool:
     return path in (MESSAGES, RESPONSES)
 
 
-def _with_usage(request: WireRequest) -> tuple[bytes, bool]:
-    """The body of a request that makes a stream say its usage, and whether the agent didn't ask for that."""
-    if request.path not in (CHAT, COMPLETIONS):
-        return request.body, False
-    body = json.loads(request.body)
-    if not body.get("stream") or _asks_for_usage(body):
-        return request.body, False
-    options = body["stream_options"] if isinstance(body.get("stream_options"), dict) else {}
-    changed = {**body, "stream_options": {**options, "include_usage": True}}
-    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(), True
-
-
-def _asks_for_usage(body: Mapping[str, Any]) -> bool:
-    options = body.get("stream_options")
-    return isinstance(options, dict) and bool(options.get("include_usage"))
+def _anthropic_base(api_base: str | None) -> str:
+    """The address with the version of the API, which litellm adds where it is missing."""
+    base = (api_base or ANTHROPIC).rstrip("/").removesuffix(MESSAGES)
+    return base if base.endswith("/v1") else f"{base}/v1"
 
 
 def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
     headers = dict(request.headers)
-    if route.provider == "anthropic" and route.api_key:
-        headers |= {"x-api-key": route.api_key}
+    if route.provider == "anthropic":
+        headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
         headers.setdefault("anthropic-version", "2023-06-01")
     return headers
-
-
-def _split(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """The whole events of a stream's bytes, the blank line behind the last of them, and the rest."""
-    ends = [(data.rfind(mark), mark) for mark in (b"\n\n", b"\r\n\r\n")]
-    at, mark = max(ends)
-    return (data[:at], mark, data[at + len(mark) :]) if at >= 0 else (b"", b"", data)
-
-
-def _events(block: bytes) -> list[bytes]:
-    """The events of a block, each with the blank line behind it."""
-    mark = b"\r\n\r\n" if b"\r\n\r\n" in block else b"\n\n"
-    *events, rest = block.split(mark)
-    return [event + mark for event in events] + ([rest] if rest else [])
 
 
 def _document(text: str) -> Mapping[str, Any]:
@@ -247,17 +237,32 @@ def _document(text: str) -> Mapping[str, Any]:
     return document
 
 
+def _check_no_error(facts: AnswerFacts) -> None:
+    """Raises `BadAnswer` for an error in a response with status 200."""
+    if facts.error:
+        raise BadAnswer(f"an error in place of an answer: {facts.error}")
+
+
+def _check_whole(facts: AnswerFacts) -> None:
+    """Raises `BadAnswer` for a stream that broke off: with an error, or without the event that ends it."""
+    if facts.error:
+        raise BadAnswer(f"an error in the middle of a stream: {facts.error}")
+    if not facts.is_complete:
+        raise BadAnswer("a stream that ended in the middle")
+
+
 def _completion(
     route: providers.Route,
     request: WireRequest,
     messages: Sequence[Message],
-    facts: AnswerFacts,
+    progress: _Progress,
     response: WireResponse,
 ) -> Completion:
     if request.path == COUNT_TOKENS:
         return Completion("", wire=response)  # it is free
+    facts = progress.facts
     usage, call_cost = facts.usage, None
-    text = facts.text
+    text = without(facts.text, progress.secrets)
     if usage is None or not usage.input_tokens or (text and not usage.output_tokens and request.path != EMBEDDINGS):
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
         call_cost = cost_of(usage, "estimated", route, Answer({}))
@@ -273,7 +278,7 @@ def _completion(
 def _least_cost(route: providers.Route, messages: Sequence[Message], facts: AnswerFacts) -> CallCost:
     """The cost of a call that broke off: the usage so far, at least the prompt and the text that arrived."""
     written = count_tokens(facts.text)
-    if route.is_ours and not facts.usage:
+    if route.is_ours and not facts.has_begun:
         return CallCost()
     if facts.usage and facts.usage.input_tokens:
         usage = facts.usage

@@ -1,0 +1,156 @@
+"""Agents as programs and workers that misbehave: each is one clear row or one line, and none outlives its run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from answering import KEY
+from command_runs import start
+from dialect_server import DialectServer
+from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+ASK = """
+import json, os, urllib.request
+
+def ask(text, base_url=os.environ.get("OPENAI_BASE_URL", ""), key=os.environ.get("OPENAI_API_KEY", "")):
+    body = {"model": os.environ.get("REWOO_BENCH_MODEL", "x"), "messages": [{"role": "user", "content": text}]}
+    headers = {"Authorization": "Bearer " + key, "Content-Type": "application/json"}
+    request = urllib.request.Request(base_url + "/chat/completions", json.dumps(body).encode(), headers)
+    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+"""
+WORKER = (
+    ASK
+    + """
+import sys, threading
+
+def answer(task):
+    said = ask(task["question"], task["base_url"], task["api_key"])
+    print(json.dumps({"id": task["id"], "answer": said}), flush=True)
+
+for number, line in enumerate(sys.stdin):
+    task = json.loads(line)
+    DIES
+    threading.Thread(target=answer, args=(task,)).start()
+"""
+)
+PROGRAMS = {
+    "raises": ("raise ValueError('no idea')", "agent_failed", "the agent ended with exit code 1: ValueError: no idea"),
+    "exits": ("import sys; sys.exit(3)", "agent_failed", "the agent ended with exit code 3"),
+    "silent": ("pass", "empty_answer", "the agent gave no answer"),
+    "waits": ("import time; time.sleep(60)", "time_limit", "no answer within 1 s"),
+}
+
+
+@pytest.fixture
+def provider() -> Iterator[DialectServer]:
+    with DialectServer() as provider:
+        yield provider
+
+
+def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) -> None:
+    agents = [write_program(name, text, timeout_s=1) for name, (text, *_) in PROGRAMS.items()]
+    assert run_agents(provider, agents, questions=1) == 0
+    found = {row.architecture: (row.stop_reason, row.error) for row in rows().itertuples()}
+    assert found == {name: (reason, error) for name, (_, reason, error) in PROGRAMS.items()}
+    assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
+
+
+def test_a_program_sees_its_own_keys_alone(provider: DialectServer) -> None:
+    text = f"import os; print({KEY!r} in str(os.environ), os.environ['OPENAI_API_KEY'][:2])"
+    assert run_agents(provider, [write_program("looks", text)], questions=1) == 0
+    assert list(rows().prediction) == ["False q-"]
+
+
+def test_a_flood_is_read_in_little_memory(provider: DialectServer) -> None:
+    flood = "import sys\nfor _ in range(5000): sys.stdout.write('x' * 99_999 + '\\n')\nprint('Neva')"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert run_agents(provider, [write_program("floods", flood)], questions=1) == 0
+    assert list(rows().prediction) == ["Neva"]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KiB, of the 500 MB
+
+
+def test_a_command_that_does_not_exist_is_one_line(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_agents(provider, [write_agent("none", command=["no-such-program"])], questions=2) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "agent: can't start 'no-such-program': No such file or directory" in line
+
+
+def test_a_worker_answers_several_questions_at_once(provider: DialectServer) -> None:
+    agent = write_program("worker", WORKER.replace("DIES", ""), protocol="worker")
+    assert run_agents(provider, [agent], "--concurrency", 8) == 0
+    assert set(rows().stop_reason) == {"answered"}
+    check_books(provider)
+
+
+def test_a_worker_that_dies_is_started_again(provider: DialectServer) -> None:
+    dies = "if 'q02' in line: sys.exit('out of memory')"
+    agent = write_program("worker", WORKER.replace("DIES", dies), protocol="worker")
+    assert run_agents(provider, [agent], "--concurrency", 1, questions=5) == 0
+    failed = rows()[rows().stop_reason != "answered"]
+    assert list(failed.example_id) == ["q02"]
+    assert list(failed.error) == ["the worker ended with exit code 1: out of memory"]
+
+
+def test_a_worker_that_prints_garbage_is_a_row(provider: DialectServer) -> None:
+    agent = write_program("worker", "input(); print('Loading …', flush=True); input()", protocol="worker")
+    assert run_agents(provider, [agent], questions=1) == 0
+    (error,) = rows().error
+    assert error.startswith("the worker printed 'Loading …' on standard output, which is for JSON lines with an id")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_killed_run_leaves_no_agent_behind_and_resumes_without_paying_twice() -> None:
+    child = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)  # MARK'])\n"
+    program = ASK + child.replace("MARK", str(Path.cwd())) + "ask('first ' + os.environ['REWOO_BENCH_QUESTION'])\n"
+    program += f"print(ask('second ' + os.environ['REWOO_BENCH_QUESTION']))  # {Path.cwd()}\n"
+    agent = write_program("two", program)
+    with DialectServer() as provider:
+        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+        asked = ("--arch", agent, "--dataset", write_questions(6), "--concurrency", 2)
+        provider.fault = lambda entry, nth: "slow" if "second" in str(entry.body) else None
+        process = start(*asked, *model)
+        wait_until(lambda: sum(entry.status == 200 for entry in provider.books) >= 5)
+        assert agents_of(Path.cwd())
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        wait_until(lambda: not agents_of(Path.cwd()), 5)
+        provider.fault = lambda entry, nth: None
+        resumed = start("--resume", "out", "--no-progress")
+        resumed.communicate(timeout=60)
+        assert resumed.returncode == 0
+        assert set(rows().stop_reason) == {"answered"}
+        assert set(rows().llm_calls) == {2}
+        first = [entry for entry in provider.books if "first" in str(entry.body)]
+        assert len(first) <= len(rows()) + 2  # only what was in flight when it was killed is asked again
+        assert not agents_of(Path.cwd())
+
+
+def wait_until(is_so: object, seconds: float = 30.0) -> None:
+    assert callable(is_so)
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def agents_of(folder: Path) -> list[int]:
+    """The living processes that were started in a folder's agents, and their children."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            here = (process / "cwd").readlink()
+            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if folder in here.parents and state != "Z":
+            found.append(int(process.name))
+    return found
