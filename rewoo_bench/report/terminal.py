@@ -122,6 +122,10 @@ def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
     faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
     for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
         text.append(f"\n{_cut(str(problem))}", style="red")
+    for note in trajectory["notes"].get("gateway", ()):
+        text.append(f"\n{_cut(note)}", style="dim")
+    if log := trajectory["notes"].get("stderr"):
+        text.append(f"\nstandard error: {_cut(log[-_LONGEST:])}", style="dim")
     return text
 
 

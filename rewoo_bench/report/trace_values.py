@@ -85,6 +85,8 @@ def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
         "fallback": _text(notes.get("fallback") or None),
         "dropped_steps": dropped if isinstance(dropped, int) else None,
         "repaired": _texts(notes.get("repaired")),
+        "gateway": [f"{name}: {count}" for name, count in _object(notes.get("gateway")).items()],
+        "stderr": _text(notes.get("stderr")),
     }
 
 

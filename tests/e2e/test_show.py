@@ -133,3 +133,15 @@ def test_a_mistyped_path_in_a_run_is_no_run(capsys: pytest.CaptureFixture[str], 
         main([command, str(GOLDEN / "nope")])
     assert done.value.code == 2
     assert "is no run" in capsys.readouterr().err
+
+
+def test_an_agents_log_and_the_gateways_notes_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for trace in traces:
+        trace["notes"] = {"gateway": {"second_attempts": 2}, "stderr": "Traceback\nValueError: \x1b[2J no key"}
+    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
+    _, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
+    assert "second_attempts: 2" in out
+    assert "ValueError: \\u001b[2J no key" in " ".join(out.split())

@@ -82,7 +82,7 @@ export interface Trajectory {
   replans: number;
   drafts: { text: string; faults: string[] }[];
   notes: { citations?: { cited: string[]; unknown: string[] }; partial_answer?: boolean; fallback?: string;
-           dropped_steps?: number; repaired?: string[] };
+           dropped_steps?: number; repaired?: string[]; gateway?: string[]; stderr?: string };
   calls: Call[];
   prompts?: { place: string; prompt: string[]; completion: string }[];
 }

@@ -168,6 +168,7 @@ function Answer({ system, trajectory, gold, line }: { system: System; trajectory
     notes.fallback ? "fallback to ReAct" : "",
     notes.dropped_steps ? `${notes.dropped_steps} dropped steps` : "",
     notes.repaired?.length ? `${notes.repaired.length} repaired replies` : "",
+    ...(notes.gateway ?? []),
     notes.citations?.unknown.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
   ].filter(Boolean);
   return (
@@ -177,6 +178,7 @@ function Answer({ system, trajectory, gold, line }: { system: System; trajectory
       {system.f1[line] !== null && system.f1[line] !== undefined && <span class="muted"> F1 {number(system.f1[line], 2)}</span>}
       {tags.map((tag) => <span class="tag">{visible(tag)}</span>)}
       {(trajectory.error ?? system.error[line]) && <p class="warning"><Text>{(trajectory.error ?? system.error[line])!}</Text></p>}
+      {notes.stderr && <details><summary>standard error</summary><pre tabIndex={0}>{visible(notes.stderr)}</pre></details>}
       {trajectory.prompts?.map((each) => (
         <details><summary>prompt at {visible(each.place)}</summary><pre tabIndex={0}>{visible(each.prompt.join("\n\n"))}</pre><pre tabIndex={0}>{visible(each.completion)}</pre></details>
       ))}
