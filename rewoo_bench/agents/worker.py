@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -123,26 +123,38 @@ class Worker:
                 return fault
 
     def _take(self, line: bytes) -> str | None:
-        """Answers the question of a line; the fault where the line is none of ours."""
+        """Answers the questions of a line; the fault where the line is none of ours."""
         shown = line.decode("utf-8", "replace").strip()
-        if not shown:
-            return None
-        try:
-            reply: Any = json.loads(shown)
-        except (ValueError, RecursionError):
-            reply = None
-        if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
-            return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
-        future = self._open.get(reply["id"])
-        if future is not None and not future.done():
-            if reply.get("error"):
-                future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
-            else:
-                answer = reply.get("answer")
-                future.set_result(answer if answer is None or isinstance(answer, str) else json.dumps(answer))
+        for reply in _documents(shown):
+            if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
+                return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
+            self._answer(reply)
         return None
+
+    def _answer(self, reply: dict[str, Any]) -> None:
+        future = self._open.get(reply["id"])
+        if future is None or future.done():
+            return
+        if reply.get("error"):
+            future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
+        else:
+            answer = reply.get("answer")
+            future.set_result(answer if answer is None or isinstance(answer, str) else json.dumps(answer))
 
     def _fail(self, reason: str) -> None:
         for future in self._open.values():
             if not future.done():
                 future.set_exception(AgentFailed(f"{reason}{last_line(self._log)}"))
+
+
+def _documents(line: str) -> Iterator[Any]:
+    """The JSON documents of a line; None for what is no JSON. Threads that print at the same time share a line."""
+    decoder, rest = json.JSONDecoder(), line
+    while rest:
+        try:
+            document, end = decoder.raw_decode(rest)
+        except (ValueError, RecursionError):
+            yield None
+            return
+        yield document
+        rest = rest[end:].lstrip()

@@ -13,7 +13,7 @@ from typing import Any
 
 import openai.resources  # noqa: F401 - the SDK imports its parts on first use, which threads do at the same time
 from anthropic import Anthropic
-from openai import OpenAI
+from openai import AuthenticationError, OpenAI
 
 Agent = Callable[..., str]
 
@@ -166,6 +166,8 @@ def _asks_for_ever(asking: Asking, text: str) -> str:
     for number in range(10_000):
         try:
             _chat(asking, f"{number} {text}")
+        except AuthenticationError:  # its question has ended, and so should its thread
+            break
         except Exception:  # as a careless agent does
             continue
     return "never"

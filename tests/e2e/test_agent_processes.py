@@ -87,7 +87,7 @@ def test_a_command_that_does_not_exist_is_one_line(provider: DialectServer, capf
 def test_a_worker_answers_several_questions_at_once(provider: DialectServer) -> None:
     agent = write_program("worker", WORKER.replace("DIES", ""), protocol="worker")
     assert run_agents(provider, [agent], "--concurrency", 8) == 0
-    assert set(rows().stop_reason) == {"answered"}
+    assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
     check_books(provider)
 
 
@@ -127,7 +127,7 @@ def test_a_killed_run_leaves_no_agent_behind_and_resumes_without_paying_twice() 
         resumed = start("--resume", "out", "--no-progress")
         resumed.communicate(timeout=60)
         assert resumed.returncode == 0
-        assert set(rows().stop_reason) == {"answered"}
+        assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
         assert set(rows().llm_calls) == {2}
         first = [entry for entry in provider.books if "first" in str(entry.body)]
         assert len(first) <= len(rows()) + 2  # only what was in flight when it was killed is asked again

@@ -31,7 +31,7 @@ _ROLES: Mapping[str, Role] = {
     "developer": "system",
     "function": "tool",
 }
-_LAST_EVENTS = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
+_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 _DONE = b"[DONE]"  # the last event of a chat
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
