@@ -112,6 +112,7 @@ class _Attempt:
                     self._answer = await ask()
                 except AgentFailed as error:
                     self._error = error
+                await self._session.finished()
                 group.cancel_scope.cancel()
         self._is_late = scope.cancelled_caught and self._answer is None and self._error is None
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
@@ -35,14 +35,6 @@ _ROLES = {EMBEDDINGS: "embedding", COUNT_TOKENS: "count"}
 
 class SessionClosed(Exception):
     """The question has ended, or its run is ending."""
-
-
-class Metered(Protocol):
-    """The part of the meter that counts the second attempt of a client as one."""
-
-    calls: list[Call]
-
-    def count_as_attempt(self, failed: Call) -> None: ...
 
 
 @dataclass(eq=False)
@@ -81,6 +73,15 @@ class AgentSession:
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
         self._calls: dict[bytes, list[AgentCall]] = {}
         self._failed: dict[bytes, Call] = {}
+        self._open: set[asyncio.Future[Any]] = set()
+
+    async def finished(self) -> None:
+        """Waits for the agent's open calls: the provider charges them, although their client is gone.
+
+        Calls that the end of the run holds back never end, so that the question is asked again by a later session.
+        """
+        while self._open:
+            await asyncio.wait(set(self._open))
 
     async def serve(self) -> None:
         """Carries out the agent's requests until it is cancelled."""
@@ -154,6 +155,8 @@ class AgentSession:
 
     def _submit(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:
         """Hands work over to the task of the question. Raises `SessionClosed`."""
+        self._open.add(answer)
+        answer.add_done_callback(self._open.discard)
         try:
             self._send.send_nowait(lambda: self._work(answer, work))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):

@@ -73,7 +73,7 @@ class QuestionRecorder:
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}
-        self._done = {record.key: record for record in records if record.status == "ok" and not _is_no_evidence(record)}
+        self._done = _without_failed(records)
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
             if record.status == "error":
@@ -140,6 +140,22 @@ class QuestionRecorder:
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
         return f"not recorded: at {key.call_site!r} the prompt's texts are as recorded, but not its length or its form"
+
+
+def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:
+    """Finished calls by the keys under which a new session asks for them.
+
+    An external agent may have made a failed call again: it was answered as the second of two equal requests, and the
+    new session makes only one.
+    """
+    answered = [record for record in records if record.status == "ok" and not _is_no_evidence(record)]
+    failed = {record.key for record in records if record.status == "error"} - {record.key for record in answered}
+    done: dict[CallKey, CallRecord] = {}
+    for record in answered:
+        key = record.key
+        skipped = sum(key._replace(nth=nth) in failed for nth in range(key.nth))
+        done[key._replace(nth=key.nth - skipped)] = record
+    return done
 
 
 def _is_no_evidence(record: CallRecord) -> bool:

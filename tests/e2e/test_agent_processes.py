@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from answering import KEY
-from command_runs import start
+from command_runs import quiet, start
 from dialect_server import DialectServer
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
@@ -154,3 +154,18 @@ def agents_of(folder: Path) -> list[int]:
         if folder in here.parents and state != "Z":
             found.append(int(process.name))
     return found
+
+
+def test_an_agent_that_gives_up_while_a_cap_ends_the_run_is_asked_again() -> None:
+    """Its second request is held back by the cap, and its own timeout is short."""
+    impatient = "import urllib.error\ntry:\n    ask('first ' + os.environ['REWOO_BENCH_QUESTION'])\n"
+    impatient += "    print(ask('second ' + os.environ['REWOO_BENCH_QUESTION']))\n"
+    impatient += "except (TimeoutError, urllib.error.URLError):\n    print('gave up')\n"
+    agent = write_program("impatient", ASK.replace("urlopen(request)", "urlopen(request, timeout=0.5)") + impatient)
+    with DialectServer() as provider:
+        assert run_agents(provider, [agent], "--max-total-tokens", 1, "--concurrency", 1, questions=2) == 3
+        assert len(rows() if Path("out/questions.parquet").exists() else []) == 0
+        assert quiet("--resume", "out", "--max-total-tokens", "none") == 0
+        assert "gave up" not in set(rows().prediction)
+        assert set(rows().llm_calls) == {2}
+        assert len(provider.books) == 4

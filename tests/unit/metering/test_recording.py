@@ -297,3 +297,15 @@ async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
         await journal.settle()
         assert len(journal.calls(TASK)) == 300
         assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)
+
+
+async def test_a_failed_call_that_its_caller_made_again_is_recalled_at_once(tmp_path: Path) -> None:
+    """As an external agent does: the new session makes one request, and a second one is a sample of its own."""
+    async with session(tmp_path) as recorder:
+        with pytest.raises(ModelError):
+            await ask(recorder, [ModelError("down")])
+        assert (await ask(recorder, ["first"])).text == "first"
+        assert (await ask(recorder, ["second"])).text == "second"
+    async with session(tmp_path) as recorder:
+        assert [(await ask(recorder, [])).text for _ in range(2)] == ["first", "second"]
+        assert (await ask(recorder, ["third"])).text == "third"
