@@ -156,16 +156,26 @@ def agents_of(folder: Path) -> list[int]:
     return found
 
 
-def test_an_agent_that_gives_up_while_a_cap_ends_the_run_is_asked_again() -> None:
-    """Its second request is held back by the cap, and its own timeout is short."""
-    impatient = "import urllib.error\ntry:\n    ask('first ' + os.environ['REWOO_BENCH_QUESTION'])\n"
-    impatient += "    print(ask('second ' + os.environ['REWOO_BENCH_QUESTION']))\n"
-    impatient += "except (TimeoutError, urllib.error.URLError):\n    print('gave up')\n"
-    agent = write_program("impatient", ASK.replace("urlopen(request)", "urlopen(request, timeout=0.5)") + impatient)
-    with DialectServer() as provider:
-        assert run_agents(provider, [agent], "--max-total-tokens", 1, "--concurrency", 1, questions=2) == 3
-        assert len(rows() if Path("out/questions.parquet").exists() else []) == 0
-        assert quiet("--resume", "out", "--max-total-tokens", "none") == 0
+def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
+    """Its second request is held back, since another agent's call is still open, and its own timeout is short."""
+    impatient = "import time\ntry:\n    ask('first ' + os.environ['REWOO_BENCH_QUESTION'])\n    time.sleep(1)\n"
+    impatient += (
+        "    print(ask('second ' + os.environ['REWOO_BENCH_QUESTION']))\nexcept OSError:\n    print('gave up')\n"
+    )
+    agents = [
+        write_program("impatient", ASK.replace("urlopen(request)", "urlopen(request, timeout=0.5)") + impatient),
+        write_program("patient", ASK + "print(ask('patient ' + os.environ['REWOO_BENCH_QUESTION']))"),
+    ]
+    with DialectServer(lambda entry, nth: "slow" if "patient" in str(entry.body) else None) as provider:
+        provider.slow_s = 3.0
+        names = [word for agent in agents for word in ("--arch", agent)]
+        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+        process = start(*names, "--dataset", write_questions(1), "--concurrency", 2, *model)
+        wait_until(lambda: any(entry.status == 200 and "first" in str(entry.body) for entry in provider.books))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert "impatient" not in set(rows().architecture)
+        assert quiet("--resume", "out") == 0
+        assert dict(zip(rows().architecture, rows().llm_calls, strict=True)) == {"impatient": 2, "patient": 1}
         assert "gave up" not in set(rows().prediction)
-        assert set(rows().llm_calls) == {2}
-        assert len(provider.books) == 4
+        assert len(provider.books) == 3
