@@ -18,6 +18,11 @@ def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
     return installed if installed.is_dir() else PACKAGE.parent / kind
 
 
+def agents_folder() -> Path:
+    """The folder of the bundled agents of other frameworks, one folder each."""
+    return bundled_folder("architectures") / "agents"
+
+
 def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
     """Names of the bundled folders that hold the file `description`, sorted."""
     return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))

@@ -16,6 +16,7 @@ import anyio
 from rewoo_bench.agents.environments import command_in_environment
 from rewoo_bench.agents.function import answer_with
 from rewoo_bench.agents.gateway import Gateway
+from rewoo_bench.agents.own_count import read_own_count
 from rewoo_bench.agents.process import ProcessGroups
 from rewoo_bench.agents.program import AgentFailed, Program
 from rewoo_bench.agents.session import AgentSession
@@ -129,6 +130,8 @@ class _Attempt:
         if session.failure is not None and reason != "answered":
             raise session.failure
         notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
+        if own_count := read_own_count(session.log.text, session.key):
+            notes["own_count"] = own_count
         if reason != "answered":
             log = {"stderr": redact(session.log.text)} if session.log.size else {}
             notes |= {"error": self._message(reason), **log}

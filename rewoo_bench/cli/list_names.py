@@ -13,8 +13,26 @@ if TYPE_CHECKING:
 
 
 @click.command(name="list", context_settings=SETTINGS)
-def list_names() -> int:
+@click.option("--agents", is_flag=True, help="Name the bundled agents of other frameworks, with the folder for --arch.")
+def list_names(agents: bool) -> int:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
+    return _list_agents() if agents else _list_all()
+
+
+def _list_agents() -> int:
+    """The folders below architectures/agents. They aren't names: each installs a framework of its own."""
+    from rewoo_bench.config.named import Named, read_architecture
+    from rewoo_bench.paths import agents_folder
+
+    click.echo("agents (--arch FOLDER)")
+    for path in sorted(agents_folder().glob("*/architecture.toml")):
+        folder = path.parent
+        click.echo(f"  {folder.name:18} {read_architecture(Named(folder.name, folder)).description}")
+        click.echo(f"  {'':18} {folder}")
+    return DONE
+
+
+def _list_all() -> int:
     from rewoo_bench.config.named import Named, read_architecture, read_dataset
     from rewoo_bench.model_names import ORACLE
     from rewoo_bench.models.local.catalogue import catalogue

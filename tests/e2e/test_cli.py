@@ -18,6 +18,7 @@ from command_runs import SCRIPT, hosted, quiet, run, start
 
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
@@ -232,6 +233,15 @@ def test_list_names_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
     assert not ended.value.code
     out = capfd.readouterr().out
     assert all(f"  {name} " in out for name in ("rewoo", "react", "sample", "triviaqa", "local/smollm2-135m"))
+
+
+def test_list_names_the_agents_of_other_frameworks_with_their_folders(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["list", "--agents"])
+    assert not ended.value.code
+    lines = [line.strip() for line in capfd.readouterr().out.splitlines()]
+    at = next(number for number, line in enumerate(lines) if line.startswith("smolagents "))
+    assert load_architecture(lines[at + 1], style="multihop").name == "smolagents"
 
 
 def _wait_until(happened: Any, seconds: float = 60.0) -> None:

@@ -254,7 +254,18 @@ def test_settings_for_a_loop_without_any_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["architectures", "datasets", "results"])
 def test_folders_of_data_hold_no_python(folder: str) -> None:
     found = [path for path in (ROOT / folder).rglob("*.py*") if path.suffix in (".py", ".pyi", ".pyc", ".pyx")]
-    assert found == []
+    assert [path for path in found if not path.is_relative_to(ROOT / "architectures/agents")] == []
+
+
+def test_an_agents_folder_holds_one_script_and_its_pinned_requirements() -> None:
+    folders = sorted(path.parent for path in (ROOT / "architectures/agents").glob("*/architecture.toml"))
+    assert folders
+    for folder in folders:
+        assert {path.name for path in folder.iterdir()} == {
+            *("README.md", "agent.py", "architecture.toml", "requirements.txt"),
+        }
+        lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        assert all("==" in line for line in lines)
 
 
 class Broken:

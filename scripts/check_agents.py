@@ -1,0 +1,223 @@
+"""Run the agents of architectures/agents over questions of the sample, and print what the meter saw as a table.
+
+    python scripts/check_agents.py --model local/qwen.gguf -n 20 --out /tmp/agents            # all of them
+    python scripts/check_agents.py smolagents pydantic-ai --model openai/x --api-base http://127.0.0.1:9/v1
+
+Each agent gets a run of its own in the folder `--out`, and a second one of two questions with `--token-limit`. A run
+that is there already is read and not made again. Packages are installed by uv, below `--out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pandas as pd
+
+from rewoo_bench.agents.environments import command_in_environment
+from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.config.named import Named, read_architecture
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
+from rewoo_bench.paths import agents_folder
+
+LIMITED_QUESTIONS = 2
+GRACE_S = 5.0  # in which an agent may end by itself after a limit
+LONGEST_SHARED = 60  # characters of a question that are looked for in the prompts of others
+SHORTEST_ANSWER = 12  # characters; a shorter one may stand in a prompt by chance
+HEADER = (
+    *("agent", "framework", "installs", "answered", "calls", "tokens", "its own count", "hidden calls"),
+    *("earlier questions shown", "at the token limit", "errors"),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a run: the row, the agent's own count, and its model calls as (prompt, reply)."""
+
+    text: str
+    answer: str | None
+    stop_reason: str
+    error: str
+    llm_calls: int
+    tokens: int
+    own: Mapping[str, Any] | None = None
+    calls: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of an agent."""
+
+    name: str
+    framework: str
+    installs: str
+    questions: Sequence[Question] = field(default=())
+    at_limit: str = ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="agents; all where none is given")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--api-base")
+    parser.add_argument("-n", type=int, default=20, help="questions of the sample")
+    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of a question")
+    parser.add_argument("--token-limit", type=int, default=300, help="tokens of a question in the second run")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs and of the installed packages")
+    flags = parser.parse_args()
+    os.environ["REWOO_BENCH_CACHE"] = str(flags.out.absolute() / "cache")
+    known = {path.parent.name: path.parent for path in sorted(agents_folder().glob("*/architecture.toml"))}
+    print(table([check(known[name], flags) for name in flags.names or known]))
+
+
+def check(folder: Path, flags: argparse.Namespace) -> Checked:
+    """Installs an agent and runs it."""
+    framework = framework_of(folder)
+    try:
+        installs = install(folder)
+    except Exception as error:  # the table says so
+        return Checked(folder.name, framework, f"no: {error}")
+    run, limited = flags.out / folder.name, flags.out / f"{folder.name}-limit"
+    model = ["--model", flags.model, *(["--api-base", flags.api_base] if flags.api_base else [])]
+    asked = [*model, "--time-limit", str(flags.time_limit), "--concurrency", "1"]
+    bench(folder, run, [*asked, "-n", str(flags.n)])
+    bench(folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--token-limit", str(flags.token_limit)])
+    return Checked(folder.name, framework, installs, anyio.run(read_run, run), behaviour(limited))
+
+
+def bench(folder: Path, out: Path, flags: Sequence[str]) -> None:
+    """A run of the benchmark, where there is none yet."""
+    if not (out / "questions.parquet").exists():
+        command = [sys.executable, "-m", "rewoo_bench", "run", "--arch", str(folder), "--out", str(out), *flags]
+        subprocess.run([*command, "--no-report", "--no-progress", "--quiet"], check=False)  # 1: some have failed
+
+
+def framework_of(folder: Path) -> str:
+    """Package and version: that of `source`, as requirements.txt pins it."""
+    package = read_architecture(Named(folder.name, folder)).source.rpartition("/")[2]
+    lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return next(line.split(" ;")[0].replace("==", " ") for line in lines if line.startswith(f"{package}=="))
+
+
+def install(folder: Path) -> str:
+    """Size and time of the installation, as text."""
+    spec = read_architecture(Named(folder.name, folder))
+    began = time.monotonic()
+    python = anyio.run(command_in_environment, AgentSettings(**{**spec.settings, "folder": str(folder)}))[0]
+    took = time.monotonic() - began
+    files = [path for path in Path(python).parents[1].rglob("*") if path.is_file() and not path.is_symlink()]
+    size = f"{sum(path.stat().st_size for path in files) / 1e6:,.0f} MB"
+    return f"{size}, {took:.0f} s" if took > 1 else size
+
+
+async def read_run(run: Path) -> list[Question]:
+    """The questions of a run, in the order asked, with the prompts and replies that its journal holds."""
+    traces = map(json.loads, (run / "traces.jsonl").read_text(encoding="utf-8").splitlines())
+    notes = {trace["example_id"]: trace["notes"] for trace in traces}
+    rows = pd.read_parquet(run / "questions.parquet").sort_values("started_at").astype(object)
+    async with read_journal(run / JOURNAL) as journal:
+        return [
+            Question(
+                row["question"], row["prediction"], row["stop_reason"], row["error"] or "",
+                row["llm_calls"], row["total_tokens"], notes[row["example_id"]].get("own_count"),
+                model_calls(journal, TaskKey(row["architecture"], row["example_id"], row["trial"])),
+            )
+            for row in rows.where(rows.notna(), None).to_dict("records")
+        ]  # fmt: skip
+
+
+def model_calls(journal: JournalReader, task: TaskKey) -> list[tuple[str, str]]:
+    """Prompt and reply of each answered call of a question."""
+    answered = [call for call in journal.calls(task) if call.key.kind == "model" and call.status == "ok"]
+    return [("\n".join(journal.texts(call)), str(call.answer.get("text", ""))) for call in answered]
+
+
+def behaviour(limited: Path) -> str:
+    """What an agent does when a call is refused, since the question's tokens are spent."""
+    rows = pd.read_parquet(limited / "questions.parquet")
+    calls = pd.read_parquet(limited / "calls.parquet")
+    busy = calls.groupby("example_id")["latency_s"].sum()
+    idle = rows["latency_s"] - rows["example_id"].map(busy).fillna(0)
+    reached = rows["stop_reason"] == "token_limit"
+    if not reached.any():
+        return "not reached"
+    return "ends by itself" if (idle[reached] < GRACE_S).all() else f"goes on, is ended after {GRACE_S:.0f} s"
+
+
+def hidden_calls(question: Question) -> int:
+    """The calls after the one that gave the answer; where no reply has it, those that show it to the model."""
+    answer = (question.answer or "").strip()
+    if not answer:
+        return 0
+    gave = [number for number, (_, reply) in enumerate(question.calls, 1) if answer in reply]
+    if gave:
+        return len(question.calls) - gave[-1]
+    return sum(len(answer) >= SHORTEST_ANSWER and answer in prompt for prompt, _ in question.calls)
+
+
+def calls_with_earlier_questions(questions: Sequence[Question]) -> int:
+    """The calls whose prompt holds another question of the run."""
+    count = 0
+    for question in questions:
+        others = [each.text[:LONGEST_SHARED] for each in questions if each.text != question.text]
+        count += sum(any(other in prompt for other in others) for prompt, _ in question.calls)
+    return count
+
+
+def table(agents: Iterable[Checked]) -> str:
+    """A Markdown table, a line for each agent."""
+    lines = [HEADER, ["---"] * len(HEADER), *map(cells, agents)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cells(agent: Checked) -> list[str]:
+    asked = agent.questions
+    if not asked:
+        return [agent.name, agent.framework, agent.installs, *["-"] * (len(HEADER) - 3)]
+    answered = sum(question.stop_reason == "answered" for question in asked)
+    hidden, shown = sum(map(hidden_calls, asked)), calls_with_earlier_questions(asked)
+    calls = sum(len(question.calls) for question in asked)
+    return [
+        *(agent.name, agent.framework, agent.installs, f"{answered} of {len(asked)}"),
+        *(f"{sum(q.llm_calls for q in asked) / len(asked):.1f}", f"{sum(q.tokens for q in asked) / len(asked):,.0f}"),
+        own_count(asked),
+        f"{hidden} of {calls}" if hidden else "0",
+        f"in {shown} of {calls} calls" if shown else "no",
+        agent.at_limit or "-",
+        errors(asked),
+    ]
+
+
+def own_count(questions: Sequence[Question]) -> str:
+    """Its own tokens a question beside the meter's, over the questions for which there is a count."""
+    counted = [(question, question.own) for question in questions if question.own]
+    if not counted:
+        return "none"
+    own = sum((each.get("input") or 0) + (each.get("output") or 0) for _, each in counted)
+    ours = sum(question.tokens for question, _ in counted)
+    share = f", {own / ours - 1:+.0%}" if ours and own != ours else ""
+    return f"{own / len(counted):,.0f} of {ours / len(counted):,.0f}{share} (n={len(counted)})"
+
+
+def errors(questions: Sequence[Question]) -> str:
+    kinds = Counter(
+        question.error.removeprefix("the agent failed: ")[:60].replace("|", "/").splitlines()[0]
+        for question in questions
+        if question.error
+    )
+    return "; ".join(f"{count} × {kind}" for kind, count in kinds.most_common(2)) or "none"
+
+
+if __name__ == "__main__":
+    main()
