@@ -152,7 +152,8 @@ def behaviour(limited: Path) -> str:
     reached = rows["stop_reason"] == "token_limit"
     if not reached.any():
         return "not reached"
-    return "ends by itself" if (idle[reached] < GRACE_S).all() else f"goes on, is ended after {GRACE_S:.0f} s"
+    # The least, since the first question has the start of the agent in it.
+    return "ends by itself" if idle[reached].min() < GRACE_S else f"goes on, is ended after {GRACE_S:.0f} s"
 
 
 def hidden_calls(question: Question) -> int:
