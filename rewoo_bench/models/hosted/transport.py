@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from rewoo_bench.models.hosted import providers
+from rewoo_bench.models.hosted import providers, shared_pool
 from rewoo_bench.models.hosted.http_endpoint import Endpoint
 
 # Arguments of litellm; everything else is passed on to the provider unchanged.
@@ -37,8 +37,6 @@ class Transport:
     `timeout` (seconds) is for a whole call, `connect_timeout` for reaching the server.
     """
 
-    _sharing: ClassVar[set[int]] = set()  # the open ones that use litellm's own pool of connections
-
     def __init__(self, *, timeout: float, connect_timeout: float) -> None:
         self.timeout = timeout
         self.connect_timeout = connect_timeout
@@ -57,10 +55,7 @@ class Transport:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.aclose()
-        if id(self) in self._sharing:
-            self._sharing.discard(id(self))
-            if not self._sharing:
-                await providers.close_shared_pool()
+        await shared_pool.release(self)
 
     def _endpoint_of(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
@@ -69,7 +64,7 @@ class Transport:
         return self._endpoint
 
     async def _send_through_litellm(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
-        self._sharing.add(id(self))
+        shared_pool.use(self)
         arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
         turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
         # litellm would replace an empty text next to tool calls by words of its own.

@@ -23,7 +23,7 @@ import anyio
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.call_cost import attach
-from rewoo_bench.models.hosted import provider_errors, providers, translation
+from rewoo_bench.models.hosted import provider_errors, providers, shared_pool, translation
 from rewoo_bench.models.hosted.completions import cost_of
 from rewoo_bench.models.hosted.dialects import (
     COUNT_TOKENS,
@@ -104,6 +104,7 @@ class WireClient:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.aclose()
+        await shared_pool.release(self)
 
     async def _answer(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
         if self._is_native(route, request.path):
@@ -167,6 +168,7 @@ class WireClient:
             await request.on_bytes(event)
 
     async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+        shared_pool.use(self)
         body = json.loads(request.body)
         if not body.get("stream"):
             document = await translation.send(route, request.path, body, timeout=self._timeout)
