@@ -28,6 +28,10 @@ _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secr
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
 _CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)[^&#\s\"'<>]+", re.IGNORECASE)
 _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
+# Broader, for what isn't passed on to other people's programs.
+_CREDENTIAL_NAME = re.compile(
+    r"(?:^|_)(?:(?:API|ACCESS|SECRET)?_?KEY(?:_ID)?|PASS|PAT)$|(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|APIKEY)$"
+)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHORTEST = 8
 _SURELY_NO_WORD = 16  # letters
@@ -115,7 +119,7 @@ def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[
 
 def is_credential_name(name: str) -> bool:
     """Whether a variable of that name holds a key, a token or a password."""
-    return _OF_ENVIRONMENT.search(name.upper()) is not None
+    return _CREDENTIAL_NAME.search(name.upper()) is not None
 
 
 def plain_environment() -> dict[str, str]:
@@ -129,7 +133,7 @@ def plain_environment() -> dict[str, str]:
 
 def of_environment() -> frozenset[str]:
     """Keys, tokens and passwords in the environment's variables, and the user info of its proxies, in every form."""
-    keys = [value for name, value in os.environ.items() if is_credential_name(name)]
+    keys = [value for name, value in os.environ.items() if _OF_ENVIRONMENT.search(name.upper())]
     proxies = [os.environ.get(name) or os.environ.get(name.lower()) for name in _PROXIES]
     return sent_in(None, keys).union(*(sent_in(proxy) for proxy in proxies))
 

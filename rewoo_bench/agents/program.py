@@ -61,7 +61,7 @@ async def _write(process: Process, question: str) -> None:
 
 def read_answer(output: str) -> str | None:
     """The answer in an output: `{"answer": …}` as the whole or as the last line, else the last line with a text."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.split("\n") if line.strip()]  # an answer may hold other separators
     for text in (output, *lines[-1:]):
         try:
             document = json.loads(text)

@@ -142,6 +142,8 @@ class AgentSession:
             completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)
         except ModelError as error:
             self.failure = error
+            if failed is not None:
+                meter.count_as_attempt(failed)
             if isinstance(getattr(meter, "calls", None), list):
                 self._failed[digest] = meter.calls[-1]  # the meter ends a call without another await
             raise

@@ -197,18 +197,25 @@ def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
         fields[f"field_{number}"] = (kind if name in required else kind | None, described)
     if not fields:  # text between the brackets of a call needs a field; it isn't sent
         fields["field_0"] = (str, Field("", alias="text", exclude=True))
-    made: type[BaseModel] = create_model(schema.name, __base__=_McpArguments, **fields)
+    base = _ClosedMcpArguments if schema.schema.get("additionalProperties") is False else _McpArguments
+    made: type[BaseModel] = create_model(schema.name, __base__=base, **fields)
     made.json_schema = {"type": "object", "properties": {}, **schema.schema}  # type: ignore[attr-defined]
     return made
 
 
 class _McpArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
         schema: dict[str, Any] = cls.json_schema  # type: ignore[attr-defined]
         return schema
+
+
+class _ClosedMcpArguments(_McpArguments):
+    """Of a schema that allows no other properties."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def _client(address: str, log: TextIO) -> Client:
@@ -248,7 +255,7 @@ async def _all_tools(client: Client) -> list[Any]:
 
 def _text_of(result: Any) -> str:
     """The texts of a result; other content by its kind; structured content where there is nothing else."""
-    parts = [getattr(part, "text", None) or f"[{part.type}]" for part in result.content]
+    parts = [getattr(getattr(part, "resource", part), "text", None) or f"[{part.type}]" for part in result.content]
     if not parts and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return "\n".join(parts)

@@ -127,7 +127,7 @@ def with_usage(request: WireRequest) -> tuple[bytes, bool]:
         return request.body, False
     options = body["stream_options"] if isinstance(body.get("stream_options"), dict) else {}
     changed = {**body, "stream_options": {**options, "include_usage": True}}
-    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(), True
+    return json.dumps(changed, separators=(",", ":")).encode(), True  # half of a surrogate pair stays escaped
 
 
 def asks_for_usage(body: Mapping[str, Any]) -> bool:

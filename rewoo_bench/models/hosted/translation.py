@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
 from rewoo_bench.models.hosted.http_endpoint import HTTPFailure
@@ -50,6 +51,7 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
     litellm = providers.load_litellm()
     litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
     function = getattr(litellm, _FUNCTIONS[path])
+    body = json.loads(replace_surrogates(json.dumps(body, ensure_ascii=False)))  # litellm can't send half of a pair
     with providers.without_callbacks():
         return await function(
             **{name: value for name, value in body.items() if name != "model"},

@@ -41,6 +41,7 @@ from rewoo_bench.models.hosted.dialects import (
 )
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
 from rewoo_bench.models.hosted.transport import Answer
+from rewoo_bench.models.hosted.usage import salvage_usage
 from rewoo_bench.redaction import of_environment, sent_in, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import CallCost, Completion, Message, Usage, WireResponse
@@ -89,9 +90,8 @@ class WireClient:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if isinstance(error, BadAnswer):
-                raise self._broken(
-                    provider_errors.bad_answer(self.name, error, progress.secrets, None), route, messages, progress
-                ) from None
+                failure = provider_errors.bad_answer(self.name, error, progress.secrets, _salvaged(error, route))
+                raise self._broken(failure, route, messages, progress) from None
             failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
             raise self._broken(failure, route, messages, progress) from None
         except anyio.get_cancelled_exc_class() as cancelled:
@@ -126,7 +126,7 @@ class WireClient:
         async with self._open(route).open(request.path, body, _headers(route, request)) as response:
             kind = response.content_type
             if kind != _EVENTS:
-                text = (await read_body(response)).decode("utf-8", "replace")
+                text = (await read_body(response)).decode("utf-8-sig", "replace")
                 progress.facts.read(_document(text))
                 _check_no_error(progress.facts)
                 return WireResponse(kind, without(text, progress.secrets))
@@ -237,6 +237,12 @@ def _document(text: str) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
     return document
+
+
+def _salvaged(error: BadAnswer, route: providers.Route) -> CallCost | None:
+    """The cost of an answer that can't be read, from the usage in its text."""
+    usage = salvage_usage(error.text)
+    return None if usage is None else cost_of(usage, "provider", route, Answer({}))
 
 
 def _check_no_error(facts: AnswerFacts) -> None:

@@ -23,6 +23,7 @@ from rewoo_bench.agents.program import read_answer
         ('log\n{"answer": "Paris"}\n', "Paris"),
         ('{\n  "answer": "Paris"\n}\n', "Paris"),
         ('{"answer": null}', None),
+        ("Paris\u2028France", "Paris\u2028France"),
         ('{"answer": 7}', "7"),
         ('{"answer": ["a", "b"]}', '["a", "b"]'),
         ('{"result": "Paris"}', '{"result": "Paris"}'),
@@ -58,3 +59,17 @@ def test_an_agent_gets_no_key_of_this_environment(monkeypatch: pytest.MonkeyPatc
     assert made["PLAIN"] == "yes"
     assert made["PATH"] == os.environ["PATH"]
     assert not {"MY_TOKEN", "AWS_SECRET", "OPENAI_ORG_ID", "HTTPS_PROXY"} & made.keys()
+
+
+@pytest.mark.parametrize(
+    "name", ["PGPASSWORD", "SERPER_APIKEY", "GITHUB_PAT", "DB_PASS", "AWS_ACCESS_KEY_ID", "MY_CREDENTIALS", "HF_TOKEN"]
+)
+def test_credentials_by_other_names_stay_here_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "hunter2secret")
+    assert name not in agent_environment({}, {})
+
+
+@pytest.mark.parametrize("name", ["PWD", "KEYBOARD", "COMPASS", "MONKEY_BUSINESS", "XKEYSYMDB"])
+def test_other_variables_are_passed_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "plain")
+    assert agent_environment({}, {})[name] == "plain"

@@ -22,8 +22,10 @@ from rewoo_bench.models.hosted.dialects import (
     events_of,
     is_usage_only,
     read_request,
+    with_usage,
 )
 from rewoo_bench.types import Message, Usage
+from rewoo_bench.wire_request import WireRequest
 
 TURNS = [{"role": "system", "content": "Be short."}, {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]}]
 
@@ -133,6 +135,13 @@ def test_a_chat_stream_is_read_from_its_bytes() -> None:
     assert [is_usage_only(document) for document in documents] == [False, False, False, True]
     facts = read(*documents)
     assert (facts.usage, facts.text, facts.finish_reason) == (Usage(3, 0, 2), "4add{}", "stop")
+
+
+def test_half_of_a_surrogate_pair_is_sent_as_it_came() -> None:
+    request = WireRequest(CHAT, b'{"stream": true, "messages": [{"role": "user", "content": "\\ud83d"}]}')
+    body, hides_usage = with_usage(request)
+    assert hides_usage
+    assert json.loads(body) == {**json.loads(request.body), "stream_options": {"include_usage": True}}
 
 
 def test_an_error_has_the_form_of_its_dialect() -> None:

@@ -1,0 +1,32 @@
+"""Arguments of MCP tools: a server's schema decides which are allowed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from pydantic import ValidationError
+
+from rewoo_bench.tools.mcp import McpServer, McpTool, ToolSchema
+
+ANY_OF = {"type": "object", "anyOf": [{"properties": {"q": {"type": "string"}}}, {"properties": {"r": {}}}]}
+OPEN = {"type": "object", "properties": {"q": {"type": "string"}}, "additionalProperties": True}
+CLOSED = {**OPEN, "additionalProperties": False}
+
+
+def sent(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that the server gets."""
+    tool = McpTool(cast(McpServer, None), ToolSchema("find", None, schema), "find")
+    made = tool.arguments.model_validate(arguments)
+    return made.model_dump(exclude_unset=True, by_alias=True)
+
+
+@pytest.mark.parametrize("schema", [ANY_OF, OPEN, {"type": "object"}])
+def test_properties_that_a_schema_does_not_name_are_sent(schema: dict[str, Any]) -> None:
+    assert sent(schema, {"q": "hi", "other": [1]}) == {"q": "hi", "other": [1]}
+
+
+def test_a_closed_schema_refuses_them() -> None:
+    assert sent(CLOSED, {"q": "hi"}) == {"q": "hi"}
+    with pytest.raises(ValidationError, match="other"):
+        sent(CLOSED, {"q": "hi", "other": 1})
