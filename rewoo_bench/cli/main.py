@@ -28,7 +28,7 @@ _COMMANDS = {
     "report": ("report", "Write runs as one HTML file."),
     "view": ("view", "Show runs in the browser, also while they go on."),
     "list": ("list_names", "List architectures, data sets, tools, scorers and models."),
-    "new": ("new", "Write an example of an architecture, runner, tool or data set."),
+    "new": ("new", "Write an example: architecture, tool, data set, agent …"),
     "gate": ("gate", "Fail where a run costs more than its budget or its baseline."),
     "baseline": ("baseline", "Write a baseline for `gate`."),
     "compare": ("compare", "Compare architectures: accuracy, tokens, cost and latency."),

@@ -162,6 +162,8 @@ class Evaluator:
         latency_s = time.monotonic() - start
         judging = Meter(models)  # a judge's calls are kept apart
         verdict = await self._judge(task.example, ended.trajectory, judging)
+        if recorder:
+            meter.add_abandoned(recorder.abandoned())
         return Result(
             task=task,
             trajectory=ended.trajectory,

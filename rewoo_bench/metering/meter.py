@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
+from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import RecalledText
 from rewoo_bench.models.call_cost import call_cost_of, combined
@@ -30,6 +31,8 @@ from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
 
 _NO_PARTS = PromptParts()
+ABANDONED = "abandoned"
+"""Role of a call that an earlier session paid for and the last one didn't make."""
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 
 
@@ -121,6 +124,13 @@ class Meter:
         call_cost = combined(failed.call_cost, last.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
         self.calls.append(replace(last, call_cost=call_cost, **same))  # type: ignore[arg-type]  # of three types
+
+    def add_abandoned(self, records: Sequence[CallRecord]) -> None:
+        """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""
+        for record in records:
+            begun = self._begin("model", getattr(self.models[""], "name", ""), ABANDONED)
+            billed = Usage(input_tokens=record.billed_tokens)
+            self._end(begun, "cancelled", call_cost=CallCost(billed=billed, cost_usd=record.cost_usd, measured_s=0.0))
 
     @property
     def usage(self) -> Usage:

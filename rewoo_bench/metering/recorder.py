@@ -74,6 +74,7 @@ class QuestionRecorder:
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}
         self._done = _without_failed(records)
+        self._unused = {id(record): record for record in records}
         self._failed: dict[CallKey, list[CallRecord]] = {}
         for record in records:
             if record.status == "error":
@@ -91,12 +92,20 @@ class QuestionRecorder:
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
         """The record of a call, and whether another run paid for it."""
         if key in self._done:
+            self._unused.pop(id(self._done[key]), None)
             return self._done[key], False
         return (self._replayed[key], True) if key in self._replayed and not self._is_live(key) else None
 
     def earlier_failures(self, key: CallKey) -> list[CallRecord]:
         """Failed records of the call in earlier sessions."""
-        return self._failed.get(key, [])
+        failed = self._failed.get(key, [])
+        for record in failed:
+            self._unused.pop(id(record), None)
+        return failed
+
+    def abandoned(self) -> list[CallRecord]:
+        """Model calls that earlier sessions paid for and this one didn't make: of an agent whose requests vary."""
+        return [record for record in self._unused.values() if record.key.kind == "model" and record.billed_tokens]
 
     async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
         """The answer of another run to the same request."""

@@ -124,5 +124,6 @@ def _with_starts(calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         moment = call.get("started_at")
         start_s = round((moment - began).total_seconds(), 4) if moment and began else None
         values = {**call, "started_at": None, "start_s": start_s}
-        shown.append({name: value for name, value in values.items() if value not in (None, "", False)})
+        kept = {name: value for name, value in values.items() if value or name == "start_s"}  # the first starts at 0
+        shown.append({name: value for name, value in kept.items() if value is not None})
     return shown

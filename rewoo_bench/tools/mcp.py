@@ -193,14 +193,20 @@ def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
         about = properties[name] if isinstance(properties[name], dict) else {}
         kind = _TYPES.get(str(about.get("type")), Any)
         default = ... if name in required else about.get("default")
-        described = Field(default, alias=name, description=about.get("description"))
-        fields[f"field_{number}"] = (kind if name in required else kind | None, described)
+        own = _is_field_name(name)  # prompts in the text notations show the names of fields
+        described = Field(default, alias=None if own else name, description=about.get("description"))
+        fields[name if own else f"field_{number}"] = (kind if name in required else kind | None, described)
     if not fields:  # text between the brackets of a call needs a field; it isn't sent
         fields["field_0"] = (str, Field("", alias="text", exclude=True))
     base = _ClosedMcpArguments if schema.schema.get("additionalProperties") is False else _McpArguments
     made: type[BaseModel] = create_model(schema.name, __base__=base, **fields)
     made.json_schema = {"type": "object", "properties": {}, **schema.schema}  # type: ignore[attr-defined]
     return made
+
+
+def _is_field_name(name: str) -> bool:
+    """Whether a model may have a field of that name."""
+    return name.isidentifier() and not name.startswith(("_", "model_")) and not hasattr(_McpArguments, name)
 
 
 class _McpArguments(BaseModel):

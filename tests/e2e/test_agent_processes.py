@@ -79,7 +79,7 @@ def test_a_flood_is_read_in_little_memory(provider: DialectServer) -> None:
 
 
 def test_a_command_that_does_not_exist_is_one_line(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_agents(provider, [write_agent("none", command=["no-such-program"])], questions=2) == 2
+    assert run_agents(provider, [write_agent("no-program", command=["no-such-program"])], questions=2) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert "agent: can't start 'no-such-program': No such file or directory" in line
 
@@ -179,3 +179,18 @@ def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
         assert dict(zip(rows().architecture, rows().llm_calls, strict=True)) == {"impatient": 2, "patient": 1}
         assert "gave up" not in set(rows().prediction)
         assert len(provider.books) == 3
+
+
+def test_what_an_earlier_session_paid_for_other_requests_stays_in_the_books() -> None:
+    """An agent with a random text in its requests: the resumed question makes other ones."""
+    varies = "import uuid\nfor _ in range(2): answer = ask(uuid.uuid4().hex + os.environ['REWOO_BENCH_QUESTION'])\n"
+    agent = write_program("varies", ASK + varies + "print(ask('last ' + os.environ['REWOO_BENCH_QUESTION']))")
+    with DialectServer(lambda entry, nth: "500" if "last" in str(entry.body) else None) as provider:
+        assert run_agents(provider, [agent], "--max-retries", 0, questions=2) == 3
+        check_books(provider)
+        provider.fault = lambda entry, nth: None
+        assert quiet("--resume", "out") == 0
+        assert set(rows().stop_reason) == {"answered"}
+        assert set(rows().llm_calls) == {3}
+        check_books(provider)
+        assert len(provider.books) == 2 * 6

@@ -48,7 +48,7 @@ async def test_rewoo_plans_with_a_servers_tools() -> None:
     assert observations[0] == "Kyiv had 2020000 people in 2020."
     assert observations[1] == "Kyiv had 2020000 people in 2020. had 7000 people in 7."
     prompt = model.requests[0].messages[0].content
-    assert "population" in prompt
+    assert "population[city" in prompt
     assert "The number of people in a city." in prompt
     tools = [call.name for call in result.calls if call.kind == "tool"]
     assert sorted(tools) == ["Search", "population", "population"]

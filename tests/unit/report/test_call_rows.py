@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench.report.call_rows import CALL, CallRows
+from rewoo_bench.report.trajectories import _with_starts
 from rewoo_bench.runs.schema import CALLS
 
 
@@ -58,3 +60,9 @@ def test_no_call_at_all(tmp_path: Path) -> None:
     write_calls(tmp_path / "calls.parquet", 0, 100)
     with CallRows(tmp_path / "calls.parquet") as rows:
         assert list(rows.places()) == []
+
+
+def test_the_first_call_of_a_question_starts_at_zero() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    calls = [{"started_at": moment, "level": 0}, {"started_at": moment + timedelta(seconds=2), "name": ""}]
+    assert _with_starts(calls) == [{"start_s": 0.0}, {"start_s": 2.0}]

@@ -30,3 +30,11 @@ def test_a_closed_schema_refuses_them() -> None:
     assert sent(CLOSED, {"q": "hi"}) == {"q": "hi"}
     with pytest.raises(ValidationError, match="other"):
         sent(CLOSED, {"q": "hi", "other": 1})
+
+
+def test_the_fields_have_the_names_of_the_properties_where_python_allows_them() -> None:
+    names = ["time-zone", "city", "copy", "model_name", "class"]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": ["city"]}
+    tool = McpTool(cast(McpServer, None), ToolSchema("find", None, schema), "find")
+    assert list(tool.arguments.model_fields) == ["city", "field_1", "field_2", "field_3", "class"]
+    assert sent(schema, {name: name for name in names}) == {name: name for name in names}

@@ -174,7 +174,7 @@ function Answer({ system, trajectory, gold, line }: { system: System; trajectory
   return (
     <div class={`answer ${system.outcome[line] === "r" ? "right" : "wrong"}`}>
       <span class="muted">answer</span>{" "}
-      {answer === null || answer === undefined ? <i>none ({visible(system.stop[line] ?? "")})</i> : <b><Matched text={answer} gold={gold} /></b>}
+      {answer === null || answer === undefined ? <i>{system.stop[line] === "answered" ? "not shown" : `none (${visible(system.stop[line] ?? "")})`}</i> : <b><Matched text={answer} gold={gold} /></b>}
       {system.f1[line] !== null && system.f1[line] !== undefined && <span class="muted"> F1 {number(system.f1[line], 2)}</span>}
       {tags.map((tag) => <span class="tag">{visible(tag)}</span>)}
       {(trajectory.error ?? system.error[line]) && <p class="warning"><Text>{(trajectory.error ?? system.error[line])!}</Text></p>}
