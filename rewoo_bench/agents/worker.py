@@ -25,6 +25,7 @@ from rewoo_bench.agents.settings import AgentSettings
 
 _LONGEST_LINE = 1 << 20  # bytes
 _LOG = (4 << 10, 8 << 10)  # bytes kept of its beginning and of its end
+_LOG_POLL_S, _LOG_POLLS = 0.01, 5
 _FIELDS = {
     "model": "REWOO_BENCH_MODEL",
     "base_url": "OPENAI_BASE_URL",
@@ -70,10 +71,20 @@ class Worker:
                 assert self._input is not None
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its end fails the question
                     await self._input.send(line.encode())
-            return await future
+            answer = await future
+            await self._log_read()
+            return answer
         finally:
             self._open.pop(key, None)
             log.add(self._log.text.encode())
+
+    async def _log_read(self) -> None:
+        """A moment for standard error, another pipe than that of the answer: some ten milliseconds."""
+        for _ in range(_LOG_POLLS):
+            before = self._log.size
+            await anyio.sleep(_LOG_POLL_S)
+            if self._log.size == before:
+                return
 
     async def _start(self) -> None:
         """Starts the process; raises what `ProcessGroups.start` raises."""

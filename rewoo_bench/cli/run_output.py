@@ -80,7 +80,10 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     click.echo(terminal(str(outcome.folder)))
     for line in [] if quiet else [*_not_answered(summaries), *_not_judged(outcome, rows)]:
         click.echo(terminal(line), err=True)
-    scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
+    scores, errors, stops = (rows[name].to_pylist() for name in ("exact_match", "error", "stop_reason"))
+    crashes = Counter(error for stop, error in zip(stops, errors, strict=True) if stop == "agent_failed")
+    if crashes and not quiet:
+        click.echo(terminal(f"most common error of an agent: {crashes.most_common(1)[0][0]}"), err=True)
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
     for line in _failures(outcome, failures, len(scores)):
         click.echo(terminal(line), err=True)

@@ -64,6 +64,14 @@ def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) ->
     assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
 
 
+def test_the_command_says_why_agents_failed(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    agent = write_agent("typo", command=["python", "no-such-file.py"])
+    assert run_agents(provider, [agent], questions=2) == 0
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("most common error"))
+    assert line.startswith("most common error of an agent: the agent ended with exit code 2: ")
+    assert "no-such-file.py" in line
+
+
 def test_a_program_sees_its_own_keys_alone(provider: DialectServer) -> None:
     text = f"import os; print({KEY!r} in str(os.environ), os.environ['OPENAI_API_KEY'][:2])"
     assert run_agents(provider, [write_program("looks", text)], questions=1) == 0
