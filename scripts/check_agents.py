@@ -27,6 +27,7 @@ import pandas as pd
 from rewoo_bench.agents.environments import command_in_environment
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.config.named import Named, read_architecture
+from rewoo_bench.errors import UsageError
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.paths import agents_folder
@@ -86,7 +87,7 @@ def check(folder: Path, flags: argparse.Namespace) -> Checked:
     framework = framework_of(folder)
     try:
         installs = install(folder)
-    except Exception as error:  # the table says so
+    except UsageError as error:  # the table says so
         return Checked(folder.name, framework, f"no: {error}")
     run, limited = flags.out / folder.name, flags.out / f"{folder.name}-limit"
     model = ["--model", flags.model, *(["--api-base", flags.api_base] if flags.api_base else [])]

@@ -91,9 +91,9 @@ def _signal(process: Process, which: signal.Signals) -> None:
 
 
 class Tail:
-    """The beginning and the end of an output of any length, in bounded memory."""
+    """The first `head` and the last `tail` bytes of an output of any length; the defaults are those of a log."""
 
-    def __init__(self, head: int, tail: int) -> None:
+    def __init__(self, head: int = 4 << 10, tail: int = 8 << 10) -> None:
         self._head, self._tail = bytearray(), bytearray()
         self._longest_head, self._longest_tail = head, tail
         self.size = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import anyio
 from anyio.abc import Process
@@ -68,9 +69,13 @@ def read_answer(output: str) -> str | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(document, dict) and "answer" in document:
-            answer = document["answer"]
-            return answer if answer is None or isinstance(answer, str) else json.dumps(answer)
+            return as_answer(document["answer"])
     return lines[-1] if lines else None
+
+
+def as_answer(value: Any) -> str | None:
+    """A JSON value as an answer: a text as it is, another value as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def last_line(log: Tail) -> str:

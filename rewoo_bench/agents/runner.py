@@ -39,7 +39,7 @@ class _Connected:
 
 
 class AgentRunner:
-    """Runs an external agent on a question. `connected` makes it ready for a run."""
+    """Runs an external agent on a question. `connect` makes it ready for a run."""
 
     Settings = AgentSettings
 

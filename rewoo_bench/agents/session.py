@@ -62,7 +62,7 @@ class AgentSession:
     tools: Mapping[str, Tool]
     steps: list[Step] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
-    log: Tail = field(default_factory=lambda: Tail(4 << 10, 8 << 10))
+    log: Tail = field(default_factory=Tail)
     """The agent's standard error."""
     failure: ModelError | None = None
     """The provider's last failure, where no call that began after it was answered."""

@@ -20,11 +20,10 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, read_into
-from rewoo_bench.agents.program import AgentFailed, last_line
+from rewoo_bench.agents.program import AgentFailed, as_answer, last_line
 from rewoo_bench.agents.settings import AgentSettings
 
 _LONGEST_LINE = 1 << 20  # bytes
-_LOG = (4 << 10, 8 << 10)  # bytes kept of its beginning and of its end
 _LOG_POLL_S, _LOG_POLLS = 0.01, 5
 _FIELDS = {
     "model": "REWOO_BENCH_MODEL",
@@ -44,7 +43,7 @@ class Worker:
         self._command = command
         self._groups = groups
         self._open: dict[str, asyncio.Future[str | None]] = {}
-        self._log = Tail(*_LOG)
+        self._log = Tail()
         self._starting = anyio.Lock()
         self._input: anyio.abc.ByteSendStream | None = None
         self._task: asyncio.Task[None] | None = None
@@ -89,7 +88,7 @@ class Worker:
     async def _start(self) -> None:
         """Starts the process; raises what `ProcessGroups.start` raises."""
         started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
-        self._log = Tail(*_LOG)
+        self._log = Tail()
         self._task = asyncio.create_task(self._run(started))
         process = await started
         self._input = process.stdin
@@ -149,8 +148,7 @@ class Worker:
         if reply.get("error"):
             future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
         else:
-            answer = reply.get("answer")
-            future.set_result(answer if answer is None or isinstance(answer, str) else json.dumps(answer))
+            future.set_result(as_answer(reply.get("answer")))
 
     def _fail(self, reason: str) -> None:
         for future in self._open.values():
