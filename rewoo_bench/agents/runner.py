@@ -79,7 +79,7 @@ class AgentRunner:
         connected = self._connected
         assert connected is not None, "an agent needs `connect` first"
         with connected.gateway.open_session(model, tools) as session:
-            attempt = _Attempt(session, self.settings.timeout_s)
+            attempt = _Attempt(session, self.settings)
             async with anyio.create_task_group() as group:
                 group.start_soon(session.serve)
                 await attempt.run(lambda: connected.ask(question, session))
@@ -97,9 +97,10 @@ class AgentRunner:
 class _Attempt:
     """One question: its answer, or the reason for none."""
 
-    def __init__(self, session: AgentSession, timeout_s: float) -> None:
+    def __init__(self, session: AgentSession, settings: AgentSettings) -> None:
         self._session = session
-        self._timeout_s = timeout_s
+        self._timeout_s = settings.timeout_s
+        self._secrets = settings.secrets
         self._answer: str | None = None
         self._error: AgentFailed | None = None
         self._is_late = False
@@ -133,7 +134,7 @@ class _Attempt:
         if own_count := read_own_count(session.log.text, session.key):
             notes["own_count"] = own_count
         if reason != "answered":
-            log = {"stderr": redact(session.log.text)} if session.log.size else {}
+            log = {"stderr": redact(session.log.text, self._secrets)} if session.log.size else {}
             notes |= {"error": self._message(reason), **log}
         answer = self._answer if reason == "answered" else None
         return Trajectory(answer, reason, tuple(session.steps), notes=notes)
@@ -147,5 +148,5 @@ class _Attempt:
 
     def _message(self, reason: StopReason) -> str:
         if self._error is not None:
-            return redact(str(self._error))
+            return redact(str(self._error), self._secrets)
         return f"no answer within {self._timeout_s:g} s" if reason == "time_limit" else "the agent gave no answer"

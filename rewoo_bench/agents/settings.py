@@ -7,12 +7,14 @@ timeout_s = 120
 
 from __future__ import annotations
 
-import shlex
+import os
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, model_validator
+
+from rewoo_bench.redaction import is_credential_name, without_in
 
 DEFAULT_TIMEOUT_S = 600.0
 
@@ -49,6 +51,20 @@ class AgentSettings(BaseModel):
             raise ValueError("a callable runs in this process: it has no protocol, requirements or env")
         return self
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Credentials in `env` and `command`, by the names of their variables and flags; `$NAME` stands for one."""
+        variables = [os.path.expandvars(value) for name, value in self.env.items() if is_credential_name(name)]
+        flags = [flag.lstrip("-").replace("-", "_") for flag in self.command]
+        values = [value for flag, value in zip(flags, self.command[1:], strict=False) if is_credential_name(flag)]
+        joined = [each.partition("=")[2] for each in self.command if is_credential_name(_flag_name(each))]
+        return frozenset(value for value in (*variables, *values, *joined) if value and not value.startswith("$"))
+
+    @field_serializer("command", "env")
+    def _without_secrets(self, value: Any) -> Any:
+        """The manifest has no credentials."""
+        return without_in(value, self.secrets)
+
     @computed_field  # type: ignore[prop-decorator]  # mypy doesn't know decorated properties
     @property
     def files_sha256(self) -> dict[str, str]:
@@ -63,7 +79,8 @@ class AgentSettings(BaseModel):
         """The folder that the process starts in."""
         return Path(self.folder, self.cwd).absolute()
 
-    @classmethod
-    def of_command(cls, command: str) -> AgentSettings:
-        """The settings of `--agent COMMAND`. Raises `ValueError` where it isn't a command."""
-        return cls(command=tuple(shlex.split(command)), folder=str(Path.cwd()))
+
+def _flag_name(argument: str) -> str:
+    """`api_key` for `--api-key=value`; empty for an argument without a value."""
+    name, equals, _ = argument.partition("=")
+    return name.lstrip("-").replace("-", "_") if equals else ""
