@@ -8,11 +8,12 @@ timeout_s = 120
 from __future__ import annotations
 
 import os
+import shlex
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator, model_validator
 
 from rewoo_bench.redaction import is_credential_name, without_in
 
@@ -25,7 +26,7 @@ class AgentSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     command: tuple[str, ...] = ()
-    """Program and arguments."""
+    """Program and arguments, as a list or as a line of a shell."""
     callable: str = ""
     """Import path `package.module:function` of `answer(question, *, base_url, api_key, model, tools) -> str`."""
     protocol: Literal["question", "worker"] = "question"
@@ -42,6 +43,11 @@ class AgentSettings(BaseModel):
     """A requirements file; uv installs it into an environment of its own."""
     folder: str = Field(default="", exclude=True)
     """The architecture's folder."""
+
+    @field_validator("command", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return shlex.split(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check(self) -> AgentSettings:

@@ -23,7 +23,7 @@ from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.runners.architecture import Architecture, load_architecture
+from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
@@ -150,6 +150,8 @@ def _architectures(wanted: Sequence[str | Architecture], max_steps: int | None, 
     names = [architecture.name for architecture in architectures]
     for name in names:
         if names.count(name) > 1:
+            if any(isinstance(each, str) and each.startswith(AGENT_COMMAND) for each in wanted):
+                raise UsageError(f"--agent: two architectures are called {name!r}; give them folders with two names")
             raise UsageError(f"--arch: {name!r} twice; two folders need two names in their architecture.toml")
     return architectures
 

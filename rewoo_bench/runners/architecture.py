@@ -197,8 +197,9 @@ def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], wher
         if spec.settings:
             raise SpecError(f"{where}: [settings] given, but {spec.runner} has no Settings")
         return None
+    table = "agent" if spec.runner == AGENT else "settings"
     wanted = {key: value for key, value in overrides.items() if value is not None and key in model.model_fields}
-    return validated(model, {**spec.settings, **wanted}, f"{where}: [settings]")
+    return validated(model, {**spec.settings, **wanted}, f"{where}: [{table}]")
 
 
 def _read_tool_prompt(folder: Path, file: str) -> str:

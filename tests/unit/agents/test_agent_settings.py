@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import anyio
 import pytest
 
 from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.evaluation.inputs import read_inputs
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runs.options import RunOptions
 
 KEY = "tvly-ARGSECRET12345678"
 
@@ -28,3 +34,32 @@ def test_credentials_are_used_and_not_written(arguments: tuple[str, ...]) -> Non
 def test_a_command_without_credentials_is_written_as_it_is() -> None:
     settings = AgentSettings(command=("python", "agent.py", "--key-file", "a.txt", "--max-tokens=5"))
     assert list(settings.model_dump()["command"]) == ["python", "agent.py", "--key-file", "a.txt", "--max-tokens=5"]
+
+
+def test_a_command_may_be_a_line_of_a_shell() -> None:
+    assert AgentSettings(command="python 'my agent.py' --fast").command == ("python", "my agent.py", "--fast")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('comand = "x"', "[agent]: unknown key 'comand', did you mean 'command'?"),
+        (
+            'command = "x"\nprotocol = "wroker"',
+            "[agent]: protocol: Input should be 'question' or 'worker', got 'wroker'",
+        ),
+        ('command = "x"\ncallable = "a:b"', "name either a command or a callable"),
+        ("", "name either a command or a callable"),
+    ],
+)
+def test_a_wrong_table_is_one_line_that_names_it(table: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "architecture.toml").write_text(f"[agent]\n{table}\n", encoding="utf-8")
+    with pytest.raises(SpecError) as raised:
+        load_architecture(str(tmp_path), style="multihop")
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_two_commands_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="--agent: two architectures are called 'agent'"):
+        anyio.run(read_inputs, RunOptions(architectures=("agent:./agent a", "agent:./agent b")))
