@@ -29,11 +29,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A step of a question's gold evidence chain: the page looked up and the value found on it.
+    """A step of a question's gold evidence chain: the page looked up and the value found on it, or a calculation.
 
     `needs` holds the positions (from 0) of the earlier hops that give this page's title.
     `foreseen` is False where this hop turns out to be needed only when those pages are read: no plan
-    made in advance can have it. Runners never see a hop; the oracle and the data set's tests do.
+    made in advance can have it. A hop of the tool `Calculator` has an expression as its title, in which
+    `{0}` stands for the value of the hop at position 0: `{0} / 2 + 7`. Runners never see a hop; the oracle
+    and the data set's tests do.
     """
 
     title: str
@@ -41,6 +43,7 @@ class Hop:
     ask: str = ""
     needs: tuple[int, ...] = ()
     foreseen: bool = True
+    tool: Literal["Search", "Calculator"] = "Search"
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class DatasetSpec(BaseModel):
     description: str = ""
     format: Literal["hotpotqa", "triviaqa", "sample"] | None = None
     """The shape of its rows; None is what their keys say."""
-    style: Literal["multihop", "trivia"] | None = None
+    style: Literal["multihop", "trivia", "arithmetic", "yes_no"] | None = None
     """Which exemplars fit its questions; None is that of the format."""
     scoring: str | None = None
     """A scorer: `hotpotqa`, `triviaqa`, an installed one or `package.module:function`; None is that of the format."""
