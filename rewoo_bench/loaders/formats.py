@@ -12,7 +12,6 @@ from rewoo_bench.loaders.hotpotqa import hotpotqa_example
 from rewoo_bench.loaders.row_fields import Row, RowError, encodable
 from rewoo_bench.loaders.sample import sample_example
 from rewoo_bench.loaders.triviaqa import official_triviaqa_example, triviaqa_example
-from rewoo_bench.scoring import Scoring
 from rewoo_bench.types import Example
 
 
@@ -32,7 +31,7 @@ class Format:
         return "trivia" if self.name == "triviaqa" else "multihop"
 
     @property
-    def scoring(self) -> Scoring:
+    def scoring(self) -> str:
         """Name of the scorer, where no dataset.toml says so."""
         return "triviaqa" if self.name == "triviaqa" else "hotpotqa"
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.scoring import NORMALIZE, Score, Scorer, normalize_hotpotqa, normalize_triviaqa, score
+from rewoo_bench.scoring import BUNDLED, NORMALIZE, Score, Scorer, normalize_hotpotqa, normalize_triviaqa, score
+from rewoo_bench.short_names import SCORERS
 
 SCORINGS: list[Literal["hotpotqa", "triviaqa"]] = ["hotpotqa", "triviaqa"]
 
@@ -80,7 +81,19 @@ def test_without_gold_answers_there_is_no_score() -> None:
 
 def test_an_unknown_scoring_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="'hotpot', did you mean 'hotpotqa'"):
-        score("Oslo", "Oslo", dataset="hotpot")  # type: ignore[arg-type]
+        score("Oslo", "Oslo", dataset="hotpot")
+
+
+def test_every_bundled_scorer_has_its_name_where_packages_look_for_it() -> None:
+    assert {name: scorer.name for name, scorer in BUNDLED.items()} == {name: name for name in SCORERS}
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@given(prediction=st.text("0123456789.,/$-+^*x eyson¼²µ{}", max_size=40), gold=st.text("19,./-e yesno", max_size=8))
+def test_no_prediction_breaks_a_bundled_scorer(name: str, prediction: str, gold: str) -> None:
+    found = score(prediction, [gold, "7"], name)
+    assert 0 <= found.f1 <= 1
+    assert score(None, [gold], name) == score(" ", [gold], name) == Score(exact_match=False, f1=0.0)
 
 
 @pytest.mark.parametrize("dataset", SCORINGS)

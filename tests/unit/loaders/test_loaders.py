@@ -269,7 +269,7 @@ def test_a_data_set_brings_its_scorer(tmp_path: Path) -> None:
     [
         (
             "hotpot",
-            "dataset.toml: unknown scoring 'hotpot', did you mean 'hotpotqa'? available: hotpotqa, triviaqa",
+            "dataset.toml: unknown scoring 'hotpot', did you mean 'hotpotqa'? available: gsm8k, hotpotqa, ",
         ),
         ("test_loaders:missing", "dataset.toml: module 'test_loaders' has no 'missing'"),
         ("pathlib:__name__", "the scorer 'pathlib:__name__' is 'pathlib', expected (prediction, answers) -> Score"),
