@@ -22,7 +22,7 @@ AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"
 """The runner of an architecture.toml with `[agent]`."""
 GENERATORS = {"chain": "rewoo_bench.chain.questions:Chain"}
 TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
-SCORERS = ("hotpotqa", "triviaqa", "gsm8k", "yes_no", "physics")
+SCORERS = ("hotpotqa", "triviaqa", "gsm8k", "yes_no", "physics", "musique", "parallelqa")
 _FORMER = {
     "rewoo_bench.runners.native:NativeReAct": "react-native",
     "rewoo_bench.runners.hybrid:ReWOOReAct": "rewoo-react",

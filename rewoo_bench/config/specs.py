@@ -104,7 +104,7 @@ class DatasetSpec(BaseModel):
     name: str
     """The folder's name, where dataset.toml has none."""
     description: str = ""
-    format: Literal["hotpotqa", "triviaqa", "sample"] | None = None
+    format: Literal["hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa", "sample"] | None = None
     """The shape of its rows; None is what their keys say."""
     style: Literal["multihop", "trivia", "arithmetic", "yes_no"] | None = None
     """Which exemplars fit its questions; None is that of the format."""

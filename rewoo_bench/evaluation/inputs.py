@@ -79,12 +79,16 @@ def _larger(options: RunOptions) -> Callable[[int], Dataset]:
 
 def sample_note(dataset: Dataset, limit: int | None) -> str | None:
     """A note on the number of questions, if there are fewer than asked for."""
-    size, left_out = len(dataset.examples), dataset.manifest.get("without_chain") or 0
-    have_none = f"{left_out} others have no gold chain, and the oracle needs one"
+    size, facts = len(dataset.examples), dataset.manifest
+    without_chain, without_pages = facts.get("without_chain") or 0, facts.get("without_pages") or 0
+    reasons = [f"{without_chain} others have no gold chain, and the oracle needs one"] if without_chain else []
+    if without_pages:
+        others = "more have" if reasons else "others have"
+        reasons.append(f"{without_pages} {others} a gold chain, but no documents to find its pages in")
     if limit is not None and size < limit:
-        note = f"{dataset.name} has {size} questions{' with a gold chain' if left_out else ''}"
-        return f"{note}, all of them are taken (-n {limit})" + (f"; {have_none}" if left_out else "")
-    return f"{dataset.name}: {size} questions are taken; {have_none}" if left_out else None
+        note = f"{dataset.name} has {size} questions{' with a gold chain' if reasons else ''}"
+        return "; ".join([f"{note}, all of them are taken (-n {limit})", *reasons])
+    return "; ".join([f"{dataset.name}: {size} questions are taken", *reasons]) if reasons else None
 
 
 def _check_flags(options: RunOptions, given: GivenObjects) -> None:

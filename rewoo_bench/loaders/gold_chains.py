@@ -1,7 +1,8 @@
 """The gold chains that the oracle follows: those of a data set, and a search for questions without one.
 
 A trivia question has answers but no chain. One look-up is its chain: the best page for the question
-that shows an answer in its first paragraph. A question without such a page is left out, and counted.
+that shows an answer in its first paragraph. A question without such a page is left out, and counted; so is
+a question with a chain that lacks the documents which the others bring.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from rewoo_bench.tools import DocumentPages, Pages
 from rewoo_bench.types import Document, Example, Hop
 
 _PAGES_READ = 50
+_NO_CHAIN = (
+    "the oracle needs a way to each answer, and no question has a gold chain or a page that shows its answer; "
+    "ask a language model, or give passages with --corpus"
+)
 _LARGER = 4  # times the sample, where too few of its questions have a chain
 
 
@@ -27,36 +32,38 @@ def for_oracle(
     """The questions that the oracle can answer: `with_chains`, but all for architectures that look nothing up."""
     if looks_up:
         return with_chains(dataset, corpus, load)
-    return replace(dataset, manifest={**dataset.manifest, "without_chain": 0})
+    return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
 
 
 def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None) -> Dataset:
-    """The data set's questions that have a chain; its manifest says how many questions were left out.
+    """The data set's questions that have a chain, and pages to follow it; its manifest counts those left out.
 
-    `load` gives the sample of a larger limit. With it the limit counts questions that have a chain: the first
+    `load` gives the sample of a larger limit. With it the limit counts questions that are taken: the first
     of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
     """
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
-    sample, chained, read = dataset, list[Example](), 0
+    sample, chained, read, without_pages = dataset, list[Example](), 0, 0
+    brings_pages = corpus is None and dataset.corpus is None and any(each.documents for each in dataset.examples)
     while True:
         for example in sample.examples[read:]:
             if limit is not None and len(chained) == limit:
                 break
             read += 1
-            if chain := with_chain(example, corpus):
+            if example.chain and brings_pages and not example.documents:
+                without_pages += 1
+            elif chain := with_chain(example, corpus):
                 chained.append(chain)
         if load is None or not _has_more(sample, asked) or len(chained) == limit:
             break
         asked *= _LARGER
         sample = load(asked)
     if not chained:
-        raise DataError(
-            f"{dataset.name!r}: the oracle needs a way to each answer, and no question has a gold chain or a page "
-            "that shows its answer; ask a language model, or give passages with --corpus"
-        )
+        raise DataError(f"{dataset.name!r}: {_NO_CHAIN}")
     digest = ids_hash(example.id for example in chained)
-    skipped = {"examples": len(chained), "without_chain": read - len(chained), "ids_hash": digest}
-    return replace(dataset, examples=chained, ids_hash=digest, manifest={**dataset.manifest, **skipped})
+    without_chain = read - len(chained) - without_pages
+    counts = {"examples": len(chained), "without_chain": without_chain, "without_pages": without_pages}
+    manifest = {**dataset.manifest, **counts, "ids_hash": digest}
+    return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
 
 
 def _has_more(sample: Dataset, limit: int | None) -> bool:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,8 @@ def _generated(described: _Described, generator: str, options: str, sampling: _S
 
 def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Described | None = None) -> Dataset:
     """The sample of rows."""
-    rows_format, examples = read_examples(origin.rows, origin.where)
+    examples = read_examples(origin.rows, origin.where)
+    rows_format = examples.format
     expected = described.spec.format if described else None
     if expected and expected != rows_format.name:
         raise DataError(
@@ -228,7 +229,13 @@ def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Describe
         )
     repeats, where = rows_format.repeats, origin.where
     selection = select(examples, limit=sampling.limit, seed=sampling.seed, repeats=repeats, where=where)
-    return _dataset(name, rows_format, origin.source, selection, sampling, described)
+    if not selection.examples:
+        raise DataError(f"{where}: none of the {examples.left_out} rows can be answered from its paragraphs")
+    dataset = _dataset(name, rows_format, origin.source, selection, sampling, described)
+    if not examples.left_out:
+        return dataset
+    rows = selection.rows + examples.left_out
+    return replace(dataset, manifest={**dataset.manifest, "rows": rows, "unanswerable_rows": examples.left_out})
 
 
 def _dataset(
@@ -256,6 +263,7 @@ def _dataset(
         "rows": selection.rows,
         "repeated_rows": selection.repeats,
         "examples": len(selection.examples),
+        "with_chain": sum(bool(example.chain) for example in selection.examples),
         "ids_hash": digest,
         "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
     }

@@ -12,6 +12,8 @@
 | `gsm8k` | a number | the last number, exactly | gsm8k |
 | `yes_no` | StrategyQA, sports understanding | the first yes or no | yes_no |
 | `physics` | numbers with units | the values, within 2% | physics |
+| `musique` | MuSiQue | normalised texts and aliases, official script | musique |
+| `parallelqa` | ParallelQA | a number within 10%, or normalised texts, official script | parallelqa |
 
 A new scorer is a function (prediction, answers) -> Score, a line in `BUNDLED`, and its name in `short_names.SCORERS`.
 """
@@ -24,6 +26,8 @@ from rewoo_bench.argument_checks import check_kind
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.scoring.base import Score, ScoreFunction, Scorer, ScorerFault
 from rewoo_bench.scoring.gsm8k import gsm8k
+from rewoo_bench.scoring.musique import musique
+from rewoo_bench.scoring.parallelqa import parallelqa
 from rewoo_bench.scoring.physics import physics
 from rewoo_bench.scoring.tokens import NORMALIZE, hotpotqa, normalize_hotpotqa, normalize_triviaqa, triviaqa
 from rewoo_bench.scoring.yes_no import yes_no
@@ -48,6 +52,8 @@ BUNDLED: Mapping[str, Scorer] = {
         "gsm8k": gsm8k,
         "yes_no": yes_no,
         "physics": physics,
+        "musique": musique,
+        "parallelqa": parallelqa,
     }.items()
 }
 
