@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rewoo_bench.models.oracle.lookup_path import CALCULATOR, LookupPath, fill, is_calculation
+from rewoo_bench.models.oracle.page_queries import PageQueries
 from rewoo_bench.notation.plan import Plan, PlanStep
-from rewoo_bench.text.words import fold
 
 READER = "LLM"
 
@@ -22,6 +22,7 @@ class GoldPlan:
 
     def __init__(self, path: LookupPath, tools: Sequence[str], search_tool: str, wordy: Callable[[str], str]) -> None:
         self._path = path
+        self._queries = PageQueries(path.example)
         self._tools = tools
         self._search_tool = search_tool
         self._wordy = wordy
@@ -47,7 +48,7 @@ class GoldPlan:
     def _look_up(self, number: int) -> None:
         hop, query = self._path.hops[number], self._path.query(number)
         if hop.needs and not self._path.wrong(number):
-            query = self._slot(self._names(number))
+            query = fill(self._queries.query(number), self._slot)
         self._done[number] = self._add(
             self._search_tool, query, f"Find {hop.ask or 'the page that the question needs'}."
         )
@@ -70,12 +71,6 @@ class GoldPlan:
             request = f"{self._path.sub_question(number)} Context: {done}"
             self._read[number] = self._add(READER, request, "Read from that page what leads on.")
         return self._read[number]
-
-    def _names(self, number: int) -> int:
-        """The earlier hop with the name of this hop's page as its value."""
-        hop = self._path.hops[number]
-        named = [need for need in hop.needs if fold(self._path.hops[need].value) in fold(hop.title)]
-        return (named or list(hop.needs))[0]
 
     def _add(self, tool: str, args: str, thought: str) -> str:
         """Adds a step; returns its slot."""
