@@ -42,7 +42,7 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
     of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
     """
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
-    sample, chained, read, without_pages = dataset, list[Example](), 0, 0
+    sample, chained, read, without_pages, with_gold = dataset, list[Example](), 0, 0, 0
     brings_pages = corpus is None and dataset.corpus is None and any(each.documents for each in dataset.examples)
     while True:
         for example in sample.examples[read:]:
@@ -53,6 +53,7 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
                 without_pages += 1
             elif chain := with_chain(example, corpus):
                 chained.append(chain)
+                with_gold += bool(example.chain)
         if load is None or not _has_more(sample, asked) or len(chained) == limit:
             break
         asked *= _LARGER
@@ -61,7 +62,8 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
         raise DataError(f"{dataset.name!r}: {_NO_CHAIN}")
     digest = ids_hash(example.id for example in chained)
     without_chain = read - len(chained) - without_pages
-    counts = {"examples": len(chained), "without_chain": without_chain, "without_pages": without_pages}
+    left_out = {"without_chain": without_chain, "without_pages": without_pages}
+    counts = {"examples": len(chained), "with_chain": with_gold, **left_out}
     manifest = {**dataset.manifest, **counts, "ids_hash": digest}
     return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
 

@@ -35,7 +35,7 @@ class DatasetFacts(_Facts):
 
     name: str = ""
     format: str | None = None
-    """Shape of the rows: `hotpotqa`, `triviaqa` or `sample`."""
+    """Shape of the rows, such as `hotpotqa` or `sample`."""
     scoring: str | None = None
     """Name of the scorer; files without it were scored as their format says."""
     source: dict[str, Any] = {}
@@ -48,6 +48,8 @@ class DatasetFacts(_Facts):
     """Rows of the source, before sampling."""
     examples: int | None = None
     """Questions of this run."""
+    with_chain: int | None = None
+    """Those of them with a gold chain in the data, which an oracle can follow."""
     ids_hash: str | None = None
     """Hash of the questions' ids, in their order."""
 
