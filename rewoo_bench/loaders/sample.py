@@ -11,13 +11,15 @@
 
 from __future__ import annotations
 
-from rewoo_bench.loaders.row_fields import Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.types import Document, Example, Hop
 
 
 def sample_example(row: Row) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
-    key = "answers" if "answers" in row else "answer"
+    key = next((key for key in ("answers", "answer") if key in row), None)
+    if key is None:
+        raise RowError(f"no answer under 'answers' or 'answer'; it has {', '.join(sorted(map(str, row)))}; {HIDDEN}")
     golds = [row.get(key)] if key == "answer" else row[key]
     if not isinstance(golds, list):
         raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")
