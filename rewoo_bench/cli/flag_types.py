@@ -109,3 +109,11 @@ def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]
         if name not in _DROPPABLE:
             raise click.BadParameter(unknown("parameter", name, _DROPPABLE))
     return names
+
+
+def tool_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of tools, from repeated flags or lists with commas; the run checks them."""
+    names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    if values and not names:
+        raise click.BadParameter("expected the name of a tool")
+    return names

@@ -13,7 +13,7 @@ import click
 
 from rewoo_bench.cli import completion
 from rewoo_bench.cli.conventions import DONE, INCOMPLETE, SETTINGS
-from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields
+from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields, tool_names
 from rewoo_bench.cli.option_groups import GroupedCommand, under
 from rewoo_bench.cli.run_file import read_run_file
 from rewoo_bench.errors import UsageError
@@ -38,9 +38,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
       help="Run this program as an architecture: 'python my_agent.py'. It gets the question on standard input and in "
            "REWOO_BENCH_QUESTION, asks the model at OPENAI_BASE_URL or ANTHROPIC_BASE_URL, and prints its answer. "
            "Repeat the flag for several.")
-@WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER", shell_complete=completion.datasets,
-      help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, or a folder with a "
-           "dataset.toml.")
+@WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER|NAME=FILE", shell_complete=completion.datasets,
+      help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, a folder with a "
+           "dataset.toml, or NAME=FILE for a file of that data set's questions: gsm8k=test.jsonl.")
 @WHAT("--split", help="Split of a hub data set.  [default: validation]")
 @WHAT("-n", "--limit", type=COUNT,
       help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
@@ -56,8 +56,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @WHAT("--seed", default=0, help="Seed for the choice of questions; also sent to the model.")
 @WHAT("--trials", type=COUNT, default=1, help="Number of times that each question is asked.")
 @WHAT("--corpus", type=click.Path(path_type=Path), metavar="FILE",
-      help="Passages for the search tool: {title, text} as jsonl, jsonl.gz or parquet.  "
-           "[default: the documents of each question]")
+      help="Passages for the search tool: {title, text} as jsonl, json or parquet, or a .txt file, whose paragraphs "
+           "are the passages.  [default: the documents of each question]")
+@WHAT("--tools", multiple=True, metavar="NAME", callback=tool_names,
+      help="Give every architecture that uses tools these, as far as it can use them: LLM only where it has that of "
+           "its own. Repeat the flag or use commas. rewoo?tools=Search names them for one architecture.  "
+           "[default: those of the data set, else of the architecture]")
 @WHAT("--mcp", multiple=True, metavar="COMMAND|URL",
       help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "
            "NAME=$NAME in front of the command passes a variable; the server gets no other key. Repeat the flag for "

@@ -23,6 +23,24 @@ from rewoo_bench.short_names import import_path
 AGENT = "agent"
 """Short name of the runner of external agents."""
 
+Style = Literal["multihop", "trivia", "arithmetic", "yes_no"]
+"""Kind of question that exemplars are for."""
+
+RowFormat = Literal[
+    "hotpotqa",
+    "triviaqa",
+    "musique",
+    "2wiki",
+    "parallelqa",
+    "gsm8k",
+    "strategyqa",
+    "physics",
+    "sports",
+    "sotu",
+    "sample",
+]
+"""Shape of a data set's rows."""
+
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
@@ -65,7 +83,7 @@ class ArchitectureSpec(BaseModel):
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
     exemplars: dict[str, dict[str, str]] = {}
-    """Prompt -> question style (`multihop`, `trivia`) -> exemplar file, relative to the folder."""
+    """Prompt -> question style (`multihop`, `trivia`, …) -> exemplar file, relative to the folder."""
     max_exemplars: int | None = Field(default=None, ge=0)
     """Number of exemplars of each prompt, the first ones; None is all."""
     settings: dict[str, Any] = {}
@@ -104,12 +122,14 @@ class DatasetSpec(BaseModel):
     name: str
     """The folder's name, where dataset.toml has none."""
     description: str = ""
-    format: Literal["hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa", "sample"] | None = None
+    format: RowFormat | None = None
     """The shape of its rows; None is what their keys say."""
-    style: Literal["multihop", "trivia", "arithmetic", "yes_no"] | None = None
+    style: Style | None = None
     """Which exemplars fit its questions; None is that of the format."""
     scoring: str | None = None
-    """A scorer: `hotpotqa`, `triviaqa`, an installed one or `package.module:function`; None is that of the format."""
+    """A scorer: a bundled or installed one, or `package.module:function`; None is that of the format."""
+    tools: tuple[str, ...] = ()
+    """Tools that its questions need; an architecture with tools has these of them in place of its own."""
     hub: HubSource | None = None
     default_split: str = "validation"
     default_limit: int | None = None

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
+from rewoo_bench.config.tools import checked_tools
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
@@ -51,7 +53,9 @@ async def read_inputs(
         dataset = given.dataset(options.limit, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
-    architectures = _architectures(given.architectures or options.architectures, options.max_steps, dataset.style)
+    tools = checked_tools(options.tools, "--tools") or dataset.tools
+    wanted = given.architectures or options.architectures
+    architectures = _architectures(wanted, style=dataset.style, tools=tools, max_steps=options.max_steps)
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     is_own_model = given.model is not None or options.model.startswith(REPLAY)
@@ -143,14 +147,13 @@ def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | 
     if searches and corpus is None and not any(example.documents for example in dataset.examples):
         raise UsageError(
             f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
-            "give passages with --corpus FILE"
+            "give passages with --corpus FILE, or leave the search out with --tools Calculator,LLM"
         )
 
 
-def _architectures(wanted: Sequence[str | Architecture], max_steps: int | None, style: str) -> list[Architecture]:
-    architectures = [
-        load_architecture(each, style=style, max_steps=max_steps) if isinstance(each, str) else each for each in wanted
-    ]
+def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list[Architecture]:
+    """The architectures, loaded with the choices of `load_architecture` where they are names."""
+    architectures = [load_architecture(each, **choices) if isinstance(each, str) else each for each in wanted]
     names = [architecture.name for architecture in architectures]
     for name in names:
         if names.count(name) > 1:

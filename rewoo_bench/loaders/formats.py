@@ -1,43 +1,59 @@
-"""The row formats that can be read, recognised by their keys."""
+"""The row formats that can be read. They are recognised by their keys, or named by a data set.
+
+Some sets have the same keys. Their rows are read in such a format only where the data set is named:
+`--dataset physics=FILE`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import NoReturn
 
+from rewoo_bench.config.specs import Style
 from rewoo_bench.errors import DataError
+from rewoo_bench.loaders.gsm8k import gsm8k_example, is_gsm8k
 from rewoo_bench.loaders.hotpotqa import hotpotqa_example
 from rewoo_bench.loaders.musique import musique_example
 from rewoo_bench.loaders.parallelqa import parallelqa_example
+from rewoo_bench.loaders.rewoo_files import physics_example, sports_example, strategyqa_file_example
 from rewoo_bench.loaders.row_fields import Row, RowError, encodable
 from rewoo_bench.loaders.sample import sample_example
+from rewoo_bench.loaders.strategyqa import strategyqa_example
 from rewoo_bench.loaders.triviaqa import official_triviaqa_example, triviaqa_example
 from rewoo_bench.loaders.wikimultihop import wikimultihop_example
 from rewoo_bench.types import Example
 
 
 @dataclass(frozen=True, slots=True)
+class Defaults:
+    """Exemplars, scorer and tools that fit the questions of a format; no tools are those of the architecture."""
+
+    style: Style = "multihop"
+    scoring: str = "hotpotqa"
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
     """How rows of one shape become examples."""
 
-    name: Literal["hotpotqa", "triviaqa", "sample", "musique", "2wiki", "parallelqa"]
+    name: str
     source: str
     keys: frozenset[str]
     """Keys of every row; a row is of the first format all of whose keys it has."""
     convert: Callable[[Row], Example | None]
-    """None is a row that has no answer by design, and is left out."""
+    """None is a row that can't be answered, and is left out."""
+    is_evident: Callable[[Row], bool] = lambda row: True
+    """Whether a row with these keys is surely of this format, though nobody names the data set."""
+    numbered: bool = False
+    """Whether a row without an id has its number for one."""
 
     @property
-    def style(self) -> Literal["multihop", "trivia"]:
-        """Which exemplars fit, where no dataset.toml says so."""
-        return "trivia" if self.name == "triviaqa" else "multihop"
-
-    @property
-    def scoring(self) -> str:
-        """Name of the scorer, where no dataset.toml says so."""
-        return _SCORING.get(self.name, "hotpotqa")
+    def defaults(self) -> Defaults:
+        """What its questions need, where no dataset.toml says so."""
+        return _DEFAULTS.get(self.name, Defaults())
 
     @property
     def repeats(self) -> bool:
@@ -49,7 +65,24 @@ class Format:
         return self.name == "triviaqa"
 
 
-_SCORING: Mapping[str, str] = {"triviaqa": "triviaqa", "musique": "musique", "parallelqa": "parallelqa"}
+def _never(_: Row) -> bool:
+    return False
+
+
+_DEFAULTS: Mapping[str, Defaults] = {
+    "triviaqa": Defaults("trivia", "triviaqa"),
+    "musique": Defaults("multihop", "musique"),
+    "parallelqa": Defaults("multihop", "parallelqa", ("Calculator", "Search", "LLM")),
+    "strategyqa": Defaults("yes_no", "yes_no", ("Search", "LLM")),
+    "gsm8k": Defaults("arithmetic", "gsm8k", ("Calculator", "LLM")),
+    "physics": Defaults("arithmetic", "physics", ("Calculator", "Search", "LLM")),
+    "sports": Defaults("yes_no", "yes_no", ("Search", "LLM")),
+    "sotu": Defaults("trivia", "triviaqa", ("Search",)),
+}
+_QUESTION, _INPUT = frozenset({"question"}), frozenset({"input"})
+
+ANY_QUESTION = "sample"
+"""The format of any row that has a question, unless its keys say more."""
 
 FORMATS = (
     Format("2wiki", "official file", frozenset({"_id", "question", "evidences"}), wikimultihop_example),
@@ -60,8 +93,13 @@ FORMATS = (
     Format("hotpotqa", "Hugging Face", frozenset({"id", "question", "answer", "context"}), hotpotqa_example),
     Format("triviaqa", "official file", frozenset({"QuestionId", "Question"}), official_triviaqa_example),
     Format("triviaqa", "Hugging Face", frozenset({"question_id", "question"}), triviaqa_example),
-    Format("sample", "this project", frozenset({"question", "answers"}), sample_example),
-    Format("sample", "this project", frozenset({"question", "answer"}), sample_example),
+    Format("strategyqa", "official file, Hugging Face", frozenset({"qid", "question"}), strategyqa_example),
+    Format("strategyqa", "ReWOO's file", _INPUT, strategyqa_file_example, _never, numbered=True),
+    Format("gsm8k", "answers with ####", _QUESTION, gsm8k_example, is_gsm8k, numbered=True),
+    Format("physics", "ReWOO's file", _INPUT, physics_example, _never, numbered=True),
+    Format("sports", "ReWOO's file", _INPUT, sports_example, _never, numbered=True),
+    Format("sotu", "ReWOO's file", _QUESTION, sample_example, _never, numbered=True),
+    Format(ANY_QUESTION, "this project", _QUESTION, sample_example, numbered=True),
 )
 
 
@@ -71,7 +109,7 @@ def format_named(name: str) -> Format:
 
 
 class Examples:
-    """The rows of a source as examples, one at a time, and the number of those left out so far."""
+    """The rows of a source as examples, one at a time, and how many were left out so far."""
 
     def __init__(self, rows: Iterable[object], row_format: Format, where: str) -> None:
         self.format = row_format
@@ -84,38 +122,55 @@ class Examples:
         for number, row in enumerate(self._rows, start=1):
             if not isinstance(row, dict):
                 raise DataError(f"{self._where}, row {number}: {row!r:.80}, expected an object")
-            if self.format.name == "sample":
+            if self.format.numbered:
                 row = {"id": number, **row}
             try:
                 example = self.format.convert(row)
-                if example is not None:
-                    example = encodable(example)
+                if example is None:
+                    self.left_out += 1
+                    continue
+                example = encodable(example)
             except RowError as error:
                 raise DataError(f"{self._where}, row {number}: {error}") from None
-            if example is None:
-                self.left_out += 1
-            else:
-                yield example
+            yield example
 
 
-def read_examples(rows: Iterable[Row], where: str) -> Examples:
+def read_examples(rows: Iterable[Row], where: str, name: str | None = None) -> Examples:
     """The rows as examples, in the format of the first row.
 
-    `where` begins every message. Raises `DataError` where there is no row, a row of an unknown
-    format, or (while iterating) a row that lacks something.
+    `name` is the format that the rows must have; None recognises it. `where` begins every message. Raises
+    `DataError` where there is no row, a row of an unknown format, or (while iterating) a row that lacks something.
     """
     iterator = iter(rows)
     for first in iterator:
-        return Examples(chain((first,), iterator), _recognise(first, where), where)
+        return Examples(chain((first,), iterator), _format_of(first, name, where), where)
     raise DataError(f"{where} has no rows")
 
 
-def _recognise(row: object, where: str) -> Format:
+def _format_of(row: object, name: str | None, where: str) -> Format:
+    """The format of a row: the one of that name, else the one that its keys make evident."""
     if not isinstance(row, dict):
         raise DataError(f"{where}, row 1: {row!r:.80}, expected an object")
-    for candidate in FORMATS:
-        if candidate.keys <= row.keys():
-            return candidate
-    known = "; ".join(f"{each.name} ({each.source}): {', '.join(sorted(each.keys))}" for each in FORMATS)
-    seen = ", ".join(sorted(map(str, row))) or "none"
-    raise DataError(f"{where}: unknown format with the keys {seen}; known formats and their keys: {known}")
+    fitting = [each for each in FORMATS if each.keys <= row.keys()]
+    evident = next((each for each in fitting if each.is_evident(row)), None)
+    if name is None:
+        return evident or _unknown(row, fitting, where)
+    named = next((each for each in fitting if each.name == name), None)
+    if named and (evident is None or evident.name in (name, ANY_QUESTION)):
+        return named
+    if evident:
+        raise DataError(f"{where}: dataset.toml says format = {name!r}, but the rows are {evident.name!r}")
+    expected = " or ".join(", ".join(sorted(each.keys)) for each in FORMATS if each.name == name)
+    raise DataError(f"{where}: rows with the keys {_keys(row)} aren't of the format {name!r}, which has {expected}")
+
+
+def _unknown(row: Row, fitting: Sequence[Format], where: str) -> NoReturn:
+    known = [each for each in FORMATS if each.is_evident is not _never]
+    keys = "; ".join(f"{each.name} ({each.source}): {', '.join(sorted(each.keys))}" for each in known)
+    names = ", ".join(each.name for each in fitting)
+    hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
+    raise DataError(f"{where}: unknown format with the keys {_keys(row)}{hint}; known formats and their keys: {keys}")
+
+
+def _keys(row: Row) -> str:
+    return ", ".join(sorted(map(str, row))) or "none"

@@ -4,6 +4,7 @@
     load_dataset_examples("hotpotqa", limit=50)                   # from the hub
     load_dataset_examples("triviaqa:rc.wikipedia", limit=50)      # another configuration
     load_dataset_examples("hotpot_dev_distractor_v1.json")        # a file in an official format
+    load_dataset_examples("gsm8k=test.jsonl")                     # a file, read and scored as that data set
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
 
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.argument_checks import check_kind
-from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_dataset
+from rewoo_bench.config.named import DESCRIPTIONS, Named, read_dataset
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.config.specs import DatasetSpec
+from rewoo_bench.config.tools import checked_tools
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.files import SUFFIXES, file_sha256, plain_name, read_rows
+from rewoo_bench.loaders.dataset_names import find_dataset
+from rewoo_bench.loaders.files import file_sha256, plain_name, read_rows
 from rewoo_bench.loaders.formats import Format, format_named, read_examples
 from rewoo_bench.loaders.generators import generated
 from rewoo_bench.loaders.row_fields import Row
@@ -46,7 +49,7 @@ class Dataset:
 
     name: str
     style: str
-    """Which exemplars fit: `multihop` or `trivia`."""
+    """Which exemplars fit: `multihop`, `trivia`, `arithmetic` or `yes_no`."""
     scorer: Scorer
     split: str
     """For a lone file the split asked for, else `file`."""
@@ -57,6 +60,8 @@ class Dataset:
     """Passages that ship with the data set."""
     manifest: Mapping[str, Any]
     """JSON-ready: source (hub path, configuration and commit, or file and its sha256), split, seed, …"""
+    tools: tuple[str, ...] = ()
+    """Tools that the questions need; none leaves the choice to each architecture."""
 
     @property
     def scoring(self) -> str:
@@ -110,7 +115,8 @@ def load_dataset_examples(
     seed: int = 0,
     load_rows: hub.LoadRows = hub.load_rows,
 ) -> Dataset:
-    """The examples of `dataset`: a bundled or installed name, `name:configuration`, `name?options`, a folder or a file.
+    """The examples of `dataset`: a bundled or installed name, also with `:configuration`, `?options` or `=file` behind
+    it, a folder or a file.
 
     `limit` questions are taken in an order that `seed` decides, see `loaders.sampling`. None is
     the data set's `default_limit`, and all rows, in file order, where it has none and for files.
@@ -124,12 +130,12 @@ def load_dataset_examples(
     check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    named, config, options = _find(dataset)
-    if isinstance(named, Path):
-        rows = _file_rows(named, str(named))
-        return _sampled(Path(plain_name(named)).stem, rows, _Sampling(split or "file", limit, seed))
-    described = _described(named)
-    spec = described.spec
+    found = find_dataset(dataset)
+    described = _described(found.dataset) if found.dataset else None
+    if found.file is not None:
+        return _of_file(found.file, described, _Sampling(split or "file", limit, seed))
+    assert described is not None, "a data set or a file"
+    spec, config, options = described.spec, found.config, found.options
     sampling = _Sampling(split or spec.default_split, limit or spec.default_limit, seed)
     if spec.generator:
         _check_choice(spec, config, sampling.split)
@@ -143,26 +149,6 @@ def load_dataset_examples(
     return _sampled(name, rows, sampling, described)
 
 
-def _find(dataset: str) -> tuple[Named | Path, str | None, str | None]:
-    """The data set or the file that `dataset` names, the configuration behind a colon and the options behind `?`.
-
-    Bundled and installed names come first; `./name` is the folder or file of that name.
-    """
-    known = known_names("datasets")
-    if dataset not in known and dataset and Path(dataset).exists():
-        path = Path(dataset)
-        return Named(dataset, path) if path.is_dir() else path, None, None
-    plain, mark, behind = dataset.partition("?")
-    options = behind if mark else None
-    name, _, config = plain.rpartition(":")
-    for candidate, chosen in ((plain, None), (name, config)):
-        if named := find_named("datasets", candidate):
-            return named, chosen, options
-    if "/" in plain or plain_name(Path(plain)).endswith(SUFFIXES):
-        raise DataError(f"no such data file or folder: {dataset!r}; bundled data sets: {', '.join(known)}")
-    raise DataError(f"{unknown('data set', plain, known)}; or the path of a file or folder")
-
-
 def _described(named: Named) -> _Described:
     if named.folder:
         return _Described(read_dataset(named), named.folder, named.package)
@@ -170,6 +156,14 @@ def _described(named: Named) -> _Described:
         name=named.name, format="sample", generator=named.class_path, default_split="generated", default_limit=100
     )
     return _Described(spec, None, named.package)
+
+
+def _of_file(path: Path, described: _Described | None, sampling: _Sampling) -> Dataset:
+    """The questions of a file, alone or in the place of a data set's own."""
+    if described and described.spec.generator:
+        raise DataError(f"data set {described.spec.name!r} makes its questions, so the file {str(path)!r} has no place")
+    name = described.spec.name if described else Path(plain_name(path)).stem
+    return _sampled(name, _file_rows(path, str(path)), sampling, described)
 
 
 def _file_rows(path: Path, shown_as: str) -> _Rows:
@@ -199,7 +193,7 @@ def _hub_rows(
     """Name and rows of a data set on the hub; the name says which configuration, if not the first."""
     spec, split, limit = described.spec, sampling.split, sampling.limit
     if spec.hub is None:
-        raise SpecError(f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table")
+        raise _no_questions(described)
     known = (spec.hub.config, *spec.hub.configs)
     chosen = spec.hub.config if config is None else config
     if chosen not in known:
@@ -208,6 +202,20 @@ def _hub_rows(
     source = {"hub": spec.hub.path, "config": chosen, "revision": fetched.revision}
     name = spec.name if chosen == spec.hub.config else f"{spec.name}:{chosen}"
     return name, _Rows(fetched.rows, f"{spec.hub.path} ({chosen}, {split})", source)
+
+
+def _no_questions(described: _Described) -> UsageError:
+    """Why a data set without a source can't be loaded by its name."""
+    spec = described.spec
+    if spec.url:
+        return DataError(
+            f"data set {spec.name!r} comes without questions: get their file from {spec.url}, "
+            f"and give it as --dataset {spec.name}=FILE"
+        )
+    return SpecError(
+        f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table, or a file: "
+        f"--dataset {spec.name}=FILE"
+    )
 
 
 def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:
@@ -220,13 +228,9 @@ def _generated(described: _Described, generator: str, options: str, sampling: _S
 
 def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Described | None = None) -> Dataset:
     """The sample of rows."""
-    examples = read_examples(origin.rows, origin.where)
-    rows_format = examples.format
     expected = described.spec.format if described else None
-    if expected and expected != rows_format.name:
-        raise DataError(
-            f"{origin.where}: dataset.toml says format = {expected!r}, but the rows are {rows_format.name!r}"
-        )
+    examples = read_examples(origin.rows, origin.where, expected)
+    rows_format = examples.format
     repeats, where = rows_format.repeats, origin.where
     selection = select(examples, limit=sampling.limit, seed=sampling.seed, repeats=repeats, where=where)
     if not selection.examples:
@@ -249,7 +253,8 @@ def _dataset(
     """The selection with its manifest; style and scorer from dataset.toml, else those of the rows' format."""
     spec = described.spec if described else None
     where = described.where if described else name
-    scorer = find_scorer((spec and spec.scoring) or rows_format.scoring, where)
+    defaults = rows_format.defaults
+    scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where)
     corpus = described.part(spec.corpus) if described and spec and spec.corpus else None
     digest = ids_hash(example.id for example in selection.examples)
     manifest = {
@@ -269,5 +274,6 @@ def _dataset(
     }
     if described and described.package:
         manifest["package"] = described.package
-    style = (spec and spec.style) or rows_format.style
-    return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest)
+    style = (spec and spec.style) or defaults.style
+    tools = checked_tools(spec.tools, where) if spec else defaults.tools
+    return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest, tools)

@@ -66,6 +66,15 @@ def _replaced(example: Example) -> Example:
     )
 
 
+def gold(row: Row, *keys: str) -> Any:
+    """The answer under the first of the keys that the row has. Raises `RowError` where it is missing or blank."""
+    key = next((key for key in keys if key in row), keys[0])
+    value = row.get(key)
+    if value is None or value == [] or (isinstance(value, str) and not value.strip()):
+        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+    return value
+
+
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
     golds = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))

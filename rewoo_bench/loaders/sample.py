@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.loaders.row_fields import Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Document, Example, Hop
 
@@ -30,7 +30,9 @@ _PLACE = re.compile(r"\{(\d{1,3})\}")
 
 def sample_example(row: Row) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
-    key = "answers" if "answers" in row else "answer"
+    key = next((key for key in ("answers", "answer") if key in row), None)
+    if key is None:
+        raise RowError(f"no answer under 'answers' or 'answer'; it has {', '.join(sorted(map(str, row)))}; {HIDDEN}")
     golds = [row.get(key)] if key == "answer" else row[key]
     if not isinstance(golds, list):
         raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")

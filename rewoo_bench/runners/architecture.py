@@ -9,6 +9,7 @@ load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_architecture
 from rewoo_bench.config.specs import AGENT, ArchitectureSpec, ToolSettings, import_class, import_object, validated
+from rewoo_bench.config.tools import tools_for
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.prompts import Prompts, read_prompts
@@ -66,21 +68,22 @@ class Architecture:
         }
 
 
-def load_architecture(name: str, *, style: str, **overrides: Any) -> Architecture:
+def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **overrides: Any) -> Architecture:
     """An architecture by its bundled or installed name, its folder or its class's import path, for a style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
     Options behind a `?` replace settings, `max_exemplars` and the `tools` (names joined by `+`); they
     are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
-    settings where the runner has them, the value is not None and no option says otherwise. Raises `SpecError`.
+    settings where the runner has them, the value is not None and no option says otherwise. `tools` are those that the
+    questions need (`config.tools`), unless an option names others. Raises `SpecError`.
     """
     if name.startswith(AGENT_COMMAND):
-        return _agent(name)
+        return _agent(name, tools)
     plain, options = _without_options(name)
     named = _named(plain)
     folder = named.folder
     where = str(folder / DESCRIPTION) if folder else f"architecture {plain!r}"
-    spec = read_architecture(named) if folder else _spec_of_class(named)
+    spec = _for_questions(read_architecture(named) if folder else _spec_of_class(named), tools)
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
@@ -91,7 +94,12 @@ def load_architecture(name: str, *, style: str, **overrides: Any) -> Architectur
     return replace(_assembled(spec, prompts, tool_prompts, overrides, where), package=named.package)
 
 
-def _agent(name: str) -> Architecture:
+def _for_questions(spec: ArchitectureSpec, tools: Sequence[str]) -> ArchitectureSpec:
+    """The spec with the tools that the questions need."""
+    return spec.model_copy(update={"tools": tools_for(spec.tools, tools)}) if tools else spec
+
+
+def _agent(name: str, wanted: Sequence[str]) -> Architecture:
     """The architecture of `--agent COMMAND`, called after the first file that the command names."""
     command = name.removeprefix(AGENT_COMMAND)
     try:
@@ -104,7 +112,7 @@ def _agent(name: str) -> Architecture:
     tools = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
     settings = {"command": parts, "folder": str(Path.cwd())}
     spec = ArchitectureSpec(name=Path(script).stem, description=command, runner=AGENT, tools=tools, settings=settings)
-    return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
+    return _assembled(_for_questions(spec, wanted), Prompts(), {}, {}, f"--agent {command!r}")
 
 
 def _named(plain: str) -> Named:

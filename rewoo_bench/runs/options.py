@@ -77,6 +77,8 @@ class RunOptions:
     style: Annotated[Literal["auto", "chat", "completion"], ANSWERS] = "auto"
     constrain: Annotated[Literal["auto", "grammar", "schema", "none"], ANSWERS] = "auto"
     corpus: Path | None = None
+    tools: tuple[str, ...] = ()
+    """Tools of every architecture that uses tools; by default those of the data set, else its own."""
     mcp: tuple[str, ...] = ()
     """MCP servers, whose tools every architecture with tools gets."""
     max_steps: Annotated[Count | None, Matters(compare="note", claims=True)] = None

@@ -21,7 +21,7 @@ from rewoo_bench import paths
 from rewoo_bench.errors import DataError
 from rewoo_bench.text.words import terms
 from rewoo_bench.tools.documents import Hit
-from rewoo_bench.tools.passages import EXPECTED, check_passages, read_passages
+from rewoo_bench.tools.passages import EXPECTED, check_passages, is_plain_text, read_passages
 from rewoo_bench.types import Document
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Corpus:
 
     @classmethod
     def open(cls, path: str | Path, cache_dir: Path | None = None) -> Corpus:
-        """The corpus of a jsonl, jsonl.gz or parquet file; `cache_dir` replaces the usual cache folder.
+        """The corpus of a file that `passages` reads; `cache_dir` replaces the usual cache folder.
 
         Raises `DataError` where the file can't be used or the cache can't be written.
         """
@@ -91,7 +91,8 @@ class Corpus:
 def _cached_index(path: Path, content_hash: str, cache_folder: Path) -> Index:
     from rewoo_bench.tools.corpus_index import FORMAT, DamagedIndex, read_index
 
-    entry = cache_folder / "corpus" / f"{content_hash[:32]}-v{FORMAT}"
+    kind = "-txt" if is_plain_text(path) else ""  # the same bytes are other passages as JSON lines
+    entry = cache_folder / "corpus" / f"{content_hash[:32]}{kind}-v{FORMAT}"
     for _ in range(_ATTEMPTS):
         try:
             return read_index(entry)
