@@ -26,19 +26,10 @@ AGENT = "agent"
 Style = Literal["multihop", "trivia", "arithmetic", "yes_no"]
 """Kind of question that exemplars are for."""
 
-RowFormat = Literal[
-    "hotpotqa",
-    "triviaqa",
-    "musique",
-    "2wiki",
-    "parallelqa",
-    "gsm8k",
-    "strategyqa",
-    "physics",
-    "sports",
-    "sotu",
-    "sample",
-]
+RowFormat = (
+    Literal["sample", "hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa"]
+    | Literal["gsm8k", "strategyqa", "physics", "sports", "sotu"]
+)
 """Shape of a data set's rows."""
 
 Settings = TypeVar("Settings", bound=BaseModel)
