@@ -1,0 +1,109 @@
+"""The oracle's plans reach pages that earlier values don't name, and it says which questions it leaves out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from multihop_rows import musique_row, parallelqa_row, wiki_row
+
+import rewoo_bench
+from rewoo_bench.cli.main import main
+from rewoo_bench.models.oracle.page_queries import PageQueries
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.types import Document, Example, Hop
+
+pytestmark = pytest.mark.anyio
+
+EK = Document("Ann Ek", "Ann Ek was a poet from Lund.")
+PAGES = (
+    Document("Tide Songs", "Tide Songs is a book by Ann Ek."),
+    EK,
+    Document("Painters Guild", "Ek had a sister, Eva Ek, who was a painter."),
+    Document("Bo Moe (sailor)", "Bo Moe was a sailor."),
+)
+FIRST = Hop("Tide Songs", "Ann Ek", "author")
+
+
+def asked(hop: Hop, first: Hop = FIRST, pages: tuple[Document, ...] = PAGES) -> Example:
+    return Example("q1", "Who?", ("x",), pages, chain=(first, hop))
+
+
+@pytest.mark.parametrize(
+    ("hop", "query"),
+    [
+        (Hop("Ann Ek", "Lund", "home", (0,)), "{0}"),
+        (Hop("Painters Guild", "Eva Ek", "sister and painter", (0,)), "{0} sister and painter"),
+        (Hop("Painters Guild", "Eva Ek", "home town", (0,)), "{0} Painters Guild"),
+        (Hop("Painters Guild", "Eva Ek", "", (0,)), "{0} Painters Guild"),
+    ],
+)
+def test_a_plan_asks_by_the_value_with_as_few_words_as_find_the_page(hop: Hop, query: str) -> None:
+    assert PageQueries(asked(hop)).query(1) == query
+
+
+def test_a_page_that_no_such_query_finds_is_asked_for_by_its_title_alone() -> None:
+    pages = (*PAGES, Document("Ann Ek and the guild", "Ann Ek, Ann Ek: painters guild, painters guild."))
+    assert PageQueries(asked(Hop("Painters Guild", "Eva Ek", "home", (0,)), pages=pages)).query(1) == "Painters Guild"
+
+
+def test_a_name_finds_the_only_page_with_more_in_parentheses() -> None:
+    hop, first = Hop("Bo Moe (sailor)", "sailor", "years as a sailor", (0,)), replace(FIRST, value="Bo Moe")
+    assert PageQueries(asked(hop, first)).query(1) == "{0}"
+    other = (*PAGES, Document("Bo Moe (poet)", "Bo Moe wrote. Bo Moe sang."))
+    assert PageQueries(asked(hop, first, other)).query(1) == "{0} years as a sailor"
+
+
+def test_without_documents_the_value_that_is_in_the_title_is_taken() -> None:
+    chain = (FIRST, Hop("Lund", "1901", "year"), Hop("Ann Ek (poet)", "x", "y", (1, 0)))
+    assert PageQueries(Example("q1", "Who?", ("x",), chain=chain)).query(2) == "{0}"
+
+
+@pytest.mark.parametrize(
+    "architecture", ["rewoo", "rewoo-json", "rewoo-react", "react", "react-native", "plan-execute"]
+)
+async def test_every_architecture_reaches_a_page_that_no_value_names(architecture: str) -> None:
+    example = replace(asked(Hop("Painters Guild", "Eva Ek", "sister and painter", (0,))), answers=("Eva Ek",))
+    (result,) = await rewoo_bench.evaluate([example], [architecture], model="oracle")
+    assert result.trajectory.answer == "Eva Ek"
+
+
+def run_oracle(rows: list[dict[str, object]], folder: Path, *flags: str) -> int:
+    path = folder / "rows.json"
+    path.write_text(json.dumps(rows))
+    out = str(folder / "run")
+    command = ["run", "--arch", "rewoo,react", "--model", "oracle", "--dataset", str(path), "--out", out, *flags]
+    with pytest.raises(SystemExit) as done:
+        main(command)
+    return int(done.value.code or 0)
+
+
+def test_questions_without_documents_are_left_out_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = {key: value for key, value in wiki_row(3).items() if key != "context"}
+    assert run_oracle([wiki_row(1), wiki_row(2), bare, wiki_row(4, evidences=[], answer="Atlantis")], tmp_path) == 0
+    assert (
+        "rows: 2 questions are taken; 1 others have no gold chain, and the oracle needs one; "
+        "1 more have a gold chain, but no documents to find its pages in"
+    ) in capsys.readouterr().err
+    facts = read_manifest(tmp_path / "run").dataset
+    counts = facts.model_dump()
+    assert (facts.examples, facts.with_chain, counts["without_chain"], counts["without_pages"]) == (2, 2, 1, 1)
+    assert set(rewoo_bench.load(tmp_path / "run")["exact_match"]) == {1}
+
+
+def test_a_set_whose_questions_all_have_a_chain_needs_no_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_oracle([musique_row(1), musique_row(2)], tmp_path) == 0
+    assert "gold chain" not in capsys.readouterr().err
+
+
+def test_a_set_without_any_chain_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pages.jsonl").write_text('{"title": "Hill", "text": "A hill."}\n')
+    assert run_oracle([parallelqa_row(1)], tmp_path, "--corpus", str(tmp_path / "pages.jsonl")) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("rewoo-bench:")]
+    assert "no question has a gold chain" in line
