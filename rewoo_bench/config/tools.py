@@ -19,9 +19,9 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
     known = {*TOOLS, *(each.name for each in installed_plugins("tools"))} if names else set()
     for name in names:
         if name not in known:
-            raise SpecError(f"{where}: tools: {unknown('tool', name, known)}")
+            raise SpecError(f"{where}: {unknown('tool', name, known)}")
         if names.count(name) > 1:
-            raise SpecError(f"{where}: tools: {name} is named twice")
+            raise SpecError(f"{where}: {name} is named twice")
     return tuple(names)
 
 
@@ -30,7 +30,7 @@ def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[st
 
     - None are wanted, or it has none: its own stay.
     - LLM only where it has it: a loop that calls the model after each observation needs no model as a tool.
-    - Lookup with Search, where it has both; Wikipedia in the place of Search, where it has that and no Search.
+    - Wikipedia in the place of Search, where it has that and no Search; Lookup with either, where it has that.
     - Tools of its own that aren't bundled ones stay.
     """
     if not wanted or not own:

@@ -275,5 +275,5 @@ def _dataset(
     if described and described.package:
         manifest["package"] = described.package
     style = (spec and spec.style) or defaults.style
-    tools = checked_tools(spec.tools, where) if spec else defaults.tools
+    tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
     return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest, tools)

@@ -63,6 +63,37 @@ def official_triviaqa(*answers: Row) -> Row:
     return {"Data": rows, "Domain": "Wikipedia", "Version": 1.0}
 
 
+def gsm8k_row(number: int = 1, **changes: Any) -> Row:
+    row = {
+        "question": f"Ann has {7 + number} pens and buys 4 times as many. How many has she then?",
+        "answer": "She buys 4*8=<<4*8=32>>32 pens.\nThen she has 32+8=<<32+8=40>>40 pens.\n#### 40",
+    }
+    return row | changes
+
+
+def strategyqa_row(number: int = 1, **changes: Any) -> Row:
+    row = {
+        "qid": f"q{number}",
+        "term": "Swan",
+        "description": "A bird",
+        "question": f"Could {number} swans carry a piano?",
+        "answer": False,
+        "facts": ["A swan weighs 10 kg.", "A piano weighs 200 kg."],
+        "decomposition": ["How much does a swan weigh?", "How much does a piano weigh?", "Is #1 more than #2?"],
+        "evidence": [
+            [[["Swan-3", "Bird-1"]], [["Grand piano-2"], "no_evidence"], ["operation"]],
+            [[["Mute swan-1"]], [[]], ["operation"]],
+        ],
+    }
+    return row | changes
+
+
+def strategyqa_hub_row(number: int = 1) -> Row:
+    keys = ("qid", "term", "description", "question", "answer")
+    row = strategyqa_row(number)
+    return {key: row[key] for key in keys} | {"facts": " ".join(row["facts"])}
+
+
 def sample_row(**changes: Any) -> Row:
     chain = [
         {"title": "Book", "ask": "Who wrote it?", "value": "Ann Ek"},

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from loader_rows import (
     Hub,
+    gsm8k_row,
     hotpotqa_hub_row,
     hotpotqa_row,
     load,
     official_triviaqa,
     own_set,
     sample_row,
+    strategyqa_row,
     triviaqa_row,
     written,
 )
@@ -43,6 +45,16 @@ from rewoo_bench.types import Document
         ([triviaqa_row(answer={"value": "<unk>", "aliases": []})], "row 1: no answer under 'answer'; test splits"),
         ([triviaqa_row(answer="Mars")], "row 1: 'answer' is 'Mars', expected an object"),
         (official_triviaqa({"Value": "", "Aliases": []}), "row 1: no answer under 'Answer'"),
+        (
+            [{"question": "Where?"}],
+            "row 1: no answer under 'answers' or 'answer'; it has id, question; test splits hide",
+        ),
+        ([{"question": "Where?", "answer": None}], "row 1: no answer under 'answer'; test splits hide their answers"),
+        ([gsm8k_row(), {"question": "And then?"}], "row 2: no answer under 'answer'; test splits hide their answers"),
+        ([gsm8k_row(), gsm8k_row(answer="#### ?")], "row 2: 'answer' is '#### [?]', expected a text that ends in ####"),
+        ([strategyqa_row(answer=None)], "row 1: no answer under 'answer'; test splits hide their answers"),
+        ([{"qid": "a", "question": "Is it?"}], "row 1: no answer under 'answer'; test splits hide their answers"),
+        ([strategyqa_row(answer="maybe")], "row 1: 'answer' is 'maybe', expected true or false"),
         ([sample_row(answers="Lund")], "row 1: 'answers' is 'Lund', expected a list"),
         (
             [sample_row(chain=[{"title": "Book", "needs": [1]}])],
@@ -171,6 +183,6 @@ def test_a_gzip_file_that_holds_far_more_than_its_size_is_refused(tmp_path: Path
 
 
 def test_a_message_names_only_the_columns_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "it.csv").write_text("input,target\na,b\n")
-    with pytest.raises(DataError, match="unknown format with the keys input, target; known formats"):
+    (tmp_path / "it.csv").write_text("query,target\na,b\n")
+    with pytest.raises(DataError, match="unknown format with the keys query, target; known formats"):
         load_dataset_examples(str(tmp_path / "it.csv"))

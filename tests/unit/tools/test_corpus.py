@@ -108,6 +108,40 @@ def test_other_formats_hold_the_same_pages(tmp_path: Path, cache: Path, file: Pa
     assert corpus.content_hash != plain.content_hash
 
 
+SPEECH = "\ufeffMy fellow citizens.\n\n  The harbour\nis open. \n \t\n\nThank you.\r\n\r\nThe tide is high."
+
+
+@pytest.mark.parametrize("name", ["speech.txt", "speech.txt.gz"])
+def test_the_paragraphs_of_a_text_are_its_pages(tmp_path: Path, cache: Path, name: str) -> None:
+    content = SPEECH.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    corpus = Corpus.open(tmp_path / name, cache)
+    assert len(corpus) == 4
+    assert corpus.find("Paragraph 1") == Document("Paragraph 1", "My fellow citizens.")
+    assert [hit.document.text for hit in corpus.search("harbour", 5)] == ["The harbour is open."]
+    assert corpus.find("paragraph 4") == Document("Paragraph 4", "The tide is high.")
+
+
+def test_the_same_bytes_are_other_pages_as_a_text(tmp_path: Path, cache: Path) -> None:
+    lines = write(tmp_path / "a.jsonl", PASSAGES[:2])
+    (tmp_path / "a.txt").write_bytes(lines.read_bytes())
+    assert len(Corpus.open(lines, cache)) == 2
+    assert len(Corpus.open(tmp_path / "a.txt", cache)) == 1
+
+
+@pytest.mark.parametrize("key", ["text", "contents", "content"])
+def test_strategyqa_paragraphs_and_pyserini_passages_are_read(tmp_path: Path, cache: Path, key: str) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    row = {"title": "Swan", "section": "", "para_index": "3", key: "A swan is a bird."}
+    (tmp_path / "list.json").write_text(json.dumps([row], indent=1))
+    (tmp_path / "object.json").write_text(json.dumps({"Swan-3": row}))
+    parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    for file in ("list.json", "object.json", "rows.parquet"):
+        assert Corpus.open(tmp_path / file, cache).find("Swan") == Document("Swan", "A swan is a bird.")
+
+
 def test_the_index_is_built_once_for_the_same_bytes(tmp_path: Path, file: Path, cache: Path) -> None:
     first = Corpus.open(file, cache)
     built = entry(cache).stat().st_ino
@@ -180,6 +214,11 @@ GOOD = b'{"title": "A", "text": "b"}\n'
         ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),
         ("a.jsonl.gz", gzip.compress(GOOD * 999)[:-9], r"a\.jsonl\.gz:\d+: damaged or cut off gzip"),
         ("a.jsonl.gz", GOOD, r"a\.jsonl\.gz:1: damaged or cut off gzip"),
+        ("a.txt", b"\xff\n", r"a\.txt:1: not UTF-8"),
+        ("a.txt", b" \n\n", "no passage with text"),
+        ("a.json", b"[\n{oops", r"a\.json:2: not JSON"),
+        ("a.json", b"7", r"a\.json: found 7; expected a list of passages"),
+        ("a.json", b'[{"title": "A"}]', r"a\.json: passage 1: no 'text' among 'title'"),
         ("a.csv", b"title,text\n", r"unknown extension '\.csv'"),
         ("a.parquet", b"PAR1", "can't be read as parquet"),
     ],

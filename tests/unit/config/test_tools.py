@@ -1,0 +1,111 @@
+"""The tools of a data set take the place of an architecture's, as far as it can use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from loader_rows import own_set, sample_row, written
+
+from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.config.tools import tools_for
+from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.types import Model, Tool, Trajectory
+
+REWOO, REACT = ("Search", "LLM"), ("Search", "Lookup")
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "expected"),
+    [
+        (REWOO, (), "Search LLM"),
+        (REWOO, ("Calculator", "LLM"), "Calculator LLM"),
+        (REACT, ("Calculator", "LLM"), "Calculator"),
+        (REWOO, ("Calculator", "Search", "LLM"), "Calculator Search LLM"),
+        (REACT, ("Calculator", "Search", "LLM"), "Calculator Search Lookup"),
+        (REACT, ("Search",), "Search Lookup"),
+        (REACT, ("Lookup", "Search"), "Lookup Search"),
+        ((), ("Calculator", "LLM"), ""),
+        (("Wikipedia", "Lookup"), ("Search", "LLM"), "Wikipedia Lookup"),
+        (("Search", "Glossary"), ("Calculator",), "Calculator Glossary"),
+    ],
+)
+def test_an_architecture_has_the_tools_that_the_questions_need(
+    own: tuple[str, ...], wanted: tuple[str, ...], expected: str
+) -> None:
+    assert " ".join(tools_for({name: ToolSettings() for name in own}, wanted)) == expected
+
+
+def test_an_architectures_own_settings_of_a_tool_stay() -> None:
+    settings = {"LLM": ToolSettings(prompt="llm.txt", max_tokens=9), "Search": ToolSettings()}
+    assert tools_for(settings, ["Calculator", "LLM"])["LLM"] == settings["LLM"]
+
+
+def test_bundled_architectures_take_the_tools_and_their_options_win() -> None:
+    wanted = ("Calculator", "LLM")
+    plain = {name: load_architecture(name, style="multihop", tools=wanted) for name in ("rewoo", "react", "direct")}
+    assert [list(each.spec.tools) for each in plain.values()] == [["Calculator", "LLM"], ["Calculator"], []]
+    assert plain["rewoo"].tool_prompts.keys() == {"LLM"}
+    chosen = load_architecture("rewoo?tools=Search", style="multihop", tools=wanted)
+    assert list(chosen.spec.tools) == ["Search"]
+    assert list(load_architecture("agent:python a.py", style="multihop", tools=wanted).spec.tools) == ["Calculator"]
+
+
+class NamesTools:
+    """A runner whose answer is the names of its tools."""
+
+    def __init__(self, prompts: object) -> None: ...
+
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        return Trajectory(" ".join(tools), "answered")
+
+
+def set_with_tools(tmp_path: Path, tools: list[str]) -> str:
+    folder = own_set(tmp_path)
+    with (folder / "dataset.toml").open("a") as file:
+        file.write(f"tools = {json.dumps(tools)}\n")
+    return str(folder)
+
+
+def answer(dataset: str, **more: Any) -> str | None:
+    (result,) = anyio.run(
+        lambda: evaluate(dataset, ["test_tools:NamesTools"], model=ScriptedModel([]), limit=1, **more)
+    )
+    return result.trajectory.answer
+
+
+def test_a_run_has_the_tools_of_the_data_set_and_those_of_the_flag_before_them(tmp_path: Path) -> None:
+    folder = set_with_tools(tmp_path, ["Calculator", "LLM"])
+    assert answer(folder) == "Calculator"  # and needs no corpus
+    assert answer(folder, tools=("Lookup", "Calculator"), corpus=written(tmp_path, "c.jsonl", [PAGE])) == (
+        "Lookup Calculator"
+    )
+    assert answer("sample") == "Search Lookup"
+
+
+PAGE = {"title": "Lund", "text": "A town."}
+
+
+def test_a_search_without_pages_says_how_to_do_without(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="give passages with --corpus FILE, or leave the search out with --tools"):
+        answer(set_with_tools(tmp_path, ["Search"]))
+
+
+def test_an_unknown_tool_is_named_where_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"dataset\.toml: tools: unknown tool 'Calculater', did you mean 'Calculator'"):
+        load_dataset_examples(set_with_tools(tmp_path, ["Calculater"]))
+    with pytest.raises(SpecError, match="--tools: unknown tool 'search', did you mean 'Search'"):
+        answer("sample", tools=("search",))
+    with pytest.raises(SpecError, match="--tools: Search is named twice"):
+        answer("sample", tools=("Search", "Search"))
+
+
+def test_a_lone_file_has_the_tools_of_its_format(tmp_path: Path) -> None:
+    assert load_dataset_examples(str(written(tmp_path, "own.jsonl", [sample_row()]))).tools == ()
