@@ -84,8 +84,10 @@ def test_two_films_of_one_director_meet_on_one_page(tmp_path: Path) -> None:
 
 def test_the_pages_of_a_comparison_need_each_other_nothing_and_one_subject_is_one_look_up(tmp_path: Path) -> None:
     triples = [
-        ["Bo Ek", "date of birth", "3 May 1901"], ["Bo Ek", "date of death", "1950"], ["Una Moe", "date of birth", "1899"],
-    ]  # fmt: skip
+        ["Bo Ek", "date of birth", "3 May 1901"],
+        ["Bo Ek", "date of death", "1950"],
+        ["Una Moe", "date of birth", "1899"],
+    ]
     facts = [["Bo Ek (director)", 0], ["Una Moe", 0]]
     row = wiki_row(type="comparison", answer="no", context=PEOPLE, evidences=triples, supporting_facts=facts)
     assert only(tmp_path, [row]).chain == (

@@ -33,7 +33,8 @@ def test_musique_takes_the_best_over_the_answer_and_its_aliases(
     prediction: str, answers: list[str], exact_match: bool, f1: float
 ) -> None:
     found = score(prediction, answers, "musique")
-    assert (found.exact_match, found.f1) == (exact_match, pytest.approx(f1))
+    assert found.exact_match == exact_match
+    assert found.f1 == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,8 @@ def test_a_number_further_away_or_one_of_several_is_wrong(prediction: str, gold:
 )  # fmt: skip
 def test_a_name_is_compared_as_a_text(prediction: str, gold: str, expected: Score) -> None:
     found = score(prediction, [gold], "parallelqa")
-    assert (found.exact_match, found.f1) == (expected.exact_match, pytest.approx(expected.f1))
+    assert found.exact_match == expected.exact_match
+    assert found.f1 == pytest.approx(expected.f1)
 
 
 def test_the_best_of_several_gold_answers_counts() -> None:
