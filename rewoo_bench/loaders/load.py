@@ -130,7 +130,7 @@ def load_dataset_examples(
     check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    found = find_dataset(dataset)
+    found = find_dataset(str(dataset))
     described = _described(found.dataset) if found.dataset else None
     if found.file is not None:
         return _of_file(found.file, described, _Sampling(split or "file", limit, seed))

@@ -116,13 +116,11 @@ def _times(interval: Interval, of: str) -> str:
 
 
 def _points(interval: Interval, p: float) -> str:
-    points = [round(100 * value) for value in (interval.estimate, interval.low, interval.high)]
-    middle, low, high = points if interval.estimate >= 0 else (-points[0], -points[2], -points[1])
-    which = "more" if interval.estimate >= 0 else "fewer"
-    unit = "point" if middle == 1 else "points"
+    middle, low, high = (round(100 * value) for value in (interval.estimate, interval.low, interval.high))
     significant = "significant" if p < 0.05 else "not significant"
     shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{middle} {unit} {which} exact matches [{low}, {high}], {significant} after Holm ({shown})"
+    unit = "point" if abs(middle) == 1 else "points"
+    return f"its exact match differs by {middle:+d} {unit} [{low:+d}, {high:+d}], {significant} after Holm ({shown})"
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:

@@ -32,6 +32,7 @@ from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Prompts, Trajectories
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.past_runs import current_status
 
 BUNDLE = Path(__file__).parent / "page" / "built"
 CHUNK = 32  # questions
@@ -62,7 +63,12 @@ def _read(runs: Sequence[Path], texts: bool) -> tuple[dict[str, Any], QuestionTa
     rows = load(*runs)
     if not len(rows):
         raise DataError(f"{str(runs[0])!r} has no finished question")
-    head = overview(rows, manifests(*runs), runs)
+    present = {
+        run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+        for folder in runs
+        for run, manifest in manifests(folder).items()
+    }
+    head = overview(rows, present, runs)
     return {**head, "texts": texts}, question_table(rows, texts=texts)
 
 

@@ -35,7 +35,7 @@ class DatasetFacts(_Facts):
 
     name: str = ""
     format: str | None = None
-    """Shape of the rows, such as `hotpotqa` or `sample`."""
+    """Shape of the rows: a name of `loaders.formats`, such as `hotpotqa` or `sample`."""
     scoring: str | None = None
     """Name of the scorer; files without it were scored as their format says."""
     source: dict[str, Any] = {}

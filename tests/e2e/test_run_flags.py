@@ -262,3 +262,38 @@ def test_a_broken_tool_is_not_advised_to_be_resumed(capfd: pytest.CaptureFixture
     err = capfd.readouterr().err
     assert err.count("incomplete: KeyError in broken.py:5") == 1
     assert "rewoo-bench run --resume" not in err
+
+
+def tools_of(folder: str) -> dict[str, list[str]]:
+    """The tools of each architecture of a run, by its manifest."""
+    facts = json.loads(Path(folder, "run.json").read_text())["architectures"]
+    return {each["name"]: list(each["tools"]) for each in facts}
+
+
+def test_tools_are_those_of_the_flag_and_of_an_earlier_run() -> None:
+    arches = ("--arch", "rewoo,react,direct,rewoo?tools=Search", "--model", "oracle", "-n", 1)
+    expected = {"rewoo": ["Search", "LLM", "Calculator"], "react": ["Search", "Lookup", "Calculator"], "direct": []}
+    expected["rewoo?tools=Search"] = ["Search"]
+    assert quiet(*arches, "--tools", "Search,LLM", "--tools", "Calculator", "--out", "first") == 0
+    assert quiet("--from", "first/run.json", "--out", "again") == 0
+    assert tools_of("first") == tools_of("again") == expected
+    assert quiet("--resume", "first") == 0
+
+
+def test_an_unknown_tool_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet(*DIRECT, "--tools", "Serch") == 2
+    assert "rewoo-bench: --tools: unknown tool 'Serch', did you mean 'Search'?" in capfd.readouterr().err
+    assert quiet(*DIRECT, "--tools", ",") == 2
+    assert "expected the name of a tool" in capfd.readouterr().err
+
+
+def test_a_file_stands_for_the_questions_of_a_data_set() -> None:
+    row = {"question": "Where did Ann Ek live?", "answer": "Lund"}
+    Path("mine.jsonl").write_text(json.dumps(row) + "\n")
+    Path("speech.txt").write_text("Good evening.\n\nAnn Ek lived in\nLund.\n")
+    flags = ("--dataset", "sotu=mine.jsonl", "--corpus", "speech.txt", "--model", "oracle")
+    assert quiet("--arch", "rewoo,react", *flags, "--out", "here") == 0
+    table = load("here")
+    assert set(table["dataset"]) == {"sotu"}
+    assert table["exact_match"].all()
+    assert tools_of("here") == {"rewoo": ["Search"], "react": ["Search", "Lookup"]}

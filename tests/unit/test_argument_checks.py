@@ -70,7 +70,7 @@ WRONG: dict[str, Callable[[Run], object]] = {
     "only: expected a list of names, got 'ratio'": lambda run: plotted(run, only="ratio"),
     "formats: expected a list of names, got 'png'": lambda run: plotted(run, formats="png"),
     "pair: expected two architectures, got ('rewoo',)": lambda run: plotted(run, pair=("rewoo",)),
-    "unknown scoring 5; available: hotpotqa": lambda run: rewoo_bench.score("a", ["a"], dataset=5),  # type: ignore[arg-type]
+    "unknown scoring 5; available: gsm8k, hotpotqa": lambda run: rewoo_bench.score("a", ["a"], dataset=5),  # type: ignore[arg-type]
     "answers: expected the gold answers, got 5": lambda run: rewoo_bench.score("a", 5),  # type: ignore[arg-type]
     "prediction: expected a text or None, got 5": lambda run: rewoo_bench.score(5, "a"),  # type: ignore[arg-type]
     "dataset: expected a name or a path, got 5": lambda run: rewoo_bench.load_dataset(5),  # type: ignore[arg-type]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +42,12 @@ def test_a_page_on_standard_output_is_alone_there() -> None:
     assert done.stdout.startswith(b"<!doctype html>")
     assert done.stdout.endswith(END)
     assert done.stderr.startswith(b"/dev/fd/1 (")
+
+
+def test_a_run_that_was_killed_is_not_called_running(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**manifest, "status": "running"}))
+    write_report([tmp_path / "run"], tmp_path / "page.html", figures=False)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"The run {manifest['run_id']} is killed" in page

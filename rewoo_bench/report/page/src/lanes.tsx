@@ -1,7 +1,7 @@
 // Where a question's time and tokens went: its calls on one axis for all systems.
 
 import type { Call, Trajectory } from "./data";
-import { number, visible } from "./text";
+import { counted, number, visible } from "./text";
 
 const WIDTH = 640, BAR = 15, GAP = 3;
 const PARTS = ["context", "exemplar", "question", "written", "found"] as const;
@@ -27,15 +27,16 @@ export function packed(calls: Call[]): { call: Call; row: number }[] {
 const nice = (most: number) => {
   const step = 10 ** Math.floor(Math.log10(Math.max(most, 1e-6) / 4));
   const unit = [1, 2, 5, 10].map((f) => f * step).find((s) => most / s <= 6) ?? step * 10;
-  return Array.from({ length: Math.floor(most / unit) + 1 }, (_, i) => i * unit);
+  return { ticks: Array.from({ length: Math.floor(most / unit) + 1 }, (_, i) => i * unit), digits: Math.max(0, -Math.floor(Math.log10(unit) + 1e-9)) };
 };
 
 function Axis({ most, height, unit }: { most: number; height: number; unit: string }) {
+  const { ticks, digits } = nice(most);
   return (
     <g class="axis">
-      {nice(most).map((tick) => {
+      {ticks.map((tick) => {
         const x = (tick / most) * WIDTH;
-        return <g><line x1={x} x2={x} y1={0} y2={height} /><text x={x} y={height + 13} text-anchor={x > WIDTH - 30 ? "end" : x < 30 ? "start" : "middle"}>{number(tick, tick < 1 && tick > 0 ? 2 : 0)}{tick === 0 ? ` ${unit}` : ""}</text></g>;
+        return <g><line x1={x} x2={x} y1={0} y2={height} /><text x={x} y={height + 13} text-anchor={x > WIDTH - 30 ? "end" : x < 30 ? "start" : "middle"}>{number(tick, tick ? digits : 0)}{tick === 0 ? ` ${unit}` : ""}</text></g>;
       })}
     </g>
   );
@@ -55,7 +56,7 @@ export function TimeLanes({ lanes }: { lanes: Lane[] }) {
           <div class="lane">
             <span class="label">{visible(label)}</span>
             <div class="scroll">
-              <svg width={WIDTH} height={height + 18} role="img" aria-label={`${label}: ${bars.length} calls in ${number(most, 1)} seconds`}>
+              <svg width={WIDTH} height={height + 18} role="img" aria-label={`${label}: ${counted(bars.length, "call")} in ${number(most, 1)} seconds`}>
                 <defs><pattern id="waiting" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="5" /></pattern></defs>
                 <Axis most={most} height={height} unit="s" />
                 {bars.map(({ call, row }) => {
@@ -95,7 +96,7 @@ export function TokenLanes({ lanes }: { lanes: Lane[] }) {
           <div class="lane">
             <span class="label">{visible(label)}</span>
             <div class="scroll">
-              <svg width={WIDTH} height={BAR + 24} role="img" aria-label={`${label}: ${number(calls.reduce((sum, call) => sum + total(call), 0))} tokens in ${calls.length} model calls`}>
+              <svg width={WIDTH} height={BAR + 24} role="img" aria-label={`${label}: ${number(calls.reduce((sum, call) => sum + total(call), 0))} tokens in ${counted(calls.length, "model call")}`}>
                 <Axis most={most} height={BAR + 6} unit="tokens" />
                 {calls.map((call) => {
                   const start = at;

@@ -6,7 +6,7 @@ import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { go, type State } from "./state";
 import { nameOf } from "./table";
-import { Matched, number, Outcome, Text, visible } from "./text";
+import { counted, Matched, number, Outcome, Text, visible } from "./text";
 
 interface Props { table: Table; systems: System[]; state: State; line: number; chosen: number[]; texts: boolean }
 
@@ -99,7 +99,7 @@ function Header({ system, line }: { system: System; line: number }) {
   return (
     <th scope="col">
       <Outcome code={system.outcome[line] ?? "-"} stop={system.stop[line]} /> {visible(system.label)}
-      <span class="muted numbers"> {number(system.tokens[line])} tokens · {number(system.calls[line])} calls{system.latency[line] !== null ? ` · ${number(system.latency[line], 1)} s` : ""}</span>
+      <span class="muted numbers"> {counted(system.tokens[line], "token")} · {counted(system.calls[line], "call")}{system.latency[line] !== null ? ` · ${number(system.latency[line], 1)} s` : ""}</span>
     </th>
   );
 }
