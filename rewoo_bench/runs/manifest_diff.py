@@ -14,6 +14,7 @@ from typing import Any
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
     | {"api_base", "path", "texts_sha256"}
+    | {"with_chain", "without_chain", "without_pages"}
 )
 
 _MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference

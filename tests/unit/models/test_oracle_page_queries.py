@@ -107,3 +107,14 @@ def test_a_set_without_any_chain_is_refused_in_one_line(tmp_path: Path, capsys: 
     assert run_oracle([parallelqa_row(1)], tmp_path, "--corpus", str(tmp_path / "pages.jsonl")) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("rewoo-bench:")]
     assert "no question has a gold chain" in line
+
+
+def test_a_run_over_more_questions_goes_on_though_its_number_of_chains_grows(tmp_path: Path) -> None:
+    bare = {key: value for key, value in wiki_row(9).items() if key != "context"}
+    rows = [*(wiki_row(number) for number in range(4)), bare]
+    assert run_oracle(rows, tmp_path, "-n", "2", "--no-progress") == 0
+    with pytest.raises(SystemExit) as done:
+        main(["run", "--resume", str(tmp_path / "run"), "-n", "4", "--no-progress"])
+    assert done.value.code == 0
+    facts = read_manifest(tmp_path / "run").dataset
+    assert (facts.examples, facts.with_chain, len(rewoo_bench.load(tmp_path / "run"))) == (4, 4, 8)
