@@ -43,7 +43,7 @@ class Hop:
     ask: str = ""
     needs: tuple[int, ...] = ()
     foreseen: bool = True
-    tool: Literal["Search", "Calculator"] = "Search"
+    tool: Literal["Search", "Calculator"] = field(default="Search", repr=False)  # ids of generated questions stay
 
 
 @dataclass(frozen=True, slots=True)
