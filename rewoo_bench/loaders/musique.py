@@ -57,7 +57,7 @@ def musique_example(row: Row) -> Example | None:
     chain = _chain(steps, paragraphs) if isinstance(steps, list) else ()
     documents = tuple(part for paragraph in paragraphs.values() for part in paragraph.parts)
     kind = _KIND.match(id_)
-    return Example(id_, question, golds, documents, kind[0] if kind else f"{len(chain)}hop" * bool(chain), chain)
+    return Example(id_, question, golds, documents, kind[0] if kind else "", chain)
 
 
 def _paragraphs(rows: object) -> dict[int, _Paragraph]:
@@ -74,11 +74,9 @@ def _paragraphs(rows: object) -> dict[int, _Paragraph]:
         if not isinstance(row, Mapping):
             raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
         title, content = text(row, "title"), str(row.get("paragraph_text") or "").strip()
-        parts = []
-        for part in _parts(content):
-            parts.append(Document(_numbered(title, seen, taken), part))
+        parts = tuple(Document(_numbered(title, seen, taken), part) for part in _parts(content))
         index = row.get("idx")
-        paragraphs[index if isinstance(index, int) else position] = _Paragraph(tuple(parts))
+        paragraphs[index if isinstance(index, int) else position] = _Paragraph(parts)
     return paragraphs
 
 
@@ -134,5 +132,5 @@ def _ask(question: str) -> str:
     """The sub-question without references: `author of Tide Songs` for `Tide Songs >> author`."""
     subject, arrow, relation = question.rpartition(">>")
     plain = f"{relation.strip()} of {subject.strip()}" if arrow else question
-    plain = _REFERENCE.sub("that", plain).replace("that of that", "that")
-    return re.sub(r"\s+(?=[,.?!'])", "", " ".join(plain.split())).rstrip(" ?")
+    plain = " ".join(_REFERENCE.sub("that", plain).split())
+    return re.sub(r"\s+(?=[,.?!'])", "", plain).rstrip(" ?")
