@@ -66,6 +66,7 @@ class Line:
 class RepricedData:
     """The result of `reprice`."""
 
+    folder: Path
     baseline: str
     lines: tuple[Line, ...]
     tariffs: tuple[Tariff, ...]
@@ -129,7 +130,7 @@ def repriced_run(
     notes = [*_notes(rules, rows, batch=batch, shared=shared_cache, recorded=recorded_cache), *tokens.notes]
     present = [name for name in _COLUMNS if name in rows.columns]
     kept = rows[present].assign(failed=failed(rows))
-    return RepricedData(first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens)
+    return RepricedData(folder, first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens)
 
 
 def _found(tokens: Tokens, tariff: Tariff, *, batch: bool) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from rewoo_bench.argument_checks import as_path
 from rewoo_bench.escaping import csv_cell, markdown, one_line
 from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
 from rewoo_bench.repricing.sheets import Tariff, read_sheet, shipped, tariffs
@@ -38,6 +39,12 @@ class Repriced(RepricedData):
         import pandas as pd
 
         return pd.DataFrame([_flat(line) for line in self.lines])
+
+    def draw(self, folder: str | Path) -> list[Path]:
+        """Draws the break-even maps into a folder; returns the files. Raises `NothingToDraw`, and `UsageError`."""
+        from rewoo_bench.repricing.figures import draw_maps
+
+        return draw_maps(self, as_path("folder", folder))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
