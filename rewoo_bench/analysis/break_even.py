@@ -107,7 +107,8 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
     some = both[both["tool_calls_b"] > 0]
     if not len(some):
         raise DataError(f"no question of {pair[1]!r} with tool calls that {pair[0]!r} answered too")
-    rows = tuple(_row(int(calls), of_calls, output, written) for calls, of_calls in some.groupby("tool_calls_b"))
+    counts = some["tool_calls_b"].to_numpy(np.int64)
+    rows = tuple(_row(calls, some[counts == calls], output, written) for calls in np.unique(counts).tolist())
     asked = int((questions["architecture"] == pair[0]).sum())
     covered = pair == ("rewoo", "react") and len(rows) > 1
     return BreakEven(pair, rows, asked - len(some), _fitted(some, output, written) if covered else None)
@@ -123,9 +124,7 @@ def _both(questions: pd.DataFrame, pair: tuple[str, str]) -> pd.DataFrame:
 def _row(tool_calls: int, both: pd.DataFrame, output: float, written: float) -> Row:
     labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
     (paid_a, cached_a), (paid_b, cached_b) = (_costs(both, side, output, written) for side in "ab")
-    ratios = (
-        ratio_of_means(paid_a + price * cached_a, paid_b + price * cached_b, clusters=labels) for price in PRICES
-    )
+    ratios = (ratio_of_means(paid_a + price * cached_a, paid_b + price * cached_b, clusters=labels) for price in PRICES)
     return Row(tool_calls, tuple(ratios))
 
 

@@ -35,7 +35,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--baseline", metavar="NAME",
               help="Architecture to compare the others with.  [default: the run's first]")
 @click.option("--batch", is_flag=True,
-              help="The price of the provider's batch interface: each round of model calls is one batch, without a cache.")
+              help="Prices of the provider's batch interface: each round of model calls is one batch, without a cache.")
 @click.option("--shared-cache", is_flag=True,
               help="One cache for the whole run.  [default: one for each architecture]")
 @click.option("--recorded-cache", is_flag=True,

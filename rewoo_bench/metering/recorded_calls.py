@@ -165,9 +165,7 @@ class RecordedModel:
     def _record(self, request: _Request, status: Any, answer: dict[str, Any], call_cost: CallCost) -> CallRecord:
         answer["receipt"] = request.receipt(call_cost)
         billed = call_cost.billed.total_tokens
-        return CallRecord(
-            self._recorder.task, request.key, status, request.prompt, answer, billed, call_cost.cost_usd
-        )
+        return CallRecord(self._recorder.task, request.key, status, request.prompt, answer, billed, call_cost.cost_usd)
 
     def _with_failures(self, key: CallKey, call_cost: CallCost) -> CallCost:
         """The cost, with that of the same call's failures in earlier sessions."""

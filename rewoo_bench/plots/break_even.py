@@ -1,4 +1,4 @@
-"""`break-even`: the price of cached input and the number of tool calls at which an architecture becomes the cheaper one.
+"""The break-even map: the price of cached input and the number of tool calls at which an architecture is the cheaper.
 
 A row of the map for each number of tool calls: blue where the second architecture is cheaper, red where the first.
 It is drawn by `rewoo-bench reprice --figures`, since it takes a repriced run.
@@ -23,6 +23,7 @@ from rewoo_bench.plots.style import GREY, INK, legend_above, sheet, styled
 
 _STEP = PRICES[1] - PRICES[0]
 _HEIGHT = 0.26  # inches of a row
+_HALF = 0.46  # of a row
 _FEWEST = 5  # rows that the sheet has room for at least
 _MOST = 8.0  # times: stronger ratios have the same colour
 _SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
@@ -58,17 +59,18 @@ def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm) -> None:
     for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
         left, right = max(0.0, price - _STEP / 2), min(1.0, price + _STEP / 2)
         colour = _SIDES(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
-        box = {"xy": (left, position - 0.46), "width": right - left, "height": 0.92, "linewidth": 0}
-        axes.add_patch(Rectangle(**box, facecolor=colour))
+        corner, width = (left, position - _HALF), right - left
+        axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
         if not row.is_sure(place):
-            axes.add_patch(Rectangle(**box, facecolor="none", edgecolor=GREY, hatch="////"))
+            hatched = Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor="none", edgecolor=GREY, hatch="////")
+            axes.add_patch(hatched)
 
 
 def _draw_lines(axes: Axes, found: BreakEven, price: float | None) -> None:
     """The measured break-even of each row, that of the formula, and the sheet's price."""
     for position, row in enumerate(found.rows):
         if not math.isnan(row.price):
-            axes.plot([row.price] * 2, [position - 0.46, position + 0.46], color=INK, lw=2.6, solid_capstyle="butt")
+            axes.plot([row.price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
     if found.predicted is not None:
         predicted = [found.predicted.price(row.tool_calls) for row in found.rows]
         there = [(place, position) for position, place in enumerate(predicted) if not math.isnan(place)]
@@ -96,7 +98,7 @@ def _scale(figure: Figure, axes: Axes, norm: TwoSlopeNorm, first: str, second: s
     times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
     bar.set_ticks([math.log2(each) for each in times], labels=[_times(each) for each in times])
     bar.ax.minorticks_off()
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     bar.set_label(f"{second} / {first} (blue: {second} is cheaper)", fontsize=8.5)
 
 
@@ -132,7 +134,7 @@ def _title(found: BreakEven, first: str, second: str) -> str:
 def _of_formula(found: BreakEven) -> str:
     if not _is_predicted(found):
         return ""
-    return "The formula's terms are fitted on these questions, with input that no cache holds as a straight line."
+    return "The formula's terms, and a straight line for the input that isn't cached, are fitted on these questions."
 
 
 def _is_predicted(found: BreakEven) -> bool:

@@ -11,7 +11,7 @@ Intervals are those of `compare`: 95%, the trials of a question are one observat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,7 @@ class RepricedData:
 def repriced_run(
     run: str | Path,
     *,
-    prices: Sequence[str | Path],
+    prices: str | Path | Sequence[str | Path],
     models: Sequence[str] = (),
     baseline: str | None = None,
     batch: bool = False,
@@ -159,7 +159,7 @@ def _lines(tariff: Tariff, tokens: Tokens, rows: pd.DataFrame, baseline: str, *,
             total=int(own.sum()),
             failed=int((own & lost).sum()),
             input_tokens=mean(tokens.input),
-            cached_share=ratio_of_means(tokens.input[some], found[some, 0], clusters=questions[some]),
+            cached_share=_share(tokens.input[some], found[some, 0], questions[some]),
             cache_write_tokens=mean(found[:, 1]),
             output_tokens=mean(tokens.output),
             rounds=float(rounds.mean()) if len(rounds) else float("nan"),
@@ -167,6 +167,11 @@ def _lines(tariff: Tariff, tokens: Tokens, rows: pd.DataFrame, baseline: str, *,
             usd_per_1000=mean(1000 * cost),
             ratio=None if name == baseline else _ratio(cost, rows, (baseline, name), lost),
         )
+
+
+def _share(whole: NDArray[Any], part: NDArray[Any], questions: NDArray[Any]) -> Interval:
+    share = ratio_of_means(whole, part, clusters=questions)
+    return replace(share, high=min(share.high, 1.0)) if np.isfinite(share.high) else share
 
 
 def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: NDArray[np.bool_]) -> Interval:

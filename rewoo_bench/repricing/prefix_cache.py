@@ -144,7 +144,7 @@ def _prefixes(prompt: Prompt) -> tuple[list[int], list[int]]:
 
 
 def _whole_blocks(rule: CacheRule, input_tokens: int, share: float) -> Found:
-    """A share of a prompt in whole blocks. The last token is never read from a cache: it gives the first of the answer."""
+    """A share of a prompt in whole blocks. The last token is always computed: it gives the first of the answer."""
     block, least = rule.block_tokens or 1, rule.minimum_prefix_tokens or 0
     if input_tokens < least:
         return Found(0, 0)

@@ -69,10 +69,10 @@ def reprice(
 ) -> Repriced:
     """What a finished run would have cost under price sheets, from the prompts in its journal.
 
-    `prices` are names of shipped sheets (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models,
-    all by default. Ratios are to the `baseline`, the run's first architecture by default. `batch` takes the price of the
-    provider's batch interface, without a cache. `shared_cache` gives all architectures one cache. `recorded_cache` takes
-    the cached tokens that the provider reported, for a run without a journal.
+    `prices` are names of shipped sheets (`rewoo-bench reprice --list`) or TOML files; `models` are some of their
+    models, all by default. Ratios are to the `baseline`, the run's first architecture by default. `batch` takes the
+    prices of the provider's batch interface, without a cache. `shared_cache` gives all architectures one cache.
+    `recorded_cache` takes the cached tokens that the provider reported, for a run without a journal.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """
@@ -102,8 +102,8 @@ def sheet_list() -> str:
     for name, path in shipped().items():
         sheet = read_sheet(path)
         for model, prices in sheet.models.items():
-            amounts = (prices.input, prices.output, prices.cache_read, prices.cache_write)
-            amounts += (prices.batch_input, prices.batch_output)
+            amounts: list[float | None] = [prices.input, prices.output, prices.cache_read, prices.cache_write]
+            amounts += [prices.batch_input, prices.batch_output]
             kind = sheet.cache[prices.cache].kind if prices.cache else "-"
             shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
             cells.append([name, model, *shown, kind, str(sheet.as_of)])
@@ -141,7 +141,8 @@ def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
     written = any(line.cache_write_tokens.estimate > 0 for line in lines)
     header = ["architecture", "n", "failed", "tokens in", "cached [95% CI]", *(["written"] if written else []), "out"]
     header += ["rounds (most)"] if repriced.batch else []
-    return [[*header, "$ / 1000 [95% CI]", "ratio [95% CI]"], *(_cell(line, repriced, written=written) for line in lines)]
+    header += ["$ / 1000 [95% CI]", "ratio [95% CI]"]
+    return [header, *(_cell(line, repriced, written=written) for line in lines)]
 
 
 def _cell(line: Line, repriced: Repriced, *, written: bool) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,8 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     found: dict[CacheRule | None, NDArray[np.int64]] = _none_found(rules, len(rows))
     for rule in rules:
         found[rule] = np.column_stack([cached, written])
-    rounds = calls.groupby(_ROW, observed=True).size().reindex(index, fill_value=0).to_numpy(dtype=np.int64)
+    counts = calls.groupby(_ROW, observed=True).size().reindex(index, fill_value=0)
+    rounds: NDArray[np.int64] = counts.to_numpy(dtype=np.int64)
     note = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
     return Tokens(used + np.maximum(billed - used - output, 0), output, rounds, found, (note,))
 
