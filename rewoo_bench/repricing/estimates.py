@@ -98,7 +98,7 @@ class RepricedData:
 
 
 def repriced_run(
-    run: str | Path,
+    run: object,
     *,
     prices: str | Path | Sequence[str | Path],
     models: Sequence[str] = (),

@@ -45,6 +45,9 @@ class PrefixTimes:
         self._sent = 0
         self._sweep_at = _SWEEP_FROM
 
+    def __len__(self) -> int:
+        return len(self._used)
+
     def settle(self, now: float) -> None:
         """Adds the prefixes of the calls that have ended."""
         while self._pending and self._pending[0][0] <= now:

@@ -110,7 +110,8 @@ def recorded_calls(folder: Path, places: Mapping[str, int], starts: Sequence[flo
     with closing(connect_to_read(path)) as database:
         calls = _collect(database, places, starts)
         if not len(calls.kept):
-            raise DataError(f"{path}: has no model call, as the journal of a replay; {RECORDED_CACHE}")
+            cause = "as the journal of a replay: reprice the run that it replays"
+            raise DataError(f"{path}: has no model call, {cause}; {RECORDED_CACHE}")
         yield calls
 
 

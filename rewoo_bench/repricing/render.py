@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.escaping import csv_cell, markdown, one_line
+from rewoo_bench.reading import HasFolder
 from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
 from rewoo_bench.repricing.sheets import Tariff, read_sheet, shipped, tariffs
 from rewoo_bench.text.tables import markdown_table, text_table
@@ -58,7 +59,7 @@ class Repriced(RepricedData):
 
 
 def reprice(
-    run: str | Path,
+    run: str | Path | HasFolder,
     *,
     prices: str | Path | Sequence[str | Path],
     models: Sequence[str] = (),
@@ -69,15 +70,17 @@ def reprice(
 ) -> Repriced:
     """What a finished run would have cost under price sheets, from the prompts in its journal.
 
-    `prices` are names of shipped sheets (`rewoo-bench reprice --list`) or TOML files; `models` are some of their
-    models, all by default. Ratios are to the `baseline`, the run's first architecture by default. `batch` takes the
-    prices of the provider's batch interface, without a cache. `shared_cache` gives all architectures one cache.
-    `recorded_cache` takes the cached tokens that the provider reported, for a run without a journal.
+    `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are names of shipped sheets
+    (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models, all by default. Ratios are to the
+    `baseline`, the run's first architecture by default. `batch` takes the prices of the provider's batch interface,
+    without a cache. `shared_cache` gives all architectures one cache. `recorded_cache` takes the cached tokens that
+    the provider reported, for a run without a journal.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """
+    folder = run if isinstance(run, str | Path) else getattr(run, "folder", None)
     made = repriced_run(
-        run, prices=prices, models=models, baseline=baseline, batch=batch, shared_cache=shared_cache,
+        folder, prices=prices, models=models, baseline=baseline, batch=batch, shared_cache=shared_cache,
         recorded_cache=recorded_cache,
     )  # fmt: skip
     return Repriced(**vars(made))

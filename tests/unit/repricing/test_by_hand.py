@@ -142,7 +142,9 @@ def test_a_batch_needs_its_price(tmp_path: Path) -> None:
 
 def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
-    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]}
+    calls = {
+        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]
+    }
     line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
     assert line.cached_share.estimate == pytest.approx(1280 / (3 * 1380))
 
@@ -156,7 +158,9 @@ def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
 
 def test_a_hit_renews_the_lifetime_only_where_the_provider_does_so(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
-    calls = {("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]}
+    calls = {
+        ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
+    }
     run = write(tmp_path / "run", calls)
     renewed = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
     fixed = AUTOMATIC.replace("lifetime_s = 300", "lifetime_s = 300\nrenewed_by_hit = false")
@@ -206,7 +210,9 @@ def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path)
 
 def test_a_journal_without_times_is_taken_one_call_after_the_other_and_says_so(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
-    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False), ask(0, 10, 1380, 0, *prompt, is_timed=False)]}
+    calls = {
+        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False), ask(0, 10, 1380, 0, *prompt, is_timed=False)]
+    }
     run = write(tmp_path / "run", calls)
     repriced = rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
     assert only(repriced).cached_share.estimate == pytest.approx(1280 / (2 * 1380))
