@@ -157,7 +157,7 @@ def _tokens(usage: Mapping[str, Any] | None) -> tuple[int, int, int]:
 
 def _times(receipt: Mapping[str, Any], now: float) -> tuple[float, float, bool]:
     """Start and end of a call, and whether they were recorded: older journals have durations only."""
-    if "sent_at" in receipt:
+    if "sent_at" in receipt and "ended_at" in receipt:
         return float(receipt["sent_at"]), float(receipt["ended_at"]), True
     return now, now + float(receipt.get("latency_s") or 0.0), False
 

@@ -80,7 +80,7 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     for rule in rules:
         found[rule] = np.column_stack([cached, written])
     counts = calls.groupby(_ROW, observed=True).size().reindex(index, fill_value=0)
-    rounds: NDArray[np.int64] = counts.to_numpy(dtype=np.int64)
+    rounds = np.array(counts, dtype=np.int64)
     note = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
     return Tokens(used + np.maximum(billed - used - output, 0), output, rounds, found, (note,))
 
