@@ -195,7 +195,7 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
     dollars = UNITS[sheet.unit]
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
-        notes = (prices.note, *((rule.note, *rule.unknown) if rule else ()))
+        notes = (sheet.note, prices.note, *((rule.note, *rule.unknown) if rule else ()))
         yield Tariff(
             sheet=path.stem if path.suffix == ".toml" else str(name),
             model=model,
