@@ -65,14 +65,14 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     """The tokens of calls.parquet, cached as the provider reported it whatever the rule. Raises `DataError`."""
     import pandas as pd
 
-    columns = [*_ROW, "kind", "role", "status", "input_tokens", "cached_input_tokens", "output_tokens"]
+    columns = [*_ROW, "kind", "role", "input_tokens", "cached_input_tokens", "output_tokens"]
     columns += ["cache_write_tokens", "billed_tokens"]
     try:
         calls = pd.read_parquet(folder / CALLS_FILE, columns=columns)
     except (OSError, ValueError) as error:
         raise DataError(f"{folder / CALLS_FILE}: can't be read: {str(error).splitlines()[0]}") from None
     calls = calls[(calls["kind"] == "model") & ~calls["role"].isin(UNPRICED_ROLES)]
-    sums = calls.groupby(_ROW, observed=True)[columns[6:]].sum()
+    sums = calls.groupby(_ROW, observed=True)[columns[5:]].sum()
     index = pd.MultiIndex.from_frame(rows[_ROW].astype({"architecture": str, "example_id": str, "trial": int}))
     kept: NDArray[np.int64] = sums.reindex(index, fill_value=0).to_numpy(dtype=np.int64)
     used, cached, output, written, billed = kept.T
