@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         summarise,
     )
     from rewoo_bench.report.notebook import show
+    from rewoo_bench.repricing.render import reprice
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
     from rewoo_bench.scoring import Score, score
@@ -90,6 +91,7 @@ _MODULES = {
     "manifests": "runs.folder",
     "plot": "reading",
     "publish": "runs.publish",
+    "reprice": "repricing.render",
     "score": "scoring",
     "show": "report.notebook",
     "summarise": "reading",
@@ -134,6 +136,7 @@ __all__ = [
     "manifests",
     "plot",
     "publish",
+    "reprice",
     "score",
     "show",
     "summarise",

@@ -32,6 +32,7 @@ _COMMANDS = {
     "gate": ("gate", "Fail where a run costs more than its budget or its baseline."),
     "baseline": ("baseline", "Write a baseline for `gate`."),
     "compare": ("compare", "Compare architectures: accuracy, tokens, cost and latency."),
+    "reprice": ("reprice", "What a run would have cost under other price sheets."),
     "claims": ("claims", "Test published claims against runs of your own."),
     "plot": ("plot", "Draw runs: tokens, accuracy and latency."),
     "publish": ("publish", "Copy a run without the texts of its data set."),

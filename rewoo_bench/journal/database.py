@@ -65,11 +65,22 @@ class JournalFile:
 
     def each(self, table: str) -> Iterator[tuple[Any, ...]]:
         """All rows of a table, including damaged ones, read in batches."""
+        yield from (row for _, row in self.numbered(table))
+
+    def numbered(self, table: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """The same, each with its number for `numbered_rows`."""
         last = -(2**63)
         query = f"SELECT rowid, {_COLUMNS[table]}, {self._crc} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
         while rows := self.read(query, (last, _ROWS_AT_ONCE)):
             last = rows[-1][0]
-            yield from (row[1:] for row in rows)
+            yield from ((row[0], row[1:]) for row in rows)
+
+    def numbered_rows(self, table: str, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Some rows of a table by their numbers, in the order of these."""
+        places = ", ".join("?" * len(numbers))
+        query = f"SELECT rowid, {_COLUMNS[table]}, {self._crc} FROM {table} WHERE rowid IN ({places})"
+        found = {row[0]: row[1:] for row in self.read(query, numbers)}
+        return [found[number] for number in numbers]
 
     def close(self) -> None:
         self._connection.close()

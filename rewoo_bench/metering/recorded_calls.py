@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Unpack
 
@@ -31,8 +31,10 @@ from rewoo_bench.journal.records import (
 from rewoo_bench.metering.live_calls import LiveCall
 from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.models.call_cost import attach, call_cost_of, is_sensible
+from rewoo_bench.models.hosted.openai_format import prefix_ends
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
+from rewoo_bench.wire_request import WireMessages
 
 
 class RecalledText(str):
@@ -47,6 +49,31 @@ class UnreadableRecord(ModelError):
 
 class RecordedFailure(ModelError):
     """A call that failed in the recorded run, and so fails in its replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request that is sent now. `marks`: the positions of the messages at which a cacheable prefix ends."""
+
+    key: CallKey
+    prompt: tuple[str, ...]
+    marks: list[int]
+    start: float = field(default_factory=time.monotonic)
+
+    def receipt(self, call_cost: CallCost) -> dict[str, Any]:
+        """What the call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off."""
+        latency_s, now = time.monotonic() - self.start, time.time()
+        working_s = latency_s - sum(end - start for start, end in call_cost.waiting)
+        receipt: dict[str, Any] = {
+            "attempts": call_cost.attempts,
+            "billed": numbers(call_cost.billed),
+            "cost_usd": call_cost.cost_usd,
+            "usage_source": call_cost.usage_source,
+            "latency_s": latency_s,
+            "sent_at": now - max(0.0, working_s),
+            "ended_at": now,
+        }
+        return {**receipt, "cache_marks": self.marks} if self.marks else receipt
 
 
 class RecordedModel:
@@ -68,7 +95,7 @@ class RecordedModel:
         if self._recorder.has_cache and (cached := await self._cached(key, prompt)) is not None:
             return cached
         async with LiveCall(self._recorder.live, self._model, messages, options) as call:
-            completion = await self._ask(call, key, prompt)
+            completion = await self._ask(call, _Request(key, prompt, _cache_marks(messages)))
         if self._recorder.earlier_failures(key):
             return replace(completion, call_cost=self._with_failures(key, completion.call_cost))
         return completion
@@ -107,55 +134,38 @@ class RecordedModel:
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion
 
-    async def _ask(self, call: LiveCall, key: CallKey, prompt: tuple[str, ...]) -> Completion:
+    async def _ask(self, call: LiveCall, request: _Request) -> Completion:
         """The model's completion, after it is recorded. The cost of a failed or cancelled call is recorded too."""
-        start = time.monotonic()
+        key = request.key
         try:
             completion = await call.ask()
         except ModelError as error:
             call_cost = error.call_cost or CallCost()
-            await self._recorder.keep(self._record(key, prompt, "error", {"message": str(error)}, call_cost, start))
+            await self._recorder.keep(self._record(request, "error", {"message": str(error)}, call_cost))
             error.call_cost = self._with_failures(key, call_cost)
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
             if (paid := call_cost_of(cancelled)) is not None:
-                record = self._record(
-                    key, prompt, "error", {"message": "cancelled before it was answered"}, paid, start
-                )
+                record = self._record(request, "error", {"message": "cancelled before it was answered"}, paid)
                 with anyio.CancelScope(shield=True), suppress(JournalError):
                     await self._recorder.keep(record)
                 attach(cancelled, self._with_failures(key, paid))
             raise
-        record = self._record(key, prompt, "ok", _answer(completion), completion.call_cost, start)
+        record = self._record(request, "ok", _answer(completion), completion.call_cost)
         try:
             await self._recorder.keep(record)
         except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
             failure = {"message": f"the answer can't be recorded: {error}"}
-            await self._recorder.keep(self._record(key, prompt, "error", failure, completion.call_cost, start))
+            await self._recorder.keep(self._record(request, "error", failure, completion.call_cost))
             raise
         if self._recorder.has_cache:
             await self._recorder.cache(key, self._identity, record)
         return completion
 
-    def _record(
-        self,
-        key: CallKey,
-        prompt: tuple[str, ...],
-        status: Any,
-        answer: dict[str, Any],
-        call_cost: CallCost,
-        start: float,
-    ) -> CallRecord:
-        cost = {
-            "attempts": call_cost.attempts,
-            "billed": numbers(call_cost.billed),
-            "cost_usd": call_cost.cost_usd,
-            "usage_source": call_cost.usage_source,
-            "latency_s": time.monotonic() - start,
-        }
-        answer["receipt"] = cost
+    def _record(self, request: _Request, status: Any, answer: dict[str, Any], call_cost: CallCost) -> CallRecord:
+        answer["receipt"] = request.receipt(call_cost)
         billed = call_cost.billed.total_tokens
-        return CallRecord(self._recorder.task, key, status, prompt, answer, billed, call_cost.cost_usd)
+        return CallRecord(self._recorder.task, request.key, status, request.prompt, answer, billed, call_cost.cost_usd)
 
     def _with_failures(self, key: CallKey, call_cost: CallCost) -> CallCost:
         """The cost, with that of the same call's failures in earlier sessions."""
@@ -163,6 +173,16 @@ class RecordedModel:
             failed = record.answer.get("receipt") or _call_cost_of(record)
             call_cost = with_failed(call_cost, failed)
         return call_cost
+
+
+def _cache_marks(messages: Sequence[Message]) -> list[int]:
+    """Positions of the messages at which a provider with explicit caching is asked to end a prefix.
+
+    An external agent's request has its own marks, and no others.
+    """
+    if isinstance(messages, WireMessages):
+        return [position for position, message in enumerate(messages) if message.ends_prefix]
+    return list(prefix_ends(messages))
 
 
 def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:

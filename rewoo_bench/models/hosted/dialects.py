@@ -159,13 +159,22 @@ def error_body(path: str, status: int, message: str) -> dict[str, Any]:
 def _messages(path: str, body: Mapping[str, Any]) -> Iterator[Message]:
     for name in ("system", "instructions"):
         if body.get(name):
-            yield Message("system", _text(body[name]))
+            yield Message("system", _text(body[name]), ends_prefix=_is_marked(body[name]))
     if body.get("tools"):
-        yield Message("system", _text(body["tools"]))
+        yield Message("system", _text(body["tools"]), ends_prefix=_is_marked(body["tools"]))
     turns = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
     is_list = isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
-    for turn in turns if is_list and turns else [turns]:
-        yield Message(_role(turn), _text(_content(turn)))
+    last = len(turns) - 1 if is_list and turns else 0
+    for position, turn in enumerate(turns if is_list and turns else [turns]):
+        marked = _is_marked(turn) or (position == last and "cache_control" in body)
+        yield Message(_role(turn), _text(_content(turn)), ends_prefix=marked)
+
+
+def _is_marked(part: Any) -> bool:
+    """Whether an agent marked this part of its request, or one in it, as the end of a cacheable prefix."""
+    outer = _objects(part if isinstance(part, list) else [part])
+    inner = [each for whole in outer for each in _objects(whole.get("content"))]
+    return any(each.get("cache_control") for each in (*outer, *inner))
 
 
 def _role(turn: Any) -> Role:

@@ -26,12 +26,13 @@ def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False, thoughts
     with its tool calls; signed reasoning always is.
     """
     sent = [_to_chat(message, thoughts) for message in messages]
-    for index in _prefix_ends(messages) if prompt_cache else ():
+    for index in prefix_ends(messages) if prompt_cache else ():
         sent[index]["content"] = [{"type": "text", "text": sent[index]["content"], "cache_control": _EPHEMERAL}]
     return sent
 
 
-def _prefix_ends(messages: Sequence[Message]) -> Iterator[int]:
+def prefix_ends(messages: Sequence[Message]) -> Iterator[int]:
+    """Positions of the messages that get the mark `cache_control`."""
     ends = [index for index, message in enumerate(messages) if message.ends_prefix and message.content]
     yield from ends[-1:]
     trace = messages[ends[-1] + 1 :] if ends else messages

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from rewoo_bench.metering.recorded_calls import RecordedModel, recorded_tools
 from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import CallCost, Completion, Message, ToolCall, Usage
+from rewoo_bench.wire_request import WireMessages, WireRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -309,3 +311,19 @@ async def test_a_failed_call_that_its_caller_made_again_is_recalled_at_once(tmp_
     async with session(tmp_path) as recorder:
         assert [(await ask(recorder, [])).text for _ in range(2)] == ["first", "second"]
         assert (await ask(recorder, ["third"])).text == "third"
+
+
+async def test_the_record_of_a_call_has_its_times_and_the_marks_of_its_prefixes(tmp_path: Path) -> None:
+    """What `reprice` takes: when it was sent and answered, and where a provider is asked to end a cached prefix."""
+    fixed, grown = Message("system", "Be brief.", ends_prefix=True), Message("assistant", "I look.")
+    wire = WireMessages.of(WireRequest("/messages", b"{}"), [fixed, Message("user", "Which river?")])
+    before = time.time()
+    async with session(tmp_path) as recorder:
+        model = RecordedModel(recorder, ScriptedModel(["Neva"] * 3))
+        for messages in ([fixed, ASK[1]], [fixed, ASK[1], grown, ASK[1]], wire):
+            await model.complete(messages, role="agent")
+    async with read_journal(tmp_path / "journal.sqlite") as journal:
+        receipts = [record.answer["receipt"] for record in journal.calls(TASK)]
+    assert [receipt["cache_marks"] for receipt in receipts] == [[0], [0, 3], [0]]
+    for receipt in receipts:
+        assert before <= receipt["sent_at"] <= receipt["ended_at"] <= time.time()

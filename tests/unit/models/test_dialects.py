@@ -67,6 +67,23 @@ def test_a_request_is_read(path: str, body: dict[str, Any], messages: list[tuple
     assert not facts.streamed
 
 
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "marked"),
+    [
+        ({"system": "Be short.", "messages": TURNS[1:]}, [False, False]),
+        ({"system": [{"type": "text", "text": "Be short.", **MARK}], "messages": TURNS[1:]}, [True, False]),
+        ({"tools": [{"name": "Search"}, {"name": "Lookup", **MARK}], "messages": TURNS[1:]}, [True, False]),
+        ({"messages": [TURNS[1], {"role": "user", "content": [{"type": "text", "text": "?", **MARK}]}]}, [False, True]),
+        ({"messages": [TURNS[1], TURNS[1]], **MARK}, [False, True]),
+    ],
+)
+def test_the_marks_of_an_agents_request_are_read(body: dict[str, Any], marked: list[bool]) -> None:
+    assert [message.ends_prefix for message in read_request(MESSAGES, body).messages] == marked
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -74,7 +91,8 @@ JSON = st.recursive(
 )
 NAMES = st.sampled_from(
     ["messages", "content", "choices", "delta", "message", "usage", "tool_calls", "function", "input", "output", "type",
-     "response", "error", "system", "tools", "text", "stop_reason", "finish_reason", "prompt", "role", "max_tokens"]
+     "response", "error", "system", "tools", "text", "stop_reason", "finish_reason", "prompt", "role", "max_tokens",
+     "cache_control"]
 )  # fmt: skip
 OBJECTS = st.recursive(JSON, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4))
 

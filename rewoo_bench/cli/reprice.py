@@ -1,0 +1,79 @@
+"""`rewoo-bench reprice RUN --prices SHEET`: what a finished run would have cost under other prices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.errors import UsageError
+from rewoo_bench.escaping import terminal
+
+if TYPE_CHECKING:
+    from rewoo_bench.repricing import Repriced
+    from rewoo_bench.repricing.render import Format
+
+
+def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from rewoo_bench.repricing.render import sheet_list
+
+        click.echo(terminal(sheet_list()))
+        context.exit()
+
+
+# fmt: off
+@click.command(context_settings=SETTINGS)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option("--prices", multiple=True, required=True, metavar="NAME|FILE",
+              help="A shipped price sheet, or one of your own (sheet.toml). Repeatable.")
+@click.option("--model", "models", multiple=True, metavar="NAME",
+              help="Only this model of the sheets. Repeatable.  [default: all of them]")
+@click.option("--baseline", metavar="NAME",
+              help="Architecture to compare the others with.  [default: the run's first]")
+@click.option("--batch", is_flag=True,
+              help="Prices of the provider's batch interface: each round of model calls is one batch, without a cache.")
+@click.option("--shared-cache", is_flag=True,
+              help="One cache for the whole run.  [default: one for each architecture]")
+@click.option("--recorded-cache", is_flag=True,
+              help="Take the cached tokens that the provider reported: works without a journal.")
+@click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "json"]), default="terminal",
+              help="Output format.")
+@click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write a row for each question, architecture and model here (parquet).")
+@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Draw the break-even map of each model here.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
+              help="Print the shipped price sheets, with their dates, and exit.")
+def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
+            shared_cache: bool, recorded_cache: bool, form: Format, rows: Path | None, figures: Path | None) -> int:
+    """What a finished run would have cost under other prices, in dollars per 1,000 questions.
+
+    Which tokens a provider would have cached is worked out from the prompts in the run's journal.
+    """
+    from rewoo_bench.repricing import reprice as reprice_run
+    from rewoo_bench.repricing.render import render
+
+    repriced = reprice_run(run, prices=prices, models=models, baseline=baseline, batch=batch,
+                           shared_cache=shared_cache, recorded_cache=recorded_cache)
+    click.echo(terminal(render(repriced, form)))
+    if rows is not None:
+        _write_rows(repriced, rows)
+    if figures is not None:
+        for path in repriced.draw(figures):
+            click.echo(terminal(str(path)), err=True)
+    return 0
+# fmt: on
+
+
+def _write_rows(repriced: Repriced, path: Path) -> None:
+    from rewoo_bench.output_file import replaced
+
+    try:
+        with replaced(path) as file:
+            repriced.questions().to_parquet(file, index=False)
+    except OSError as error:
+        raise UsageError(f"--rows: can't write to {str(path)!r}: {error.strerror or error}") from None

@@ -1,0 +1,52 @@
+"""The break-even maps of a repriced run: one for each model and each architecture against the baseline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewoo_bench.analysis.break_even import break_even
+from rewoo_bench.errors import DataError, NothingToDraw
+from rewoo_bench.plots.break_even import break_even_map
+from rewoo_bench.plots.data import read
+from rewoo_bench.plots.draw import save, write_captions
+from rewoo_bench.plots.picture import Picture
+from rewoo_bench.repricing.estimates import RepricedData
+from rewoo_bench.repricing.sheets import Tariff
+
+
+def draw_maps(repriced: RepricedData, folder: Path) -> list[Path]:
+    """Draws the maps into a folder; returns the files. Raises `NothingToDraw` where there is nothing in any."""
+    files, captions, reasons = [], {}, []
+    for tariff in repriced.tariffs:
+        if not tariff.input or repriced.batch:
+            reasons.append(f"{tariff.model}: needs a price of input and of a cache, without --batch")
+            continue
+        try:
+            for name, picture in _maps(repriced, tariff):
+                files += save(name, picture, folder)
+                captions[name] = picture.markdown
+        except DataError as reason:
+            reasons.append(f"{tariff.model}: {reason}")
+    if not captions:
+        raise NothingToDraw(f"no map could be drawn: {'; '.join(reasons) or 'the run has one architecture'}")
+    return [*files, write_captions(folder, captions)]
+
+
+def _maps(repriced: RepricedData, tariff: Tariff) -> Iterator[tuple[str, Picture]]:
+    questions = repriced.questions(tariff)
+    data = read([repriced.folder])
+    written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
+    others = [name for name in dict.fromkeys(questions["architecture"].astype(str)) if name != repriced.baseline]
+    for other in others:
+        pair = (repriced.baseline, other)
+        found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
+        price = tariff.cache_read / tariff.input if tariff.rule else None
+        picture = break_even_map(found, price=price, priced=tariff.model, facts=data.facts())
+        yield f"break-even-{_slug(tariff.model)}-{_slug(other)}", picture
+
+
+def _slug(text: str) -> str:
+    """A name as part of a file name."""
+    return re.sub(r"[^\w.]+", "-", text).strip("-")

@@ -1,0 +1,157 @@
+"""A provider's prompt cache, played on recorded calls in the order in which they were sent.
+
+    cache = cache_of(rules)                 # several rules at once
+    [(cached, written), …] = cache.send(call)
+
+A prefix can be found from the end of the call that sent it on: calls at the same time don't find each other's.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from rewoo_bench.repricing.recorded import Prompt, RecordedCall
+from rewoo_bench.repricing.sheets import CacheRule
+
+CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
+_TEXTS_KNOWN = 2_000
+_SWEEP_FROM = 100_000  # prefixes
+
+
+class Found(NamedTuple):
+    """Input tokens of a call that came from the cache, and that were written to it."""
+
+    cached: int
+    written: int
+
+
+class PrefixTimes:
+    """When each prefix was last sent. `lifetime_s` None keeps all of them.
+
+    A prefix is known by a hash of 61 bits of its texts. Expired ones are forgotten, so the memory is that of one
+    lifetime.
+    """
+
+    def __init__(self, lifetime_s: float | None, *, renewed_by_hit: bool) -> None:
+        self._lifetime_s = math.inf if lifetime_s is None else lifetime_s
+        self._renewed = renewed_by_hit
+        self._used: dict[int, float] = {}
+        self._pending: list[tuple[float, int, Sequence[int]]] = []
+        self._sent = 0
+        self._sweep_at = _SWEEP_FROM
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def settle(self, now: float) -> None:
+        """Adds the prefixes of the calls that have ended."""
+        while self._pending and self._pending[0][0] <= now:
+            end, _, prefixes = heapq.heappop(self._pending)
+            self._use(prefixes, end)
+        if len(self._used) >= self._sweep_at and self._lifetime_s < math.inf:
+            self._used = {prefix: used for prefix, used in self._used.items() if now - used <= self._lifetime_s}
+            self._sweep_at = max(_SWEEP_FROM, 2 * len(self._used))
+
+    def has(self, prefix: int, now: float) -> bool:
+        used = self._used.get(prefix)
+        return used is not None and now - used <= self._lifetime_s
+
+    def hit(self, prefixes: Sequence[int], now: float) -> None:
+        """Begins the lifetime of used prefixes anew."""
+        if self._renewed:
+            self._use(prefixes, now)
+
+    def add(self, prefixes: Sequence[int], end: float) -> None:
+        """Prefixes of a call that ends then."""
+        self._sent += 1
+        heapq.heappush(self._pending, (end, self._sent, prefixes))
+
+    def _use(self, prefixes: Sequence[int], now: float) -> None:
+        if self._renewed:
+            self._used.update(dict.fromkeys(prefixes, now))
+        else:
+            self._used.update({prefix: now for prefix in prefixes if not self.has(prefix, now)})
+
+
+class AutomaticCache:
+    """Finds the longest prefix of earlier prompts, for several rules with the same lifetime."""
+
+    def __init__(self, rules: Sequence[CacheRule]) -> None:
+        self._rules = rules
+        self._times = PrefixTimes(rules[0].lifetime_s, renewed_by_hit=rules[0].renewed_by_hit)
+
+    def send(self, call: RecordedCall) -> list[Found]:
+        self._times.settle(call.start)
+        prefixes, ends = _prefixes(call.prompt)
+        known = 0
+        while known < len(prefixes) and self._times.has(prefixes[known], call.start):
+            known += 1
+        self._times.hit(prefixes[:known], call.start)
+        self._times.add(prefixes, call.end)
+        share = ends[known - 1] / ends[-1] if known and ends[-1] else 0.0
+        return [_whole_blocks(rule, call.input_tokens, share) for rule in self._rules]
+
+
+class ExplicitCache:
+    """Finds prefixes that end at a mark of an earlier request."""
+
+    def __init__(self, rule: CacheRule) -> None:
+        self._rule = rule
+        self._times = PrefixTimes(rule.lifetime_s, renewed_by_hit=rule.renewed_by_hit)
+
+    def send(self, call: RecordedCall) -> list[Found]:
+        self._times.settle(call.start)
+        prompt, least = call.prompt, self._rule.minimum_prefix_tokens or 0
+        ends = list(accumulate(map(len, prompt.texts)))
+        sizes = [round(call.input_tokens * end / ends[-1]) if ends[-1] else 0 for end in ends]
+        prefixes = list(accumulate(prompt.ids, lambda before, id_: hash((before, id_)), initial=0))[1:]
+        marks = [mark for mark in prompt.marks if mark < len(sizes) and sizes[mark] >= least]
+        found = max((self._longest(prefixes, mark, call.start) for mark in marks), default=-1)
+        cached = sizes[found] if found >= 0 else 0
+        self._times.hit(prefixes[found : found + 1] if found >= 0 else (), call.start)
+        self._times.add([prefixes[mark] for mark in marks], call.end)
+        return [Found(cached, max(0, sizes[marks[-1]] - cached) if marks else 0)]
+
+    def _longest(self, prefixes: Sequence[int], mark: int, now: float) -> int:
+        """The position of the last text of the longest known prefix up to a mark; -1 where there is none."""
+        back = self._rule.look_back_messages or mark + 1
+        nearest = range(mark, max(-1, mark - back - 1), -1)
+        return next((position for position in nearest if self._times.has(prefixes[position], now)), -1)
+
+
+Cache = AutomaticCache | ExplicitCache
+
+
+@lru_cache(maxsize=_TEXTS_KNOWN)
+def _chunks(text: str) -> tuple[tuple[int, int], ...]:
+    """Hash and length of each piece of a text."""
+    pieces = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
+    return tuple((hash(piece), len(piece)) for piece in pieces)
+
+
+def _prefixes(prompt: Prompt) -> tuple[list[int], list[int]]:
+    """The prefixes of a prompt at which a common one may end, as hashes, and their characters."""
+    prefixes, ends, before, end = [], [], 0, 0
+    for text in prompt.texts:
+        for piece, length in _chunks(text):
+            before = hash((before, piece))
+            end += length
+            prefixes.append(before)
+            ends.append(end)
+    return prefixes, ends or [0]
+
+
+def _whole_blocks(rule: CacheRule, input_tokens: int, share: float) -> Found:
+    """A share of a prompt in whole blocks. The last token is always computed: it gives the first of the answer."""
+    block, least = rule.block_tokens or 1, rule.minimum_prefix_tokens or 0
+    if input_tokens < least:
+        return Found(0, 0)
+    common = min(int(input_tokens * share + 1e-9), input_tokens - 1)
+    cached = common // block * block
+    cached = cached if cached >= max(least, 1) else 0
+    return Found(cached, input_tokens // block * block - cached)

@@ -1,0 +1,209 @@
+"""A repriced run as text: for a terminal, as Markdown, as CSV and as JSON; and the sheets that are there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from rewoo_bench.argument_checks import as_path
+from rewoo_bench.escaping import csv_cell, markdown, one_line
+from rewoo_bench.reading import HasFolder
+from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
+from rewoo_bench.repricing.sheets import Tariff, read_sheet, shipped, tariffs
+from rewoo_bench.text.tables import markdown_table, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rewoo_bench.stats.paired import Interval
+
+Format = Literal["terminal", "markdown", "csv", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_METHOD = (
+    "which tokens are cached is worked out from the recorded prompts: characters of the common prefix, scaled by the "
+    "call's own input tokens"
+)
+
+
+class Repriced(RepricedData):
+    """A repriced run; printed, it is tables."""
+
+    def __str__(self) -> str:
+        return render(self, "terminal")
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each model and architecture, bounds in columns `…_low` and `…_high`."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(line) for line in self.lines])
+
+    def draw(self, folder: str | Path) -> list[Path]:
+        """Draws the break-even maps into a folder; returns the files. Raises `NothingToDraw`, and `UsageError`."""
+        from rewoo_bench.repricing.figures import draw_maps
+
+        return draw_maps(self, as_path("folder", folder))
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "baseline": self.baseline,
+            "batch": self.batch,
+            "notes": list(self.notes),
+            "sheets": [_facts(tariff) for tariff in self.tariffs],
+            "lines": [_known(asdict(line)) for line in self.lines],
+        }
+
+
+def reprice(
+    run: str | Path | HasFolder,
+    *,
+    prices: str | Path | Sequence[str | Path],
+    models: Sequence[str] = (),
+    baseline: str | None = None,
+    batch: bool = False,
+    shared_cache: bool = False,
+    recorded_cache: bool = False,
+) -> Repriced:
+    """What a finished run would have cost under price sheets, from the prompts in its journal.
+
+    `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are names of shipped sheets
+    (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models, all by default. Ratios are to the
+    `baseline`, the run's first architecture by default. `batch` takes the prices of the provider's batch interface,
+    without a cache. `shared_cache` gives all architectures one cache. `recorded_cache` takes the cached tokens that
+    the provider reported, for a run without a journal.
+
+    Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
+    """
+    folder = run if isinstance(run, str | Path) else getattr(run, "folder", None)
+    made = repriced_run(
+        folder, prices=prices, models=models, baseline=baseline, batch=batch, shared_cache=shared_cache,
+        recorded_cache=recorded_cache,
+    )  # fmt: skip
+    return Repriced(**vars(made))
+
+
+def render(repriced: Repriced, form: Format) -> str:
+    """The result in one of `FORMATS`, without a newline at its end."""
+    if form == "json":
+        return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    if form == "csv":
+        cells = repriced.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        text: str = cells.to_csv(index=False, lineterminator="\n")
+        return text.removesuffix("\n")
+    if form == "markdown":
+        return _text(repriced, markdown_table, lambda title: f"**{markdown(title)}**", lambda n: f"> {markdown(n)}\n>")
+    return _text(repriced, text_table, one_line, one_line)
+
+
+def sheet_list() -> str:
+    """The shipped sheets as a table: a line for each model."""
+    cells = [["sheet", "model", "in", "out", "cached in", "cache write", "batch in", "batch out", "cache", "as of"]]
+    for name, path in shipped().items():
+        sheet = read_sheet(path)
+        for model, prices in sheet.models.items():
+            amounts: list[float | None] = [prices.input, prices.output, prices.cache_read, prices.cache_write]
+            amounts += [prices.batch_input, prices.batch_output]
+            kind = sheet.cache[prices.cache].kind if prices.cache else "-"
+            shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
+            cells.append([name, model, *shown, kind, str(sheet.as_of)])
+    sources = dict.fromkeys(f"{name}: {tariffs([name])[0].source}" for name in shipped())
+    return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
+
+
+def _text(
+    repriced: Repriced,
+    table: Callable[[Sequence[Sequence[str]]], list[str]],
+    title: Callable[[str], str],
+    note: Callable[[str], str],
+) -> str:
+    blocks = []
+    for tariff in repriced.tariffs:
+        lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
+        heading = f"{tariff.sheet}, {tariff.model}: {tariff.source}; as of {tariff.as_of}"
+        blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
+        if tariff.notes:
+            blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in tariff.notes).removesuffix("\n>"))
+    blocks.append("\n".join(note(each) for each in _notes(repriced)).removesuffix("\n>"))
+    return "\n\n".join(blocks)
+
+
+def _notes(repriced: Repriced) -> Iterable[str]:
+    yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
+    if any(found.any() for rule, found in repriced.tokens.found.items() if rule is not None):
+        yield _METHOD
+    if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
+        yield f"{lost:,} rows that the infrastructure failed are in no mean"
+    yield from repriced.notes
+
+
+def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
+    written = any(line.cache_write_tokens.estimate > 0 for line in lines)
+    header = ["architecture", "n", "failed", "tokens in", "cached [95% CI]", *(["written"] if written else []), "out"]
+    header += ["rounds (most)"] if repriced.batch else []
+    header += ["$ / 1000 [95% CI]", "ratio [95% CI]"]
+    return [header, *(_cell(line, repriced, written=written) for line in lines)]
+
+
+def _cell(line: Line, repriced: Repriced, *, written: bool) -> list[str]:
+    return [
+        line.architecture,
+        f"{line.usd_per_1000.n:,}",
+        f"{line.failed:,}",
+        _number(line.input_tokens.estimate, ",.0f"),
+        _interval(line.cached_share, ".1%"),
+        *([_number(line.cache_write_tokens.estimate, ",.0f")] if written else []),
+        _number(line.output_tokens.estimate, ",.0f"),
+        *([f"{_number(line.rounds, '.2f')} ({line.most_rounds})"] if repriced.batch else []),
+        _interval(line.usd_per_1000, _dollars(line.usd_per_1000.estimate)),
+        "1" if line.ratio is None else _interval(line.ratio, ".2f"),
+    ]
+
+
+def _dollars(amount: float) -> str:
+    """A format with three digits or more."""
+    return ",.2f" if not 0 < amount < 10 else ".3f" if amount >= 0.1 else ".3g"
+
+
+def _interval(value: Interval, form: str) -> str:
+    if math.isnan(value.estimate):
+        return "-"
+    if not (math.isfinite(value.low) and math.isfinite(value.high)):
+        return f"{value.estimate:{form}} [-]"
+    return f"{value.estimate:{form}} [{value.low:{form}}, {value.high:{form}}]"
+
+
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _flat(line: Line) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in asdict(line).items():
+        if isinstance(value, dict):
+            flat |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+        else:
+            flat[name] = value
+    return {**flat, "n": line.usd_per_1000.n}
+
+
+def _facts(tariff: Tariff) -> dict[str, Any]:
+    """A model's prices in dollars per million tokens, with their source."""
+    names = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
+    amounts = {name: getattr(tariff, name) for name in names}
+    shown = {name: None if amount is None else round(amount * 1e6, 9) for name, amount in amounts.items()}
+    rule = None if tariff.rule is None else tariff.rule.model_dump(mode="json")
+    return {
+        "sheet": tariff.sheet, "model": tariff.model, "unit": "USD per million tokens", **shown, "cache": rule,
+        "source": tariff.source, "as_of": str(tariff.as_of), "notes": list(tariff.notes),
+    }  # fmt: skip
+
+
+def _known(value: Any) -> Any:
+    """The same without numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {name: _known(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

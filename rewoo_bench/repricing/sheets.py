@@ -1,0 +1,218 @@
+"""Price sheets: what a provider asks for tokens, and how its prompt cache works, as TOML.
+
+    title = "OpenAI"
+    unit = "USD per million tokens"
+    source = "litellm 1.106.2, model_prices_and_context_window"
+    as_of = 2026-11-24
+
+    [cache.automatic]
+    kind = "automatic"
+    minimum_prefix_tokens = 1024
+    source = "https://developers.openai.com/api/docs/guides/prompt-caching"
+    as_of = 2026-11-24
+
+    [models.gpt-4o-mini]
+    input = 0.15
+    output = 0.6
+    cache_read = 0.075
+    cache = "automatic"
+
+A fact that isn't known is left out. What that means for an estimate stands in `CacheRule.unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from rewoo_bench.config.specs import read_values, validated
+from rewoo_bench.errors import SpecError, UsageError, unknown
+
+SHIPPED = Path(__file__).with_name("prices")
+# Units of prices, and how many of them are a dollar for one token.
+UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
+
+_Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=1)]
+
+
+class CacheRule(BaseModel):
+    """A `[cache.NAME]` table: how a provider keeps prompts.
+
+    `automatic` finds the longest prefix of earlier prompts. `explicit` finds prefixes that end at a mark of the
+    request (`cache_control`). `slots` is llama.cpp: each slot has its last prompt and answer.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["automatic", "explicit", "slots"]
+    minimum_prefix_tokens: Annotated[int, Field(ge=0)] | None = None
+    """The shortest prefix that is kept; None is not known."""
+    block_tokens: _Count | None = None
+    """Prefixes are found in whole blocks; None is not known."""
+    lifetime_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Seconds that a prefix is kept; None is not known."""
+    renewed_by_hit: bool = True
+    """Whether a hit begins the lifetime anew."""
+    look_back_messages: _Count | None = None
+    """Messages before a mark among which an earlier mark is found (explicit); None is all."""
+    slots: _Count = 1
+    saved_tokens: Annotated[int, Field(ge=0)] = 0
+    """Tokens of the prompts that left a slot and are kept in memory (slots)."""
+    source: str
+    as_of: date
+    note: str = ""
+
+    @property
+    def unknown(self) -> list[str]:
+        """The facts that aren't known, with what is assumed instead."""
+        assumed = {
+            "minimum_prefix_tokens": "the shortest cached prefix isn't known: none is assumed",
+            "block_tokens": "the size of a cached block isn't known: 1 token is assumed",
+            "lifetime_s": "the lifetime of a cached prefix isn't known: it never ends here",
+        }
+        if self.kind == "slots":
+            return []
+        if self.kind == "explicit":
+            del assumed["block_tokens"]  # its prefixes end at marks
+        return [text for name, text in assumed.items() if getattr(self, name) is None]
+
+
+class ModelPrices(BaseModel):
+    """A `[models.NAME]` table: prices in the sheet's unit. `batch_…` are those of the provider's batch interface."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: _Price
+    output: _Price
+    cache_read: _Price | None = None
+    cache_write: _Price | None = None
+    """None is no price of its own: what is written costs what other input does."""
+    batch_input: _Price | None = None
+    batch_output: _Price | None = None
+    cache: str | None = None
+    """Name of a `[cache.NAME]` table; None is no cache."""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _complete(self) -> ModelPrices:
+        if self.cache is not None and self.cache_read is None:
+            raise ValueError(f"cache = {self.cache!r} needs cache_read, the price of cached input")
+        if (self.batch_input is None) != (self.batch_output is None):
+            raise ValueError("batch_input and batch_output: give both, or neither")
+        return self
+
+
+class Sheet(BaseModel):
+    """A file of prices."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    unit: str
+    source: str
+    as_of: date
+    note: str = ""
+    cache: dict[str, CacheRule] = {}
+    models: dict[str, ModelPrices] = Field(min_length=1)
+
+    @field_validator("unit")
+    @classmethod
+    def _known_unit(cls, unit: str) -> str:
+        if unit not in UNITS:
+            raise ValueError(f"unknown unit {unit!r}, expected one of: {', '.join(UNITS)}")
+        return unit
+
+    @model_validator(mode="after")
+    def _known_caches(self) -> Sheet:
+        for name, prices in self.models.items():
+            if prices.cache is not None and prices.cache not in self.cache:
+                raise ValueError(f"models.{name}: {unknown('cache', prices.cache, self.cache)}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """The prices of one model in dollars a token, and the rule of its cache. `sheet` is the sheet's name."""
+
+    sheet: str
+    model: str
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float | None
+    """None where what is written costs what other input does."""
+    batch_input: float | None
+    batch_output: float | None
+    rule: CacheRule | None
+    source: str
+    as_of: date
+    notes: tuple[str, ...] = ()
+
+    def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
+        """Dollars of some tokens: numbers, or arrays of them.
+
+        `cached` and `written` are parts of the input `tokens`. Raises `UsageError` for a batch without a price.
+        """
+        if not batch:
+            extra = 0.0 if self.cache_write is None else written * (self.cache_write - self.input)
+            return (tokens - cached) * self.input + cached * self.cache_read + extra + output * self.output
+        if self.batch_input is None or self.batch_output is None:
+            raise UsageError(f"--batch: the sheet {self.sheet!r} has no batch price of {self.model!r}")
+        return tokens * self.batch_input + output * self.batch_output
+
+
+def read_sheet(path: Path) -> Sheet:
+    """The sheet in a file. Raises `SpecError` with one line."""
+    values = read_values(path)
+    if "unit" not in values:
+        raise SpecError(f'{path}: unit is missing: write what the prices are in, such as unit = "{next(iter(UNITS))}"')
+    return validated(Sheet, values, str(path))
+
+
+def shipped() -> dict[str, Path]:
+    """The files of the sheets in the package, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def tariffs(sheets: Sequence[str | Path], models: Sequence[str] = ()) -> list[Tariff]:
+    """The prices in some sheets, by name or file, of all their models or of those in `models`. Raises `UsageError`."""
+    found = [tariff for name in dict.fromkeys(sheets) for tariff in _tariffs_of(name)]
+    for model in models:
+        if model not in {tariff.model for tariff in found}:
+            raise UsageError(unknown("model of the price sheets", model, [tariff.model for tariff in found]))
+    return [tariff for tariff in found if not models or tariff.model in models]
+
+
+def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
+    path = Path(name)
+    sheet = read_sheet(path if path.suffix == ".toml" else _shipped_path(str(name)))
+    dollars = UNITS[sheet.unit]
+    for model, prices in sheet.models.items():
+        rule = None if prices.cache is None else sheet.cache[prices.cache]
+        notes = (sheet.note, prices.note, *((rule.note, *rule.unknown) if rule else ()))
+        yield Tariff(
+            sheet=path.stem if path.suffix == ".toml" else str(name),
+            model=model,
+            input=prices.input * dollars,
+            output=prices.output * dollars,
+            cache_read=(prices.input if prices.cache_read is None else prices.cache_read) * dollars,
+            cache_write=None if prices.cache_write is None else prices.cache_write * dollars,
+            batch_input=None if prices.batch_input is None else prices.batch_input * dollars,
+            batch_output=None if prices.batch_output is None else prices.batch_output * dollars,
+            rule=rule,
+            source=sheet.source,
+            as_of=sheet.as_of,
+            notes=tuple(note for note in notes if note),
+        )
+
+
+def _shipped_path(name: str) -> Path:
+    if name not in shipped():
+        raise UsageError(f"{unknown('price sheet', name, shipped())}; a sheet of your own is a file: sheet.toml")
+    return shipped()[name]

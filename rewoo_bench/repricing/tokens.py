@@ -1,0 +1,147 @@
+"""Tokens of each row of a run, and how many of them a cache would have held.
+
+    tokens = recorded_tokens(folder, rows, [rule], shared=False)        # from the journal's prompts
+    tokens.found[rule]                                                  # cached and written, for each row
+
+Each architecture has a cache of its own, as a user who runs one of them would have; so does each trial, and each model
+of a role. `shared` gives the whole run one cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache
+from rewoo_bench.repricing.recorded import UNPRICED_ROLES, RecordedCalls, recorded_calls
+from rewoo_bench.repricing.sheets import CacheRule
+from rewoo_bench.repricing.slot_cache import SlotCache
+from rewoo_bench.runs.folder import CALLS_FILE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROW = ["architecture", "example_id", "trial"]
+_MODELS = {"planner": "planner_model", "solver": "solver_model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of each row of a run; the cached and the written ones are parts of the input."""
+
+    input: NDArray[np.int64]
+    output: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+    """The most model calls of a question that followed each other: as many batches, one after the other."""
+    found: dict[CacheRule | None, NDArray[np.int64]]
+    """Cached and written tokens under each rule: a line for each row."""
+    notes: tuple[str, ...] = ()
+
+
+def recorded_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule], *, shared: bool) -> Tokens:
+    """The tokens of a run's recorded calls, cached by each of the rules. Raises `DataError`."""
+    keys = rows[_ROW].astype({"architecture": str}).itertuples(index=False, name=None)
+    places = {str(TaskKey(str(name), str(id_), int(trial))): place for place, (name, id_, trial) in enumerate(keys)}
+    began = rows["started_at"].astype("datetime64[us, UTC]").astype("int64").to_numpy() / 1e6
+    with recorded_calls(folder, places, began.tolist()) as calls:
+        size = calls.other.copy()
+        for position, column in enumerate(("input", "output")):
+            np.add.at(size[:, position], calls.kept["row"], calls.kept[column])
+        found = _none_found(rules, len(rows))
+        groups = _groups(calls, rows, shared=shared)
+        for group in np.unique(groups):
+            _play(calls, groups == group, found)
+        return Tokens(size[:, 0], size[:, 1], _rounds(calls, len(rows)), found, tuple(_notes(calls, rules)))
+
+
+def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]) -> Tokens:
+    """The tokens of calls.parquet, cached as the provider reported it whatever the rule. Raises `DataError`."""
+    import pandas as pd
+
+    columns = [*_ROW, "kind", "role", "input_tokens", "cached_input_tokens", "output_tokens"]
+    columns += ["cache_write_tokens", "billed_tokens"]
+    try:
+        calls = pd.read_parquet(folder / CALLS_FILE, columns=columns)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder / CALLS_FILE}: can't be read: {str(error).splitlines()[0]}") from None
+    calls = calls[(calls["kind"] == "model") & ~calls["role"].isin(UNPRICED_ROLES)]
+    sums = calls.groupby(_ROW, observed=True)[columns[5:]].sum()
+    index = pd.MultiIndex.from_frame(rows[_ROW].astype({"architecture": str, "example_id": str, "trial": int}))
+    kept: NDArray[np.int64] = sums.reindex(index, fill_value=0).to_numpy(dtype=np.int64)
+    used, cached, output, written, billed = kept.T
+    found: dict[CacheRule | None, NDArray[np.int64]] = _none_found(rules, len(rows))
+    for rule in rules:
+        found[rule] = np.column_stack([cached, written])
+    counts = calls.groupby(_ROW, observed=True).size().reindex(index, fill_value=0)
+    rounds = np.array(counts, dtype=np.int64)
+    note = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
+    return Tokens(used + np.maximum(billed - used - output, 0), output, rounds, found, (note,))
+
+
+def _none_found(rules: Sequence[CacheRule], rows: int) -> dict[CacheRule | None, NDArray[np.int64]]:
+    return {rule: np.zeros((rows, 2), dtype=np.int64) for rule in (*rules, None)}
+
+
+def _groups(calls: RecordedCalls, rows: pd.DataFrame, *, shared: bool) -> NDArray[np.int64]:
+    """A number for each call: calls with the same one share a cache."""
+    if shared:
+        return np.zeros(len(calls.kept), dtype=np.int64)
+    frame = rows[["architecture", "trial", "model", "planner_model", "solver_model"]].astype(str)
+    numbers: dict[tuple[str, ...], int] = {}
+    groups = np.zeros(len(calls.kept), dtype=np.int64)
+    for number, role in enumerate(calls.roles):
+        of_role = frame[["architecture", "trial", _MODELS.get(role, "model")]].itertuples(index=False, name=None)
+        codes = np.array([numbers.setdefault(key, len(numbers)) for key in of_role], dtype=np.int64)
+        chosen = calls.kept["role"] == number
+        groups[chosen] = codes[calls.kept["row"][chosen]]
+    return groups
+
+
+def _play(calls: RecordedCalls, chosen: NDArray[np.bool_], found: dict[CacheRule | None, NDArray[np.int64]]) -> None:
+    """Sends the calls that share a cache through every rule, and adds what each found."""
+    caches = list(_caches([rule for rule in found if rule is not None]))
+    for call in calls.among(chosen) if caches else ():
+        for rules, cache in caches:
+            for rule, one in zip(rules, cache.send(call), strict=True):
+                found[rule][call.row] += one
+
+
+def _caches(rules: Sequence[CacheRule]) -> Iterator[tuple[list[CacheRule], AutomaticCache | ExplicitCache | SlotCache]]:
+    """New caches, each with its rules: automatic ones with the same lifetime remember the same prefixes."""
+    alike: dict[tuple[float | None, bool], list[CacheRule]] = {}
+    for rule in rules:
+        if rule.kind == "automatic":
+            alike.setdefault((rule.lifetime_s, rule.renewed_by_hit), []).append(rule)
+        else:
+            yield [rule], ExplicitCache(rule) if rule.kind == "explicit" else SlotCache(rule)
+    for some in alike.values():
+        yield some, AutomaticCache(some)
+
+
+def _rounds(calls: RecordedCalls, rows: int) -> NDArray[np.int64]:
+    """Of each row the longest chain of calls, each sent when the one before had ended."""
+    rounds = np.zeros(rows, dtype=np.int64)
+    until = np.full(rows, -np.inf)
+    for row, start, end in calls.kept[np.argsort(calls.kept["end"], kind="stable")][["row", "start", "end"]].tolist():
+        if start >= until[row]:
+            rounds[row] += 1
+            until[row] = end
+    return rounds
+
+
+def _notes(calls: RecordedCalls, rules: Sequence[CacheRule]) -> Iterator[str]:
+    of_all = f"of {len(calls.kept):,} calls"
+    if calls.untimed:
+        yield (
+            f"{calls.untimed:,} {of_all} were recorded without their times, by an older version: they are taken to "
+            "follow each other from the start of their question on"
+        )
+    if calls.untimed and any(rule.kind == "explicit" for rule in rules):
+        yield f"{calls.untimed:,} {of_all} were recorded without their cache marks: no explicit cache holds them"

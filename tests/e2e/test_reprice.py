@@ -1,0 +1,178 @@
+"""`rewoo-bench reprice` on real runs: the same dollars as were paid, other sheets, and runs that lack what it takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command_runs import new, quiet
+from repricing_runs import sheet
+
+import rewoo_bench
+from rewoo_bench.cli.main import main
+from rewoo_bench.repricing.sheets import tariffs
+from rewoo_bench.repricing.tokens import recorded_tokens
+from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.testing.server import ModelServer
+from rewoo_bench.types import CallCost, Completion, Usage
+
+pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.anyio]
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
+CACHED = """
+[cache.c]
+kind = "{kind}"
+source = "made up"
+as_of = 2026-11-24
+[models.m]
+input = 1
+output = 4
+cache_read = 0.1
+cache_write = 1.25
+cache = "c"
+"""
+
+
+def reprice(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["reprice", *map(str, arguments)])
+    return int(ended.value.code or 0)
+
+
+def refused(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line of a command that fails."""
+    capfd.readouterr()
+    assert reprice(*arguments) == 2
+    line = capfd.readouterr().err.strip()
+    assert "\n" not in line
+    return line
+
+
+@pytest.fixture
+def chain() -> Path:
+    """A run of the oracle over questions of one to four look-ups."""
+    flags = ("--arch", "rewoo,react", "--dataset", "chain?hops=1..4", "-n", 16, "--model", "oracle")
+    assert quiet(*flags, "--out", "chain") == 0
+    return Path("chain")
+
+
+def test_the_estimate_of_cached_tokens_is_near_what_llama_cpp_reported() -> None:
+    """A recorded run of the embedded model: each architecture within 5%, with llama.cpp's own rule as a sheet."""
+    rows = load(GOLDEN)
+    rule = tariffs(["llama_cpp"])[0].rule
+    assert rule is not None
+    estimated = recorded_tokens(GOLDEN, rows, [rule], shared=False).found[rule][:, 0]
+    reported = rows["cached_input_tokens"].to_numpy(dtype=float)
+    for name in ("rewoo", "react", "direct"):
+        own = (rows["architecture"] == name).to_numpy(bool)
+        assert estimated[own].sum() == pytest.approx(reported[own].sum(), rel=0.05)
+        assert reported[own].sum() > 0
+
+
+async def test_at_the_prices_that_were_paid_it_costs_what_was_paid(tmp_path: Path) -> None:
+    """The column `cost_usd` at 1 and 4 dollars a million, with a failed attempt in every call and without a cache."""
+    used, lost = Usage(1000, 0, 70), Usage(400, 0, 0)
+    paid = CallCost(attempts=2, billed=used + lost, cost_usd=(1400 * 1 + 70 * 4) / 1e6)
+    model = ScriptedModel(lambda _, role: Completion("Thought: so\nAnswer: Neva", used, call_cost=paid))
+    results = await rewoo_bench.evaluate("sample", ["direct", "cot"], model=model, limit=3, out="paid")
+    prices = sheet(tmp_path, "[models.m]\ninput = 1\noutput = 4\n")
+    costs = load("paid").groupby("architecture", observed=True)["cost_usd"].mean()
+    for line in rewoo_bench.reprice(results, prices=prices).lines:
+        assert line.usd_per_1000.estimate == pytest.approx(1000 * float(costs[line.architecture]))
+        assert line.usd_per_1000.estimate == pytest.approx((1400 * 1 + 70 * 4) / 1000)
+
+
+def test_marks_of_prefixes_are_recorded_and_found(chain: Path, tmp_path: Path) -> None:
+    """ReAct marks the end of its exemplars and of its growing trace; all but the first prompt is found in a cache."""
+    lines = rewoo_bench.reprice(chain, prices=sheet(tmp_path, CACHED.format(kind="explicit"))).lines
+    react = next(line for line in lines if line.architecture == "react")
+    assert react.cached_share.estimate > 0.8
+    assert 0 < react.cache_write_tokens.estimate < (1 - react.cached_share.estimate) * react.input_tokens.estimate
+
+
+def test_every_format_and_file(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = (chain, "--prices", "openai", "--model", "gpt-4o-mini")
+    capfd.readouterr()
+    assert reprice(*arguments) == 0
+    shown = capfd.readouterr().out
+    assert "openai, gpt-4o-mini: litellm" in shown
+    assert "$ / 1000 [95% CI]" in shown
+    assert reprice(*arguments, "--format", "json") == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["baseline"] == "rewoo"
+    assert [line["architecture"] for line in told["lines"]] == ["rewoo", "react"]
+    assert told["lines"][1]["ratio"]["low"] < told["lines"][1]["ratio"]["estimate"] < told["lines"][1]["ratio"]["high"]
+    assert told["sheets"][0]["unit"] == "USD per million tokens"
+    assert reprice(*arguments, "--format", "csv") == 0
+    assert capfd.readouterr().out.splitlines()[1].startswith("openai,gpt-4o-mini,rewoo,16,0,")
+    assert reprice(*arguments, "--format", "markdown", "--batch") == 0
+    shown = capfd.readouterr().out
+    assert "| rounds \\(most\\) |" in shown or "| rounds (most) |" in shown
+    assert reprice(*arguments, "--rows", "rows.parquet", "--figures", "figures") == 0
+    rows = pd.read_parquet("rows.parquet")
+    assert len(rows) == 32
+    react = rows[rows["architecture"] == "react"]
+    ratio = told["lines"][1]["usd_per_1000"]["estimate"]
+    assert 1000 * react["repriced_usd"].mean() == pytest.approx(ratio)
+    assert Path("figures/break-even-gpt-4o-mini-react.png").stat().st_size > 10_000
+    assert "cheaper" in Path("figures/captions.md").read_text()
+
+
+def test_the_list_of_sheets(capfd: pytest.CaptureFixture[str]) -> None:
+    assert reprice("--list") == 0
+    shown = capfd.readouterr().out
+    assert "claude-haiku-4-5" in shown
+    assert "2026-11-24" in shown
+
+
+def test_a_published_copy_has_no_prompts_but_what_was_reported(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rewoo_bench.publish(chain, "copy")
+    line = refused(capfd, "copy", "--prices", "openai")
+    assert "'copy' has no journal.sqlite, and so no prompts; with --recorded-cache" in line
+    assert reprice("copy", "--prices", "openai", "--model", "gpt-4o-mini", "--recorded-cache") == 0
+    assert "cached tokens are those that the provider reported" in capfd.readouterr().out
+    for line_ in rewoo_bench.reprice("copy", prices="openai", models=["gpt-4o-mini"], recorded_cache=True).lines:
+        rows = load(chain)
+        own = rows[rows["architecture"] == line_.architecture]
+        assert line_.input_tokens.estimate == pytest.approx(own["input_tokens"].mean())
+        share = own["cached_input_tokens"].sum() / own["input_tokens"].sum()
+        assert line_.cached_share.estimate == pytest.approx(share)
+
+
+def test_a_journal_without_texts(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(chain, "bare")
+    with sqlite3.connect("bare/journal.sqlite") as database:
+        database.execute("DELETE FROM texts")
+    database.close()
+    assert "texts of its prompts are missing or damaged; with --recorded-cache" in refused(
+        capfd, "bare", "--prices", "openai"
+    )
+
+
+def test_a_replay_has_its_calls_in_another_journal(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert new(server, "--out", "recorded") == 0
+    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "again") == 0
+    line = refused(capfd, "again", "--prices", "openai")
+    assert "has no model call, as the journal of a replay: reprice the run that it replays" in line
+
+
+def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "'nowhere' is no run" in refused(capfd, "nowhere", "--prices", "openai")
+    assert "unknown price sheet 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "opnai")
+    assert "unknown model of the price sheets 'gpt-4o-mni', did you mean 'gpt-4o-mini'?" in refused(
+        capfd, chain, "--prices", "openai", "--model", "gpt-4o-mni"
+    )
+    assert "unknown baseline 'rewo', did you mean 'rewoo'?" in refused(
+        capfd, chain, "--prices", "openai", "--baseline", "rewo"
+    )
+    assert "--batch: the sheet 'deepseek' has no batch price" in refused(
+        capfd, chain, "--prices", "deepseek", "--batch"
+    )
+    assert "--rows: can't write to" in refused(
+        capfd, chain, "--prices", "openai", "--model", "gpt-4o-mini", "--rows", "no/where.parquet"
+    )

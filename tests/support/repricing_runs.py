@@ -1,0 +1,98 @@
+"""Run folders with a journal of made-up calls, whose tokens and times a test chooses.
+
+    ask(0, 10, 1380, 50, text("P", 1280), text("q1", 100))      # sent at second 0, answered at 10
+    write(folder, {("react", "q1"): [ask(…), ask(…)]})
+
+A text of n tokens has 4 n characters, so that characters are converted without rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import anyio
+from gate_runs import row, write_run
+
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.journal.store import open_journal
+
+BEGUN = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
+SHEET = """title = "A sheet of a test"
+unit = "USD per million tokens"
+source = "made up"
+as_of = 2026-11-24
+"""
+
+
+class Ask(NamedTuple):
+    """A model call; seconds are counted from `BEGUN`. `lost`: tokens of its failed attempts."""
+
+    start: float
+    end: float
+    tokens_in: int
+    tokens_out: int
+    texts: tuple[str, ...]
+    marks: tuple[int, ...] = ()
+    role: str = "agent"
+    status: Literal["ok", "error"] = "ok"
+    answer: str = "Neva"
+    lost: int = 0
+    is_timed: bool = True
+
+
+def ask(start: float, end: float, tokens_in: int, tokens_out: int, *texts: str, **more: Any) -> Ask:
+    return Ask(start, end, tokens_in, tokens_out, texts, **more)
+
+
+def text(name: str, tokens: int) -> str:
+    """A text of so many tokens that begins and goes on with its name."""
+    return (f"{name}:" * (4 * tokens))[: 4 * tokens]
+
+
+def write(folder: Path, calls: Mapping[tuple[str, str], Sequence[Ask]], **rows: Any) -> Path:
+    """A run of some questions: by architecture and id their calls. `rows` are values of all rows."""
+    lines = [
+        row(architecture=architecture, example_id=id_, started_at=BEGUN, tool_calls=len(asked) - 1, **rows)
+        for (architecture, id_), asked in calls.items()
+    ]
+    write_run(folder, lines)
+    records = [
+        _record(TaskKey(architecture, id_, 0), number, each)
+        for (architecture, id_), asked in calls.items()
+        for number, each in enumerate(asked)
+    ]
+    anyio.run(_write_journal, folder, records)
+    return folder
+
+
+def sheet(folder: Path, body: str, head: str = SHEET) -> Path:
+    """A file of prices."""
+    path = folder / "sheet.toml"
+    path.write_text(head + body)
+    return path
+
+
+def _record(task: TaskKey, number: int, call: Ask) -> CallRecord:
+    usage = {"input_tokens": call.tokens_in, "output_tokens": call.tokens_out, "cached_input_tokens": 0}
+    billed = {**usage, "input_tokens": call.tokens_in + call.lost}
+    receipt: dict[str, Any] = {"attempts": 1, "billed": billed, "latency_s": call.end - call.start}
+    if call.is_timed:
+        receipt |= {"sent_at": BEGUN.timestamp() + call.start, "ended_at": BEGUN.timestamp() + call.end}
+    if call.marks:
+        receipt["cache_marks"] = list(call.marks)
+    answer: dict[str, Any] = {"receipt": receipt}
+    if call.status == "ok":
+        answer |= {"text": call.answer, "usage": usage, "finish_reason": "stop", "tool_calls": []}
+    form = json.dumps({"roles": " ".join(["user"] * len(call.texts)), "grammar": None})
+    key = CallKey(f"turn {number}", "model", call.role, number.to_bytes(8, "big"))
+    return CallRecord(task, key, call.status, (*call.texts, form), answer, call.tokens_in + call.lost, None)
+
+
+async def _write_journal(folder: Path, records: Sequence[CallRecord]) -> None:
+    async with open_journal(folder / "journal.sqlite") as journal:
+        for record in records:
+            await journal.add_call(record)

@@ -1,0 +1,99 @@
+"""Where an architecture becomes cheaper: on questions whose cost is a formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rewoo_bench.analysis.break_even import PRICES, BreakEven, break_even
+from rewoo_bench.errors import DataError
+from rewoo_bench.plots.break_even import break_even_map
+
+PAIR = ("rewoo", "react")
+
+
+def row(architecture: str, number: int, calls: int, tokens: int, cached: int, **values: Any) -> dict[str, Any]:
+    return {
+        "architecture": architecture, "example_id": f"q{number}", "trial": 0, "tool_calls": calls, "failed": False,
+        "input_tokens": tokens, "cached_input_tokens": cached, "cache_write_tokens": 0, "output_tokens": 0, **values,
+    }  # fmt: skip
+
+
+def questions(look_ups: range = range(1, 6), each: int = 3, **values: Any) -> pd.DataFrame:
+    """For h look-ups ReWOO has 1,000 + 200 h new tokens; of ReAct's (h + 1) 800 + h (h + 1) 50, 400 + 200 h are new."""
+    rows = []
+    for number, h in enumerate(h for h in look_ups for _ in range(each)):
+        tokens = (h + 1) * 800 + h * (h + 1) * 50
+        rows.append(row("rewoo", number, h + 1, 1000 + 200 * h, 0))
+        rows.append(row("react", number, h, tokens, tokens - 400 - 200 * h))
+    return pd.DataFrame(rows).assign(**values)
+
+
+def price(h: int) -> float:
+    """400 + 200 h + p (tokens - 400 - 200 h) = 1,000 + 200 h"""
+    return 600 / ((h + 1) * 800 + h * (h + 1) * 50 - 400 - 200 * h)
+
+
+def found(**values: Any) -> BreakEven:
+    return break_even(questions(**values), PAIR, output=4.0)
+
+
+def test_the_measured_price_is_where_both_cost_the_same() -> None:
+    rows = found().rows
+    assert [(each.tool_calls, each.n) for each in rows] == [(h, 3) for h in range(1, 6)]
+    for each in rows:
+        assert each.price == pytest.approx(price(each.tool_calls), abs=0.003)  # between two prices the line is straight
+
+
+def test_the_formula_fits_questions_that_follow_it() -> None:
+    predicted = found().predicted
+    assert predicted is not None
+    for h in (1, 3, 5):
+        assert predicted.price(h) == pytest.approx(price(h), abs=0.003)
+    assert predicted.price(8) < predicted.price(5)
+
+
+def test_a_ratio_is_sure_away_from_the_border_and_never_of_one_question() -> None:
+    several, alone = found(each=12), found(each=1)
+    assert all(each.is_sure(len(PRICES) - 1) for each in several.rows)
+    assert not any(each.is_sure(place) for each in alone.rows for place in range(len(PRICES)))
+
+
+def test_prices_of_output_and_of_writing_count() -> None:
+    dear = questions()
+    dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
+    assert all(math.isnan(each.price) for each in break_even(dear, PAIR, output=4.0).rows)
+    written = questions()
+    written.loc[written["architecture"] == "react", "cache_write_tokens"] = 400
+    first = break_even(written, PAIR, output=4.0, written=1.25).rows[0]
+    assert first.price == pytest.approx((600 - 100) / 1100, abs=0.003)
+
+
+def test_questions_without_tool_calls_or_that_failed_are_left_out_and_counted() -> None:
+    rows = questions()
+    rows.loc[(rows["architecture"] == "react") & (rows["example_id"] == "q0"), "tool_calls"] = 0
+    rows.loc[rows["example_id"] == "q1", "failed"] = True
+    assert break_even(rows, PAIR, output=4.0).left_out == 2
+    with pytest.raises(DataError, match="no question of 'react' with tool calls"):
+        break_even(rows.assign(tool_calls=0), PAIR, output=4.0)
+
+
+def test_no_formula_for_other_architectures_or_too_few_questions() -> None:
+    others = questions().replace({"architecture": {"react": "mine"}})
+    assert break_even(others, ("rewoo", "mine"), output=4.0).predicted is None
+    assert found(look_ups=range(2, 3)).predicted is None
+
+
+def test_the_map_says_below_which_price_which_is_cheaper() -> None:
+    picture = break_even_map(found(), price=0.1, priced="m", facts="n = 15 questions")
+    prices = f"{price(5):.2f} to {price(1):.2f}"
+    assert picture.title == f"ReAct is cheaper while cached input costs less than {prices} of input"
+    labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert labels == ["break-even, measured", "break-even by the formula of Xu et al. 2023", "m: 0.1", "uncertain"]
+    dear = questions()
+    dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
+    other = break_even_map(break_even(dear, PAIR, output=4.0), price=None, priced="m", facts="n = 15 questions")
+    assert other.title == "ReWOO is cheaper at every price of cached input"

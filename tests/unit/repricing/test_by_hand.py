@@ -1,0 +1,222 @@
+"""Dollars worked out by hand, and what belongs to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from repricing_runs import Ask, ask, sheet, text, write
+
+import rewoo_bench
+from rewoo_bench.errors import UsageError
+from rewoo_bench.repricing import Repriced
+from rewoo_bench.repricing.estimates import Line
+
+PREFIX = text("P", 1280)
+AUTOMATIC = """
+[cache.blocks]
+kind = "automatic"
+minimum_prefix_tokens = 1024
+block_tokens = 128
+lifetime_s = 300
+source = "made up"
+as_of = 2026-11-24
+[models.m]
+input = 1
+output = 4
+cache_read = 0.1
+cache = "blocks"
+"""
+EXPLICIT = """
+[cache.marks]
+kind = "explicit"
+minimum_prefix_tokens = 1024
+lifetime_s = 300
+source = "made up"
+as_of = 2026-11-24
+[models.m]
+input = 3
+output = 15
+cache_read = 0.3
+cache_write = 3.75
+cache = "marks"
+"""
+BATCH = """
+[models.m]
+input = 1
+output = 4
+batch_input = 0.5
+batch_output = 2
+"""
+
+
+def two_questions() -> dict[tuple[str, str], list[Ask]]:
+    """The calls of the first and the third case."""
+    first, second = (PREFIX, text("q1", 100)), (PREFIX, text("q2", 100))
+    return {
+        ("react", "q1"): [ask(0, 10, 1380, 50, *first), ask(20, 30, 1580, 50, *first, text("o1", 200))],
+        ("react", "q2"): [ask(25, 35, 1380, 50, *second), ask(400, 410, 1400, 50, PREFIX, text("r2", 120))],
+    }
+
+
+def only(repriced: Repriced) -> Line:
+    (line,) = repriced.lines
+    return line
+
+
+def test_automatic_caching_in_blocks(tmp_path: Path) -> None:
+    """Input 1, cached 0.1, output 4 dollars a million; blocks of 128, at least 1,024, kept for 300 s.
+
+    q1, second 0:    1,380 in, nothing is known yet          1,380 x 1                =  1,380
+        second 20:   1,580 in, 1,380 known = 10.8 blocks     300 x 1 + 1,280 x 0.1    =    428
+        out          100 x 4                                                          =    400
+    q2, second 25:   1,380 in, 1,280 known = 10 blocks       100 x 1 + 1,280 x 0.1    =    228
+        second 400:  1,400 in; the prefix was last used at second 35, 365 s ago       =  1,400
+        out          100 x 4                                                          =    400
+    sum 4,236 millionths of a dollar for 2 questions: 2.118 dollars for 1,000
+    """
+    run = write(tmp_path / "run", two_questions())
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000.estimate == pytest.approx(2.118)
+    assert line.usd_per_1000.n == 2
+    assert line.input_tokens.estimate == (1380 + 1580 + 1380 + 1400) / 2
+    assert line.cached_share.estimate == pytest.approx((1280 + 1280) / (1380 + 1580 + 1380 + 1400))
+
+
+def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) -> None:
+    """Input 3, written 3.75, cached 0.3, output 15 dollars a million; at least 1,024, kept for 300 s after each use.
+
+    q1, second 0:    2,100 in, marked at 2,000    2,000 x 3.75 + 100 x 3           =  7,800
+        second 20:   2,400 in, marked at both     2,000 x 0.3 + 400 x 3.75         =  2,100
+        second 40:   2,600 in, marked at both     2,400 x 0.3 + 200 x 3.75         =  1,470
+        out          300 x 15                                                      =  4,500
+    q2, second 360:  the prefix was last used at second 50, so it is written anew  =  7,800
+        out          100 x 15                                                      =  1,500
+    sum 25,170 millionths for 2 questions: 12.585 dollars for 1,000
+    """
+    prefix, asked, first, second = text("P", 2000), text("q1", 100), text("o1", 300), text("o2", 200)
+    run = write(
+        tmp_path / "run",
+        {
+            ("react", "q1"): [
+                ask(0, 10, 2100, 100, prefix, asked, marks=(0,)),
+                ask(20, 30, 2400, 100, prefix, asked, first, marks=(0, 2)),
+                ask(40, 50, 2600, 100, prefix, asked, first, second, marks=(0, 3)),
+            ],
+            ("react", "q2"): [ask(360, 370, 2100, 100, prefix, text("q2", 100), marks=(0,))],
+        },
+    )
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT)))
+    assert line.usd_per_1000.estimate == pytest.approx(12.585)
+    assert line.cache_write_tokens.estimate == (2000 + 400 + 200 + 2000) / 2
+    assert line.cached_share.estimate == pytest.approx((2000 + 2400) / (2100 + 2400 + 2600 + 2100))
+
+
+def test_a_batch_without_a_cache(tmp_path: Path) -> None:
+    """Input 0.5 and output 2 dollars a million in a batch.
+
+    q1: 2,960 in, 100 out    2,960 x 0.5 + 100 x 2    =  1,680
+    q2: 2,780 in, 100 out    2,780 x 0.5 + 100 x 2    =  1,590
+    sum 3,270 millionths for 2 questions: 1.635 dollars for 1,000, and twice as much outside of a batch
+    """
+    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, BATCH)
+    line = only(rewoo_bench.reprice(run, prices=prices, batch=True))
+    assert line.usd_per_1000.estimate == pytest.approx(1.635)
+    assert (line.rounds, line.most_rounds) == (2.0, 2)
+    assert only(rewoo_bench.reprice(run, prices=prices)).usd_per_1000.estimate == pytest.approx(2 * 1.635)
+
+
+def test_the_cached_tokens_of_a_sheet_are_not_in_its_batch(tmp_path: Path) -> None:
+    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
+    run = write(tmp_path / "run", two_questions())
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, both), batch=True))
+    assert line.usd_per_1000.estimate == pytest.approx(1.635)
+    assert line.cached_share.estimate == 0
+
+
+def test_a_batch_needs_its_price(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    with pytest.raises(UsageError, match="--batch: the sheet 'sheet' has no batch price of 'm'"):
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), batch=True)
+
+
+def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {
+        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]
+    }
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(1280 / (3 * 1380))
+
+
+def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
+    prompt = (text("P", 1000),)
+    calls = {("react", "q1"): [ask(0, 10, 1000, 0, *prompt), ask(20, 30, 1000, 0, *prompt)]}
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == 0
+
+
+def test_a_hit_renews_the_lifetime_only_where_the_provider_does_so(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {
+        ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
+    }
+    run = write(tmp_path / "run", calls)
+    renewed = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
+    fixed = AUTOMATIC.replace("lifetime_s = 300", "lifetime_s = 300\nrenewed_by_hit = false")
+    assert renewed.cached_share.estimate == pytest.approx(2 * 1280 / (3 * 1380))
+    assert only(rewoo_bench.reprice(run, prices=sheet(tmp_path, fixed))).cached_share.estimate == pytest.approx(
+        1280 / (3 * 1380)
+    )
+
+
+def test_each_architecture_has_its_own_cache_unless_they_share_one(tmp_path: Path) -> None:
+    calls = {
+        ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, text("q1", 100))],
+        ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, text("r1", 100))],
+    }
+    run, prices = write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)
+    own, shared = (rewoo_bench.reprice(run, prices=prices, shared_cache=shared) for shared in (False, True))
+    assert [line.cached_share.estimate for line in own.lines] == [0, 0]
+    assert [line.cached_share.estimate for line in shared.lines] == [0, pytest.approx(1280 / 1380)]
+    assert own.lines[1].ratio is not None
+    assert own.lines[1].ratio.estimate == pytest.approx(1)
+    assert "share one cache" in str(shared)
+    assert "has a cache of its own" in str(own)
+
+
+def test_failed_attempts_cost_and_a_judge_does_not(tmp_path: Path) -> None:
+    """As in the column `cost_usd`. What a failed attempt took is priced in full: nobody knows what of it was cached.
+
+    (1,000 + 500 of a retry + 300 of a call that failed) x 1 + 10 x 4 = 1,840 millionths, 1.84 dollars for 1,000
+    """
+    prompt = (text("P", 1000),)
+    calls = {
+        ("react", "q1"): [
+            ask(0, 10, 1000, 10, *prompt, lost=500),
+            ask(20, 30, 0, 0, *prompt, status="error", lost=300),
+            ask(40, 50, 2000, 50, text("J", 2000), role="judge"),
+        ]
+    }
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000.estimate == pytest.approx(1.84)
+
+
+def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions(), exact_match=None)
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
+    assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
+
+
+def test_a_journal_without_times_is_taken_one_call_after_the_other_and_says_so(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {
+        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False), ask(0, 10, 1380, 0, *prompt, is_timed=False)]
+    }
+    run = write(tmp_path / "run", calls)
+    repriced = rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
+    assert only(repriced).cached_share.estimate == pytest.approx(1280 / (2 * 1380))
+    assert "2 of 2 calls were recorded without their times" in str(repriced)
+    assert "2 of 2 calls were recorded without their cache marks" in str(
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT))
+    )
