@@ -16,7 +16,7 @@ from rewoo_bench.types import Hop, Step
 
 def gold_pages_found(chain: Sequence[Hop], steps: Iterable[Step]) -> float | None:
     """The share of the gold pages (0 to 1) that some observation showed; None where no gold page is known."""
-    starts = {f"{fold(clean_title(hop.title))}:" for hop in chain}
+    starts = {f"{fold(clean_title(hop.title))}:" for hop in chain if hop.tool == "Search"}
     if not starts:
         return None
     shown = {start for step in steps for start in _shown(starts, step.observation)}

@@ -47,9 +47,9 @@ def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
     if isinstance(runner, ReWOO | ReWOOReAct):
         return _planned(chain)
     if isinstance(runner, ReAct | PlanExecute):
-        return len(chain) + 1  # one look-up a turn, and one for the answer
+        return len(chain) + 1  # one hop a turn, and one for the answer
     if isinstance(runner, NativeReAct):
-        return _depth(chain) + 1  # independent look-ups share a turn
+        return _depth(chain) + 1  # independent hops share a turn
     return 0
 
 
@@ -61,13 +61,14 @@ def steps_allowed(runner: Runner) -> int | None:
 
 
 def _planned(chain: Sequence[Hop]) -> int:
-    """One search for each foreseeable look-up, and one model step for each look-up that another one needs."""
+    """One step for each foreseeable hop, and one model step for each look-up that another hop needs."""
     foreseen = [hop for hop in chain if hop.foreseen]
-    return len(foreseen) + len({need for hop in foreseen for need in hop.needs})
+    needed = {need for hop in foreseen for need in hop.needs}
+    return len(foreseen) + sum(chain[need].tool == "Search" for need in needed)
 
 
 def _depth(chain: Sequence[Hop]) -> int:
-    """Number of look-ups on the longest path through the chain; hops need only earlier hops."""
+    """Number of hops on the longest path through the chain; hops need only earlier hops."""
     depths: list[int] = []
     for hop in chain:
         depths.append(1 + max((depths[need] for need in hop.needs), default=0))

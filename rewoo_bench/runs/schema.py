@@ -9,9 +9,9 @@ failed attempts). A judge's calls are in calls.parquet only, under the role `jud
 `evidence_tokens` are the tokens of the observations, each counted once, with the pinned tokenizer of tokens.py for
 every model.
 
-`hops` is the number of look-ups that the gold evidence needs, and `gold_pages_found` the share of those pages that an
-observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the difficulty in the data
-set's words. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
+`hops` is the number of look-ups and calculations that the gold chain needs, and `gold_pages_found` the share of its
+pages that an observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the difficulty
+in the data set's words. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
 `oracle` is true where the answers are an oracle's, or a replay of an oracle's: accuracy and latency mean nothing.
 
 Tokens are null for a tool's call. A cost is null where the price isn't known, and where no call was answered or paid

@@ -1,6 +1,8 @@
 """Arithmetic on one line, read with `ast` and worked out node by node; nothing is ever executed.
 
 Calculator[(1,250 + 750) x 2^3 / 7]  ->  2285.71428571
+
+arithmetic_notation.py reads what isn't Python's notation: separators of thousands, percentages, money, a unit.
 """
 
 from __future__ import annotations
@@ -8,12 +10,12 @@ from __future__ import annotations
 import ast
 import math
 import operator
-import re
 from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.tools.arithmetic_notation import PERCENT, as_python
 
 Number = int | float
 
@@ -42,12 +44,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Number], int, int]] = {  # with the fe
     "exp": (math.exp, 1, 1),
 }
 _CONSTANTS = {"pi": math.pi, "e": math.e}
-_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
-_TIMES = re.compile(r"(?<![a-z_])x(?![a-z_])")
-_FOREIGN = re.compile(r"[^\w\s.,()+*/%-]|[^\x00-\x7f]")
-_NUMBER_THEN_WORD = re.compile(r"(?<![a-z_0-9.])\.?\d[\d.]*(?!e[+-]?\d)[a-z]")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_PARENTHESIS = re.compile(r"[a-z_]\w*\s*\(|\(|\)")
+_NAMES = frozenset({*_FUNCTIONS, *_CONSTANTS})
 
 
 class CalculatorArguments(BaseModel):
@@ -64,7 +61,7 @@ class Calculator:
     name = "Calculator"
     description = (
         "works out arithmetic, such as (1250 + 750) * 2^3 / 7. It knows + - * / // % ^, parentheses, "
-        "sqrt, abs, round, min, max, floor, ceil, log, exp, pi and e; numbers only, no words or units."
+        "sqrt, abs, round, min, max, floor, ceil, log, exp, pi and e, and 15% of 80; 15% is 0.15. Give numbers only."
     )
     arguments: type[BaseModel] = CalculatorArguments
 
@@ -77,7 +74,7 @@ def calculate(expression: str) -> Number:
     if len(expression) > LONGEST_EXPRESSION:
         raise ToolError(f"{len(expression)} characters; expected an expression of at most {LONGEST_EXPRESSION}")
     try:
-        return _value(ast.parse(_as_python(expression), mode="eval").body)
+        return _value(ast.parse(as_python(expression, _NAMES), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError):
         raise ToolError(f"can't read {expression!r}; expected arithmetic such as (2 + 3) * 4") from None
     except ZeroDivisionError:
@@ -95,36 +92,14 @@ def show_number(value: Number) -> str:
     return str(int(value))
 
 
-def _as_python(expression: str) -> str:
-    """The expression in Python's notation, one line, with nothing in it that isn't arithmetic."""
-    text = _TIMES.sub("*", " ".join(expression.lower().translate(_SIGNS).split()))
-    if foreign := _FOREIGN.search(text):
-        raise ToolError(f"unexpected {foreign[0]!r} in {expression!r}; expected numbers, operators and parentheses")
-    if unit := _NUMBER_THEN_WORD.search(text):  # Python would warn about some of these, not refuse them
-        raise ToolError(f"unexpected letter after a number in {expression!r} (at {unit[0]!r}); expected no units")
-    return _without_group_commas(text)
-
-
-def _without_group_commas(text: str) -> str:
-    """1,250 becomes 1250, except in the arguments of a function: there a comma separates two numbers."""
-    calls: list[tuple[int, int]] = []
-    stack: list[tuple[int, bool]] = []
-    for match in _PARENTHESIS.finditer(text):
-        if match[0] != ")":
-            stack.append((match.start(), len(match[0]) > 1))
-        elif stack:
-            start, call = stack.pop()
-            calls += [(start, match.end())] if call else []
-    inside = [any(start <= at < end for start, end in calls) for at in range(len(text))]
-    return _GROUPED.sub(lambda number: number[0] if inside[number.start()] else number[0].replace(",", ""), text)
-
-
 def _value(node: ast.expr) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _bounded(value)
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
+        case ast.Subscript(value=part, slice=ast.Constant(value=mark)) if mark == PERCENT:
+            return _value(part) / 100
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _value(operand)
         case ast.UnaryOp(op=ast.USub(), operand=operand):

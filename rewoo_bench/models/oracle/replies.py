@@ -2,7 +2,7 @@
 
 form                  caller                       reply
 plan, JSON schema     planner of ReWOO             every step that can be foreseen
-action, tools         ReAct, native ReAct          the next search, or the answer
+action, tools         ReAct, native ReAct          the next search or calculation, or the answer
 words, step           plan and execute             the steps left, and the first as an action
 answer                solver, LLM tool, direct     the value that the prompt shows
 """
@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.oracle.lookup_path import UNKNOWN, LookupPath
+from rewoo_bench.models.oracle.evidence import Evidence, shown_numbers
+from rewoo_bench.models.oracle.gold_plan import GoldPlan
+from rewoo_bench.models.oracle.lookup_path import CALCULATOR, UNKNOWN, GoldCall, LookupPath, is_calculation
 from rewoo_bench.notation.grammars import Grammar
-from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
-from rewoo_bench.types import CompletionOptions, Message, Tool, ToolCall
+from rewoo_bench.types import CompletionOptions, Hop, Message, Tool, ToolCall
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
 _FINDERS = ("Search", "Wikipedia")
-_READER = "LLM"
+_IN_PLAN = f"= {CALCULATOR}["
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,18 @@ class ParsedPrompt:
         instructions = sum(message.role == "system" for message in messages)
         return cls(tuple(messages), mentions[-1] if mentions else instructions, question)
 
-    @property
-    def seen(self) -> str:
-        """The evidence so far: all text that the oracle didn't write, without the question."""
-        shown = [message.content for message in self.messages[self.start :] if message.role != "assistant"]
-        return "\n".join(shown).replace(self.question, "")
+    def seen(self, tools: Sequence[Tool]) -> Evidence:
+        """The evidence so far: all text that the oracle didn't write, without the question.
+
+        `tools` are those that the request offers natively. A solver's prompt lists no tools, but the plan that ran.
+        """
+        shown = [message for message in self.messages[self.start :] if message.role != "assistant"]
+        text = "\n".join(message.content for message in shown).replace(self.question, "")
+        calculator = CALCULATOR in self.tools or any(tool.name == CALCULATOR for tool in tools) or _IN_PLAN in text
+        return Evidence(text, shown_numbers(shown), calculator)
 
     @property
-    def queries(self) -> set[str]:
+    def called(self) -> set[str]:
         """The arguments of tool calls so far, folded."""
         found = set()
         for message in self.messages[self.start :]:
@@ -82,8 +87,9 @@ def write_reply(
     prompt: ParsedPrompt, path: LookupPath, options: CompletionOptions, verbosity: float, parallel: bool
 ) -> OracleReply:
     """The next reply along the path. Raises `ModelError` for an unknown form."""
-    writer = OracleWriter(prompt, path, verbosity)
-    if tools := options.get("tools"):
+    tools = options.get("tools") or ()
+    writer = OracleWriter(prompt, path, verbosity, tools)
+    if tools:
         return writer.native(tools, parallel)
     if options.get("schema"):
         return OracleReply(writer.plan("json"))
@@ -100,95 +106,79 @@ def write_reply(
         "action": writer.turn,
         "step": writer.step,
         "words": writer.words,
-        "words or answer": lambda: writer.words() if writer.queries else writer.answer(),
+        "words or answer": lambda: writer.words() if writer.calls else writer.answer(),
         "answer": writer.answer,
         "thought and answer": writer.reasoned,
     }
     return OracleReply(forms[grammar.form]())
 
 
+def _native_call(call: GoldCall, tools: Sequence[Tool], id_: str) -> ToolCall:
+    """A call of the tool of that name, or of a search tool."""
+    names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
+    tool = next((tool for tool in tools if tool.name in names), tools[0])
+    return ToolCall(id_, tool.name, {next(iter(tool.arguments.model_fields)): call.argument})
+
+
 class OracleWriter:
     """One reply, in one of the forms."""
 
-    def __init__(self, prompt: ParsedPrompt, path: LookupPath, verbosity: float) -> None:
+    def __init__(self, prompt: ParsedPrompt, path: LookupPath, verbosity: float, tools: Sequence[Tool] = ()) -> None:
         self._prompt = prompt
         self._path = path
         self._verbosity = verbosity
-        self._seen = prompt.seen
+        self._seen = prompt.seen(tools)
         # Without tools the prompt has no evidence, and the answer comes from memory.
-        self._from_memory = not prompt.seen.strip().removeprefix("Question:").strip()
-        self.queries = path.next_queries(prompt.queries, self._seen)
+        self._from_memory = not self._seen.text.strip().removeprefix("Question:").strip()
+        calls = path.next_calls(prompt.called, self._seen)
+        self.calls = [call for call in calls if call.tool != CALCULATOR or self._seen.calculator]
 
     def turn(self) -> str:
-        """A turn of ReAct: the next search, or the end."""
-        finishing = self._finishing()
-        if finishing or not self.queries:
+        """A turn of ReAct: the next call, or the end."""
+        if self._finishing() or not self.calls:
             thought, action = "The question can be answered from what was found.", f"Finish[{self._known_answer()}]"
         else:
-            query = self.queries[0]
-            thought = f"I need to look at {query} to find what the question asks for."
-            action = f"{self._search_tool()}[{query}]"
+            call = self.calls[0]
+            does = "work out" if call.tool == CALCULATOR else "look at"
+            thought = f"I need to {does} {call.argument} to find what the question asks for."
+            action = self._action(call)
         return f"Thought: {self._wordy(thought)}\nAction: {action}"
 
     def native(self, tools: Sequence[Tool], parallel: bool) -> OracleReply:
         """Calls in the provider's form, or the answer in a line."""
-        if self._finishing() or not self.queries:
+        if self._finishing() or not self.calls:
             return OracleReply(f"Answer: {self._known_answer()}")
-        search_tool = next((tool for tool in tools if tool.name in _FINDERS), tools[0])
-        argument = next(iter(search_tool.arguments.model_fields))
-        queries = self.queries if parallel else self.queries[:1]
+        calls = self.calls if parallel else self.calls[:1]
         taken = len(self._prompt.messages)
-        return OracleReply(
-            "", tuple(ToolCall(f"call_{taken}_{i}", search_tool.name, {argument: q}) for i, q in enumerate(queries))
-        )
+        return OracleReply("", tuple(_native_call(call, tools, f"call_{taken}_{i}") for i, call in enumerate(calls)))
 
     def step(self) -> str:
         """The action of plan-and-execute's step."""
-        return f"Action: {self._search_tool()}[{self.queries[0] if self.queries else self._prompt.question}]"
+        return f"Action: {self._action((*self.calls, GoldCall('Search', self._prompt.question))[0])}"
 
     def words(self) -> str:
-        """The remaining steps in words: lookups that are possible now, and those that depend on them."""
-        waiting = [
-            f"Find {hop.ask or 'what the question asks for'}."
-            for number, hop in enumerate(self._path.hops)
-            if hop.foreseen and hop.needs and not self._path.found(number, self._seen) and hop.title not in self.queries
-        ]
-        items = [*(f"Look up {query}." for query in self.queries), *waiting] or ["Look up the question."]
+        """The remaining steps in words: those that are possible now, and those that depend on them."""
+        possible = [f"{'Work out' if call.tool == CALCULATOR else 'Look up'} {call.argument}." for call in self.calls]
+        arguments = {call.argument for call in self.calls}
+        waiting = [self._in_words(hop) for number, hop in enumerate(self._path.hops)
+                   if hop.foreseen and hop.needs and not self._path.found(number, self._seen)
+                   and self._path.first_argument(number) not in arguments]  # fmt: skip
+        items = [*possible, *filter(None, waiting)] or ["Look up the question."]
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
 
     def plan(self, notation: Notation) -> str:
-        """Every step that can be foreseen. An LLM step reads the title of a page that isn't known yet."""
-        steps: list[PlanStep] = []
-        searched: dict[int, str] = {}
-        read: dict[int, str] = {}
-
-        def add(tool: str, args: str, thought: str) -> str:
-            steps.append(PlanStep(id=f"E{len(steps) + 1}", tool=tool, args=args, thought=self._wordy(thought)))
-            return steps[-1].id
-
-        for number, hop in enumerate(self._path.hops):
-            if not hop.foreseen or not set(hop.needs) <= searched.keys():
-                continue
-            query = self._path.query(number)
-            if hop.needs and not self._path.wrong(number):
-                source = self._names(number)
-                if source not in read and _READER in self._prompt.tools:
-                    request = f"{self._path.sub_question(source)} Context: #{searched[source]}"
-                    read[source] = add(_READER, request, "Read from that page what leads on.")
-                query = f"#{read.get(source, searched[source])}"
-            searched[number] = add(self._search_tool(), query, f"Find {hop.ask or 'the page that the question needs'}.")
-        for query in self._path.extras:
-            add(self._search_tool(), query, "Look at one more page to be sure.")
-        if not steps:
-            add(self._search_tool(), self._prompt.question[:100], "Look for the question itself.")
-        return write_plan(Plan(steps=tuple(steps)), notation)
+        """Every step that can be foreseen. An LLM step reads the value of a page that a later step needs."""
+        plan = GoldPlan(self._path, self._prompt.tools, self._search_tool(), self._wordy).plan(self._prompt.question)
+        return write_plan(plan, notation)
 
     def read(self) -> str:
         """The value that the LLM tool has to read, if its context shows it."""
         hops = range(len(self._path.hops))
-        wanted = [n for n in hops if self._path.sub_question(n) in self._prompt.last and self._path.hops[n].value]
+        looked_up = [n for n in hops if self._path.hops[n].value and not is_calculation(self._path.hops[n])]
+        wanted = [n for n in looked_up if self._path.sub_question(n) in self._prompt.last]
         shown = [n for n in wanted if self._path.found(n, self._seen)]
-        on_page = [n for n in shown if f"{fold(self._path.hops[n].title)}:" in fold(self._seen)] or shown
+        text = fold(self._seen.text)
+        on_page = [n for n in shown if f"{fold(self._path.hops[n].title)}:" in text] or shown
         return f"Answer: {self._path.hops[on_page[0]].value if on_page else UNKNOWN}"
 
     def summary(self) -> str:
@@ -203,7 +193,7 @@ class OracleWriter:
 
     def reasoned(self) -> str:
         """A chain of thought along the chain, and the answer."""
-        facts = [f"{hop.ask or 'what is asked'} of {hop.title} is {hop.value or 'known'}." for hop in self._path.hops]
+        facts = [self._fact(number) for number in range(len(self._path.hops))]
         return f"Thought: {self._wordy(' '.join(facts) or 'This is known.')[:600]}\n{self.answer()}"
 
     def _known_answer(self) -> str:
@@ -213,14 +203,24 @@ class OracleWriter:
         """Whether the prompt says that no turn is left."""
         return "No turn is left" in self._prompt.last
 
+    def _action(self, call: GoldCall) -> str:
+        tool = CALCULATOR if call.tool == CALCULATOR else self._search_tool()
+        return f"{tool}[{call.argument}]"
+
+    def _in_words(self, hop: Hop) -> str:
+        """A step that has to wait, in words; empty for a calculation without a calculator."""
+        if not is_calculation(hop):
+            return f"Find {hop.ask or 'what the question asks for'}."
+        return f"Work out {hop.ask or 'what the question asks for'}." if self._seen.calculator else ""
+
+    def _fact(self, number: int) -> str:
+        hop = self._path.hops[number]
+        if is_calculation(hop):
+            return f"{hop.ask or 'The next number'} is {self._path.expression(number)} = {hop.value}."
+        return f"{hop.ask or 'what is asked'} of {hop.title} is {hop.value or 'known'}."
+
     def _search_tool(self) -> str:
         return next((name for name in _FINDERS if name in self._prompt.tools), _FINDERS[0])
-
-    def _names(self, number: int) -> int:
-        """The earlier hop with the name of this hop's page as its value."""
-        hop = self._path.hops[number]
-        named = [need for need in hop.needs if fold(self._path.hops[need].value) in fold(hop.title)]
-        return (named or list(hop.needs))[0]
 
     def _wordy(self, text: str) -> str:
         """The text, shortened or repeated to `verbosity` times its number of words."""
