@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from gbnf import fits
 
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
+from rewoo_bench.notation.grammars import action_grammar, answer_grammar, plan_grammar, words_grammar
 from rewoo_bench.notation.plan_checks import plan_faults
 from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
 from rewoo_bench.notation.replies import parse_action, read_answer
@@ -81,6 +83,33 @@ def test_the_yes_no_exemplars_are_balanced_and_arithmetic_has_right_results() ->
         for turn, seen in zip(turns[1::2], turns[2::2], strict=False):
             expression = str(parse_action(turn, {"Calculator": None}).arguments)
             assert f"Observation: {show_number(calculate(expression))}" == seen
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
+    def replies(name: str, prompt: str) -> list[str]:
+        shots = load_architecture(name, style=style).prompts.exemplars[prompt]
+        return [turn.content for exemplar in shots for turn in exemplar if turn.role == "assistant"]
+
+    executed = [action_grammar(tools_of("plan-execute", style), thought=False), words_grammar(8, answer=True)]
+    allowed = {
+        ("direct", "answer"): [answer_grammar()],
+        ("cot", "answer"): [answer_grammar(thought=True)],
+        ("rewoo", "planner"): [plan_grammar(tools_of("rewoo", style), 8)],
+        ("rewoo", "solver"): [answer_grammar()],
+        ("react", "agent"): [action_grammar([*tools_of("react", style), "Finish"])],
+        ("plan-execute", "planner"): executed,
+    }
+    for (name, prompt), grammars in allowed.items():
+        for reply in replies(name, prompt):
+            assert any(fits(grammar, reply) for grammar in grammars), (name, reply)
+
+
+def test_a_grammar_refuses_what_it_doesnt_describe() -> None:
+    assert fits(answer_grammar(), "Answer: -2.5")
+    assert fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[(1 + 15%) * 2]")
+    assert not fits(answer_grammar(), "Answer:\n24")
+    assert not fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[1 + #E1]")
 
 
 @pytest.mark.parametrize(("style", "tools"), [("arithmetic", {"Calculator", "LLM"}), ("yes_no", {"Search", "LLM"})])
