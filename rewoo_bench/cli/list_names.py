@@ -55,7 +55,7 @@ def _list_all() -> int:
     _installed("scorers")
     click.echo("local models (--model)")
     for name, entry in catalogue().items():
-        click.echo(f"  local/{name:17} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
+        click.echo(f"  local/{name:12} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
     click.echo("other models (--model)")
     _line(ORACLE, "perfect plans, turns and answers from the questions' gold, for costs alone")
     _installed("models")
@@ -63,7 +63,7 @@ def _list_all() -> int:
 
 
 def _line(name: str, text: str) -> None:
-    click.echo(f"  {name:17} {text}".rstrip())
+    click.echo(f"  {name:18} {text}".rstrip())
 
 
 def _installed(kind: Kind) -> None:

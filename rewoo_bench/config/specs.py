@@ -24,7 +24,7 @@ AGENT = "agent"
 """Short name of the runner of external agents."""
 
 Style = Literal["multihop", "trivia", "arithmetic", "yes_no"]
-"""Kind of question that exemplars are for."""
+"""A kind of question that has exemplars of its own."""
 
 RowFormat = (
     Literal["sample", "hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa"]
@@ -74,7 +74,7 @@ class ArchitectureSpec(BaseModel):
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
     exemplars: dict[str, dict[str, str]] = {}
-    """Prompt -> question style (`multihop`, `trivia`, …) -> exemplar file, relative to the folder."""
+    """Prompt -> style of question (`Style`) -> exemplar file in the folder; `multihop` stands in for the others."""
     max_exemplars: int | None = Field(default=None, ge=0)
     """Number of exemplars of each prompt, the first ones; None is all."""
     settings: dict[str, Any] = {}

@@ -6,7 +6,7 @@ Nothing here costs anything: no model is fetched or asked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,6 +81,12 @@ def _larger(options: RunOptions) -> Callable[[int], Dataset]:
     return lambda limit: load_chosen(replace(options, limit=limit))
 
 
+def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
+    """Notes on the number of questions, and on architectures without exemplars for their style."""
+    sample = sample_note(dataset, limit)
+    return [*([sample] if sample else []), *exemplar_notes(architectures, dataset.style)]
+
+
 def sample_note(dataset: Dataset, limit: int | None) -> str | None:
     """A note on the number of questions, if there are fewer than asked for."""
     size, facts = len(dataset.examples), dataset.manifest
@@ -93,6 +99,16 @@ def sample_note(dataset: Dataset, limit: int | None) -> str | None:
         note = f"{dataset.name} has {size} questions{' with a gold chain' if reasons else ''}"
         return "; ".join([f"{note}, all of them are taken (-n {limit})", *reasons])
     return "; ".join([f"{dataset.name}: {size} questions are taken", *reasons]) if reasons else None
+
+
+def exemplar_notes(architectures: Iterable[Architecture], style: str) -> list[str]:
+    """A note for each architecture that has no exemplars for the questions' style."""
+    return [
+        f"{each.name} has no exemplars for {style} questions ({', '.join(each.fallback_styles)}); "
+        f"those for {', '.join(dict.fromkeys(each.fallback_styles.values()))} questions are used"
+        for each in architectures
+        if each.fallback_styles
+    ]
 
 
 def _check_flags(options: RunOptions, given: GivenObjects) -> None:

@@ -27,7 +27,7 @@ from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder_lock import begin, taken
 from rewoo_bench.evaluation.given import GivenObjects
-from rewoo_bench.evaluation.inputs import read_inputs, sample_note
+from rewoo_bench.evaluation.inputs import input_notes, read_inputs
 from rewoo_bench.evaluation.new_manifest import begin_manifest, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
@@ -176,7 +176,7 @@ async def _evaluated(
     progress = Progress(
         len(tasks), done=opened.journal.count_finished(), shown=options.progress, verbose=options.verbose
     )
-    if note := sample_note(prepared_run.dataset, options.limit):
+    for note in input_notes(prepared_run.dataset, prepared_run.architectures, options.limit):
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 

@@ -9,17 +9,25 @@ load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_architecture
-from rewoo_bench.config.specs import AGENT, ArchitectureSpec, ToolSettings, import_class, import_object, validated
+from rewoo_bench.config.specs import (
+    AGENT,
+    ArchitectureSpec,
+    Style,
+    ToolSettings,
+    import_class,
+    import_object,
+    validated,
+)
 from rewoo_bench.config.tools import tools_for
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
@@ -30,6 +38,8 @@ from rewoo_bench.types import Runner
 DESCRIPTION = DESCRIPTIONS["architectures"]
 AGENT_COMMAND = "agent:"
 """Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
+FALLBACK_STYLE = "multihop"
+"""The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
 MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # the options that are no settings
 
 
@@ -44,6 +54,8 @@ class Architecture:
     runner: Runner
     package: str | None = None
     """The installed package that has it; None for a bundled one and for a path."""
+    fallback_styles: Mapping[str, str] = field(default_factory=dict)
+    """The style whose exemplars a prompt has instead, for prompts without exemplars of the questions' style."""
 
     @property
     def name(self) -> str:
@@ -52,10 +64,10 @@ class Architecture:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The facts for a run's manifest: settings, tools, and hashes of all texts."""
-        package = {"package": self.package} if self.package else {}
+        optional = {"package": self.package, "fallback_styles": dict(self.fallback_styles)}
         return {
             "name": self.name,
-            **package,
+            **{key: value for key, value in optional.items() if value},
             "runner": short_name(self.spec.runner),
             "settings": self.settings.model_dump() if self.settings else self.spec.settings,
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
@@ -87,11 +99,14 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
-    prompts, tool_prompts = _texts(folder, spec, style, where) if folder else (Prompts(), {})
+    styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()} if folder else {}
+    prompts, tool_prompts = _texts(folder, spec, styles) if folder else (Prompts(), {})
     if folder and spec.runner == AGENT:
         overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
-    return replace(_assembled(spec, prompts, tool_prompts, overrides, where), package=named.package)
+    assembled = _assembled(spec, prompts, tool_prompts, overrides, where)
+    others = {prompt: chosen for prompt, chosen in styles.items() if chosen != style and prompts.exemplars[prompt]}
+    return replace(assembled, package=named.package, fallback_styles=others)
 
 
 def _for_questions(spec: ArchitectureSpec, tools: Sequence[str]) -> ArchitectureSpec:
@@ -157,18 +172,21 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 
-def _texts(folder: Path, spec: ArchitectureSpec, style: str, where: str) -> tuple[Prompts, dict[str, str]]:
-    """The prompts of the loop, and those of its tools."""
-    exemplars = {name: _exemplar_file(name, files, style, where) for name, files in spec.exemplars.items()}
+def _texts(folder: Path, spec: ArchitectureSpec, styles: Mapping[str, str]) -> tuple[Prompts, dict[str, str]]:
+    """The prompts of the loop, with exemplars of these styles, and those of its tools."""
+    exemplars = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
     prompts = read_prompts(folder, spec.prompts, exemplars, spec.max_exemplars)
     return prompts, {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
 
 
-def _exemplar_file(name: str, files: dict[str, str], style: str, where: str) -> str:
-    if style not in files:
-        available = ", ".join(sorted(files)) or "none"
-        raise SpecError(f"{where}: [exemplars.{name}] has none for {style!r} questions; there are: {available}")
-    return files[style]
+def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str:
+    """The style of a prompt's exemplars: that of the questions, or `multihop` where it has none of a known style."""
+    if style in files:
+        return style
+    if style in get_args(Style) and FALLBACK_STYLE in files:
+        return FALLBACK_STYLE
+    available = ", ".join(sorted(files)) or "none"
+    raise SpecError(f"{where}: [exemplars.{prompt}] has none for {style!r} questions; there are: {available}")
 
 
 def _spec_of_class(named: Named) -> ArchitectureSpec:

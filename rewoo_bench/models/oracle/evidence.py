@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from rewoo_bench.types import Message
 
 _NUMBER = re.compile(r"[$€£]?\s*([-−]?(?:\d[\d,]*)?\.?\d+(?:e[+-]?\d+)?)\s*%?\.?", re.IGNORECASE)
-_SHOWN = re.compile(r"(?m)^(?:Observation|Evidence): (.*)$|^#E(\d+) = ")
-_THE_SAME = re.compile(r"the same as #E(\d+)")
+_SHOWN = re.compile(r"(?m)^(?:Observation|Evidence|Result): (.*)$|^(?:#E|(?=\d+\. \w+\())(\d+)(?: = |\. )")
+_THE_SAME = re.compile(r"the same as (?:#E|\$)(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

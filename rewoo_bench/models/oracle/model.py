@@ -35,7 +35,7 @@ class OracleSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     extra_steps: int = Field(default=0, ge=0)
-    """Searches beyond those that are needed."""
+    """Searches beyond those that are needed; sums, in a chain of nothing but calculations."""
     wrong_title: float = Field(default=0.0, ge=0, le=1)
     """The share of pages that are first searched for under a wrong title; `seed` chooses them."""
     verbosity: float = Field(default=1.0, gt=0)

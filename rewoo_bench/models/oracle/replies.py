@@ -26,7 +26,7 @@ from rewoo_bench.types import CompletionOptions, Hop, Message, Tool, ToolCall
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
 _FINDERS = ("Search", "Wikipedia")
-_IN_PLAN = f"= {CALCULATOR}["
+_IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. ){CALCULATOR}[\[(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ class ParsedPrompt:
         """
         shown = [message for message in self.messages[self.start :] if message.role != "assistant"]
         text = "\n".join(message.content for message in shown).replace(self.question, "")
-        calculator = CALCULATOR in self.tools or any(tool.name == CALCULATOR for tool in tools) or _IN_PLAN in text
+        calculator = (
+            CALCULATOR in self.tools or any(tool.name == CALCULATOR for tool in tools) or bool(_IN_PLAN.search(text))
+        )
         return Evidence(text, shown_numbers(shown), calculator)
 
     @property

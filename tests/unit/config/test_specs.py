@@ -69,6 +69,21 @@ def test_a_copied_folder_is_a_new_architecture(folder: Path) -> None:
     assert {**copied.manifest, "name": "rewoo"} == original.manifest
 
 
+def test_an_architecture_without_exemplars_for_a_style_has_those_of_multihop_and_says_so(folder: Path) -> None:
+    change(folder, 'arithmetic = "exemplars/arithmetic.txt"', "")
+    architecture, own = load_architecture(str(folder), style="arithmetic"), load_architecture("rewoo", style="multihop")
+    assert architecture.prompts.exemplars["planner"] == own.prompts.exemplars["planner"]
+    assert architecture.prompts.exemplars["solver"] != own.prompts.exemplars["solver"]
+    assert architecture.manifest["fallback_styles"] == {"planner": "multihop"}
+    assert "fallback_styles" not in load_architecture(str(folder), style="yes_no").manifest
+    assert load_architecture(f"{folder}?max_exemplars=0", style="arithmetic").fallback_styles == {}
+
+
+def test_a_style_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(SpecError, match=r"has none for 'arithmetics' questions; there are: arithmetic, multihop"):
+        load_architecture("rewoo", style="arithmetics")
+
+
 def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
     before = load_architecture(str(folder), style="multihop").manifest
     change(folder, "Reply", "Answer", "solver.txt")
@@ -105,7 +120,7 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         (
             "multihop =",
             "trivial =",
-            "[exemplars.planner] has none for 'multihop' questions; there are: trivia, trivial",
+            "[exemplars.planner] has none for 'multihop' questions; there are: arithmetic, trivia, trivial, yes_no",
         ),
     ],
 )

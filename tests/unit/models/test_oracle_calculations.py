@@ -179,6 +179,8 @@ def test_a_number_counts_where_it_is_a_whole_observation() -> None:
         Message("user", solver),
     ]
     assert shown_numbers(messages) == ("12", "5.5", "24", "24")
+    numbered = '1. Calculator("48 / 2")\nResult: 24\n\n2. Calculator("$1 + 0")\nResult: the same as $1'
+    assert shown_numbers([Message("user", numbered)]) == ("24", "24")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9))

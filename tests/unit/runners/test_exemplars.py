@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from gbnf import fits
 
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
+from rewoo_bench.notation.grammars import action_grammar, answer_grammar, plan_grammar, words_grammar
 from rewoo_bench.notation.plan_checks import plan_faults
 from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
-from rewoo_bench.notation.replies import parse_action
+from rewoo_bench.notation.replies import parse_action, read_answer
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool
 
 NAMES = ["cot", "direct", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
-SHOWN = {  # which prompt of an architecture has the six multi-hop exemplars; hosted agents have none
+STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
+SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
     "cot": ["answer"],
     "direct": ["answer"],
     "plan-execute": ["planner"],
@@ -31,28 +35,99 @@ def test_every_bundled_description_is_sound() -> None:
     architectures = sorted(bundled_folder("architectures").glob("*/architecture.toml"))
     datasets = sorted(bundled_folder("datasets").glob("*/dataset.toml"))
     assert [read_spec(path, ArchitectureSpec).name for path in architectures] == NAMES
-    assert [read_spec(path, DatasetSpec).name for path in datasets] == ["chain", "hotpotqa", "sample", "triviaqa"]
+    assert [read_spec(path, DatasetSpec).name for path in datasets] == [path.parent.name for path in datasets]
 
 
-@pytest.mark.parametrize(("style", "count"), [("multihop", 6), ("trivia", 1)])
+def questions_of(name: str, prompt: str, style: str) -> list[str]:
+    return [exemplar[0].content for exemplar in load_architecture(name, style=style).prompts.exemplars[prompt]]
+
+
+@pytest.mark.parametrize(("style", "count"), STYLES.items())
 def test_all_architectures_see_the_same_example_questions(style: str, count: int) -> None:
-    questions = [
-        [exemplar[0].content for exemplar in load_architecture(name, style=style).prompts.exemplars[prompt]]
-        for name, prompts in SHOWN.items()
-        for prompt in prompts
-    ]
+    questions = [questions_of(name, prompt, style) for name, prompts in SHOWN.items() for prompt in prompts]
     assert len(questions[0]) == count
     assert all(own == questions[0] for own in questions)
 
 
 def tools_of(name: str, style: str) -> dict[str, Tool]:
-    made = Toolbox().tools(
-        load_architecture(name, style=style), Example("q", "?", ("a",)), Meter({"": ScriptedModel([])})
-    )
-    return dict(made)
+    """The tools of an architecture, and the calculator, which a data set of arithmetic adds."""
+    tools = "+".join(load_architecture(name, style=style).spec.tools)
+    if style == "arithmetic":
+        tools += "+Calculator"
+    architecture = load_architecture(f"{name}?tools={tools}", style=style)
+    return dict(Toolbox().tools(architecture, Example("q", "?", ("a",)), Meter({"": ScriptedModel([])})))
 
 
-@pytest.mark.parametrize("style", ["multihop", "trivia"])
+@pytest.mark.parametrize("style", STYLES)
+def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) -> None:
+    def answers(name: str, prompt: str) -> list[str]:
+        shots = load_architecture(name, style=style).prompts.exemplars[prompt]
+        return [
+            read_answer(exemplar[-1].content.replace("Action: Finish[", "Answer: ").rstrip("]")) for exemplar in shots
+        ]
+
+    direct = answers("direct", "answer")
+    assert answers("cot", "answer") == answers("react", "agent") == answers("plan-execute", "planner") == direct
+    solver = load_architecture("rewoo", style=style).prompts.exemplars["solver"]
+    questions = dict(zip(questions_of("direct", "answer", style), direct, strict=True))
+    for asked, answered in solver:
+        question = asked.content.splitlines()[0]
+        assert style == "trivia" or read_answer(answered.content) == questions[question]
+
+
+def test_the_yes_no_exemplars_are_balanced_and_arithmetic_has_right_results() -> None:
+    shots = load_architecture("direct", style="yes_no").prompts.exemplars["answer"]
+    assert sorted(exemplar[-1].content for exemplar in shots) == ["Answer: no"] * 2 + ["Answer: yes"] * 2
+    for exemplar in load_architecture("react", style="arithmetic").prompts.exemplars["agent"]:
+        turns = [message.content for message in exemplar]
+        for turn, seen in zip(turns[1::2], turns[2::2], strict=False):
+            expression = str(parse_action(turn, {"Calculator": None}).arguments)
+            assert f"Observation: {show_number(calculate(expression))}" == seen
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
+    def replies(name: str, prompt: str) -> list[str]:
+        shots = load_architecture(name, style=style).prompts.exemplars[prompt]
+        return [turn.content for exemplar in shots for turn in exemplar if turn.role == "assistant"]
+
+    executed = [action_grammar(tools_of("plan-execute", style), thought=False), words_grammar(8, answer=True)]
+    allowed = {
+        ("direct", "answer"): [answer_grammar()],
+        ("cot", "answer"): [answer_grammar(thought=True)],
+        ("rewoo", "planner"): [plan_grammar(tools_of("rewoo", style), 8)],
+        ("rewoo", "solver"): [answer_grammar()],
+        ("react", "agent"): [action_grammar([*tools_of("react", style), "Finish"])],
+        ("plan-execute", "planner"): executed,
+    }
+    for (name, prompt), grammars in allowed.items():
+        for reply in replies(name, prompt):
+            assert any(fits(grammar, reply) for grammar in grammars), (name, reply)
+
+
+def test_a_grammar_refuses_what_it_doesnt_describe() -> None:
+    assert fits(answer_grammar(), "Answer: -2.5")
+    assert fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[(1 + 15%) * 2]")
+    assert not fits(answer_grammar(), "Answer:\n24")
+    assert not fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[1 + #E1]")
+
+
+@pytest.mark.parametrize(("style", "tools"), [("arithmetic", {"Calculator", "LLM"}), ("yes_no", {"Search", "LLM"})])
+def test_a_style_uses_only_the_tools_of_its_data_sets(style: str, tools: set[str]) -> None:
+    plans = load_architecture("rewoo", style=style).prompts.exemplars["planner"]
+    assert {step.tool for _, written in plans for step in read_plan(written.content, "text").steps} == tools
+
+
+@pytest.mark.parametrize("style", ["arithmetic", "yes_no"])
+def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> None:
+    prompts = load_architecture("rewoo", style=style).prompts
+    plans = {asked.content: written.content for asked, written in prompts.exemplars["planner"]}
+    for asked, _ in prompts.exemplars["solver"]:
+        question, *lines = asked.content.splitlines()
+        assert "\n".join(line for line in lines if line.startswith(("Plan: ", "#E"))) == plans[question]
+
+
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json")])
 def test_every_example_plan_could_be_run(name: str, notation: Notation, style: str) -> None:
     for question, written in load_architecture(name, style=style).prompts.exemplars["planner"]:
@@ -62,7 +137,7 @@ def test_every_example_plan_could_be_run(name: str, notation: Notation, style: s
         assert write_plan(plan, notation) == written.content
 
 
-@pytest.mark.parametrize("style", ["multihop", "trivia"])
+@pytest.mark.parametrize("style", STYLES)
 def test_both_notations_show_the_same_plans(style: str) -> None:
     text, as_json = (
         load_architecture(name, style=style).prompts.exemplars["planner"] for name in ("rewoo", "rewoo-json")
@@ -73,7 +148,7 @@ def test_both_notations_show_the_same_plans(style: str) -> None:
         assert first.dependencies() == second.dependencies()
 
 
-@pytest.mark.parametrize("style", ["multihop", "trivia"])
+@pytest.mark.parametrize("style", STYLES)
 def test_every_example_step_of_plan_execute_could_be_done(style: str) -> None:
     actions = tools_of("plan-execute", style)
     for exemplar in load_architecture("plan-execute", style=style).prompts.exemplars["planner"]:
@@ -85,7 +160,7 @@ def test_every_example_step_of_plan_execute_could_be_done(style: str) -> None:
         assert turns[-1].startswith("Answer: ")
 
 
-@pytest.mark.parametrize("style", ["multihop", "trivia"])
+@pytest.mark.parametrize("style", STYLES)
 def test_every_example_turn_could_be_taken(style: str) -> None:
     actions = dict.fromkeys([*tools_of("react", style), "Finish"])
     for exemplar in load_architecture("react", style=style).prompts.exemplars["agent"]:
