@@ -1,5 +1,7 @@
 """Processes of agents: each in a process group of its own, which ends as a whole.
 
+A process that leaves its group (`setsid`, a daemon) is ended with it: it has the group's mark in its environment.
+
 async with ProcessGroups() as groups:
     async with groups.start(["python", "agent.py"], cwd=folder, env={…}) as process:
         ...
@@ -8,6 +10,7 @@ async with ProcessGroups() as groups:
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from rewoo_bench.agents import reaper
@@ -43,21 +47,25 @@ class ProcessGroups:
 
     @asynccontextmanager
     async def start(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> AsyncIterator[Process]:
-        """A process with pipes for its streams; its group is ended at the end. Raises `UsageError`."""
+        """A process with pipes for its streams; all that it started ends with it. Raises `UsageError`."""
+        mark = secrets.token_hex(16)
+        outer = os.environ.get(reaper.MARK, "")  # of a run that is an agent itself
+        marked = {**env, reaper.MARK: f"{outer} {mark}".strip()}
         try:
-            process = await anyio.open_process(command, cwd=cwd, env=env, start_new_session=True)
+            process = await anyio.open_process(command, cwd=cwd, env=marked, start_new_session=True)
         except OSError as error:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 what = str(error.filename or command[0])
                 raise UsageError(f"agent: can't start {what!r}: {error.strerror}") from None
             raise HarnessFault(f"agent: can't start {command[0]!r}: {error}") from error
-        self._tell_reaper(f"+{process.pid}")
+        self._tell_reaper(f"+{process.pid} {mark}")
         try:
             yield process
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
-            self._tell_reaper(f"-{process.pid}")
+                await to_thread.run_sync(reaper.kill_marked, mark)
+            self._tell_reaper(f"-{process.pid} {mark}")
 
     def _tell_reaper(self, line: str) -> None:
         if self._reaper is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -140,6 +141,37 @@ def test_a_killed_run_leaves_no_agent_behind_and_resumes_without_paying_twice() 
         first = [entry for entry in provider.books if "first" in str(entry.body)]
         assert len(first) <= len(rows()) + 2  # only what was in flight when it was killed is asked again
         assert not agents_of(Path.cwd())
+
+
+DAEMON = """
+import subprocess, sys
+sleep = [sys.executable, "-c", "import time; time.sleep(300)"]
+for _ in range(2):
+    subprocess.Popen(sleep, start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("end", ["print('Neva')", "sys.exit(1)", "import time; time.sleep(60)"])
+def test_processes_that_left_their_group_end_with_their_question(provider: DialectServer, end: str) -> None:
+    others = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], cwd=write_agent("other"))
+    try:
+        run_agents(provider, [write_program("leaves", DAEMON + end, timeout_s=2)], questions=2)
+        assert agents_of(Path.cwd()) == [others.pid]
+    finally:
+        others.kill()
+        others.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_processes_that_left_their_group_end_with_a_killed_run(provider: DialectServer) -> None:
+    agent = write_program("leaves", f"{DAEMON}\nimport time; time.sleep(60)")
+    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+    process = start("--arch", agent, "--dataset", write_questions(1), *model)
+    wait_until(lambda: len(agents_of(Path.cwd())) >= 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_until(lambda: not agents_of(Path.cwd()), 5)
 
 
 def wait_until(is_so: object, seconds: float = 30.0) -> None:
