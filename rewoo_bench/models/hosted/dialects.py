@@ -32,7 +32,6 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 _LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
-_DONE = b"[DONE]"  # the last event of a chat
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -99,25 +98,6 @@ def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
     return WireFacts(list(_messages(path, body)), limit, body.get("stream") is True)
 
 
-def split_events(data: bytes) -> tuple[list[bytes], bytes]:
-    """The whole events of a stream's bytes, each with the blank line behind it, and the rest."""
-    mark = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
-    *events, rest = data.split(mark)
-    return [event + mark for event in events], rest
-
-
-def events_of(block: bytes) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects in a piece of a stream of server-sent events; its events are whole."""
-    for event in block.replace(b"\r\n", b"\n").split(b"\n\n"):
-        lines = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
-        try:
-            document = json.loads(b"\n".join(lines)) if lines else None
-        except ValueError:  # "[DONE]"
-            continue
-        if isinstance(document, dict):
-            yield document
-
-
 def with_usage(request: WireRequest) -> tuple[bytes, bool]:
     """The body of a request that makes a stream say its usage, and whether the agent didn't ask for that."""
     if request.path not in (CHAT, COMPLETIONS):
@@ -134,11 +114,6 @@ def asks_for_usage(body: Mapping[str, Any]) -> bool:
     """Whether a request for a stream asks for an event with its usage."""
     options = body.get("stream_options")
     return isinstance(options, dict) and bool(options.get("include_usage"))
-
-
-def is_done(event: bytes) -> bool:
-    """Whether an event is the mark at the end of a chat's stream."""
-    return event.removeprefix(b"data:").strip() == _DONE
 
 
 def is_usage_only(document: Mapping[str, Any]) -> bool:

@@ -33,12 +33,10 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     AnswerFacts,
     asks_for_usage,
-    events_of,
-    is_done,
     is_usage_only,
-    split_events,
     with_usage,
 )
+from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
 from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.models.hosted.usage import salvage_usage
@@ -137,15 +135,14 @@ class WireClient:
     ) -> str:
         """The events of a stream, each given to the agent as it arrives."""
         relayed: list[bytes] = []
-        rest, size = b"", 0
+        stream, size = EventStream(), 0
         async for piece in response.content.iter_any():
             size += len(piece)
             if size > LONGEST_BODY:
                 raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
-            events, rest = split_events(rest + piece)
-            for event in events:
+            for event in stream.add(piece):
                 await self._relay(event, request, progress, relayed, hides_usage=hides_usage)
-        if rest:
+        if rest := stream.rest:
             await self._relay(rest, request, progress, relayed, hides_usage=hides_usage)
         _check_whole(progress.facts)
         return b"".join(relayed).decode("utf-8", "replace")
@@ -153,7 +150,7 @@ class WireClient:
     async def _relay(
         self, event: bytes, request: WireRequest, progress: _Progress, relayed: list[bytes], *, hides_usage: bool
     ) -> None:
-        documents = list(events_of(event))
+        documents = list(documents_of(event))
         for document in documents:
             progress.facts.read(document)
         progress.facts.is_complete |= is_done(event)
@@ -176,12 +173,13 @@ class WireClient:
             _check_no_error(progress.facts)
             return WireResponse(_JSON, without(json.dumps(document), progress.secrets), translated=True)
         relayed: list[bytes] = []
-        stream = translation.stream(route, request.path, body, timeout=self._timeout)
-        async with aclosing(stream) as blocks:
+        events, hides_usage = EventStream(), not asks_for_usage(body)
+        async with aclosing(translation.stream(route, request.path, body, timeout=self._timeout)) as blocks:
             async for block in blocks:
-                events, rest = split_events(block)
-                for event in [*events, rest] if rest else events:
-                    await self._relay(event, request, progress, relayed, hides_usage=not asks_for_usage(body))
+                for event in events.add(block):
+                    await self._relay(event, request, progress, relayed, hides_usage=hides_usage)
+        if events.rest:
+            await self._relay(events.rest, request, progress, relayed, hides_usage=hides_usage)
         _check_whole(progress.facts)
         return WireResponse(_EVENTS, b"".join(relayed).decode("utf-8", "replace"), translated=True)
 

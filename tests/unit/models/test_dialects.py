@@ -19,11 +19,11 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     AnswerFacts,
     error_body,
-    events_of,
     is_usage_only,
     read_request,
     with_usage,
 )
+from rewoo_bench.models.hosted.event_stream import documents_of
 from rewoo_bench.types import Message, Usage
 from rewoo_bench.wire_request import WireRequest
 
@@ -148,7 +148,7 @@ def test_a_chat_stream_is_read_from_its_bytes() -> None:
         {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}},
     ]
     block = b"".join(f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks) + b": ping\n\ndata: [DONE]\n\n"
-    documents = list(events_of(block))
+    documents = list(documents_of(block))
     assert documents == chunks
     assert [is_usage_only(document) for document in documents] == [False, False, False, True]
     facts = read(*documents)
