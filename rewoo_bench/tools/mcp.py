@@ -23,10 +23,12 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, TextIO
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from rewoo_bench.errors import ToolError, UsageError
+from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.redaction import hide_credentials, plain_environment, redact
+from rewoo_bench.tools.mcp_messages import repaired
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -101,7 +103,7 @@ class McpServer:
                 await asyncio.wait_for(self._task, timeout=5)
         self._log.close()
 
-    async def call(self, remote: str, arguments: Mapping[str, Any]) -> str:
+    async def call(self, remote: str, arguments: dict[str, Any]) -> str:
         """The text of a tool's result. Raises `ToolError`, also for a server that has died."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
@@ -109,14 +111,19 @@ class McpServer:
         try:
             await self.start()
             assert self._client is not None
-            result = await self._client.call_tool(remote, dict(arguments))
+            encodable = json.loads(replace_surrogates(json.dumps(arguments, ensure_ascii=False)))
+            result = await self._client.call_tool(remote, encodable)
         except UsageError as error:
             raise ToolError(str(error)) from None
+        except ValidationError as error:
+            about = error.errors()[0]
+            where = ".".join(map(str, about["loc"]))
+            raise ToolError(f"{self._shown}: the result of {remote!r} can't be read: {where}: {about['msg']}") from None
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError, RuntimeError) as error:
             if not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
                 self._ends.set()  # the next call starts it again
             raise ToolError(f"{self._shown}: {redact(str(error)) or type(error).__name__}") from error
-        text = _text_of(result)
+        text = replace_surrogates(_text_of(result))
         if result.is_error:
             raise ToolError(text[:_LONGEST_RESULT] or "the tool failed without a message")
         return text[:_LONGEST_RESULT]
@@ -232,7 +239,8 @@ def _client(address: str, log: TextIO) -> Client:
     if address.startswith(("http://", "https://")):
         return Client(address, cache=None)
     env, (program, *arguments) = _split(address)
-    return Client(stdio_client(StdioServerParameters(command=program, args=arguments, env=env), errlog=log), cache=None)
+    command = StdioServerParameters(command=program, args=arguments, env=env, encoding_error_handler="replace")
+    return Client(repaired(stdio_client(command, errlog=log)), cache=None)
 
 
 def _split(command: str) -> tuple[dict[str, str], list[str]]:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import rewoo_bench
@@ -175,3 +176,35 @@ async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> N
         await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel([]), limit=1)
     with pytest.raises(UsageError, match="'rewoo' has a tool 'population' already"):
         await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(COMMAND, f"A=b {COMMAND}"))
+
+
+@pytest.fixture
+async def odd() -> AsyncIterator[McpServer]:
+    async with McpServers() as servers:
+        yield await servers.connect(shlex.join([sys.executable, str(SERVER.with_name("mcp_odd_answers.py"))]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("half_a_pair", "half \ufffd of a pair"), ("raw_bytes", "bytes \ufffd\ufffd"), ("echo", "a\ufffd")],
+)
+async def test_text_that_no_file_can_hold_is_repaired_on_both_ways(
+    odd: McpServer, name: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with anyio.fail_after(10):
+        assert await call(odd, name, text="a\ud83d") == text
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("cut", "Connection closed"), ("misfit", "the result of 'misfit' can't be read: content: ")],
+)
+async def test_an_answer_that_cannot_be_read_is_an_error_in_one_line_and_the_next_call_is_answered(
+    odd: McpServer, name: str, message: str
+) -> None:
+    with anyio.fail_after(10):
+        with pytest.raises(ToolError, match=message) as raised:
+            await call(odd, name)
+        assert "\n" not in str(raised.value)
+        assert await call(odd, "echo", text="still here") == "still here"
