@@ -153,7 +153,7 @@ class Gateway:
             if sender.has_begun:
                 return sender.break_off()
             raise
-        return await sender.finish(call, is_streamed=call.request is wire and facts.streamed)
+        return await sender.finish(call)
 
     async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         if path == "/mcp":
@@ -207,12 +207,12 @@ class _Sender:
         except (ConnectionError, RuntimeError):
             self._note_hang_up()
 
-    async def finish(self, call: AgentCall, *, is_streamed: bool) -> web.StreamResponse:
+    async def finish(self, call: AgentCall) -> web.StreamResponse:
         """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
         from aiohttp import web
 
         response = self._response
-        if response is None or not is_streamed:
+        if response is None:
             wire = call.answer.result().wire
             assert wire is not None  # models without an endpoint are refused before the run
             response = web.Response(text=wire.body, headers={"Content-Type": wire.content_type})
@@ -224,9 +224,10 @@ class _Sender:
         except (ConnectionError, RuntimeError):
             self._note_hang_up()
         else:
-            call.is_delivered = not _is_gone(self._request)
-            if not call.is_delivered:
+            if _is_gone(self._request):
                 self._note_hang_up()
+            else:
+                self._session.forget(call)
         return response
 
     def _note_hang_up(self) -> None:

@@ -37,20 +37,19 @@ class SessionClosed(Exception):
     """The question has ended, or its run is ending."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class AgentCall:
-    """A model request, and whether the client that made it is still there."""
+    """A model request on its way or answered, and whether the client that made it is still there."""
 
-    request: WireRequest
+    digest: bytes
+    """The hash of the request: equal requests have the same."""
     answer: asyncio.Future[Completion]
     is_client_gone: Callable[[], bool]
-    is_delivered: bool = False
-    """Whether a client has got the whole answer. It may close its connection afterwards."""
 
     def is_for(self, *, retry: bool) -> bool:
         """Whether an equal request is another attempt at this one: a `retry`, or its client has gone without it."""
         has_failed = self.answer.done() and self.answer.exception() is not None
-        return not self.is_delivered and not has_failed and (retry or self.is_client_gone())
+        return not has_failed and (retry or self.is_client_gone())
 
 
 @dataclass
@@ -71,7 +70,7 @@ class AgentSession:
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
-        self._calls: dict[bytes, list[AgentCall]] = {}
+        self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}
         self._open: set[asyncio.Future[Any]] = set()
 
@@ -104,21 +103,32 @@ class AgentSession:
         `ModelError`, `LimitReached` or `SessionClosed`.
         """
         digest = sha256(request.path.encode() + request.body).digest()
-        equal = self._calls.setdefault(digest, [])
         # Where some of the equal calls have lost their clients, the attempt is at one of those.
-        attempted = [call for call in equal if call.is_for(retry=is_retry)]
+        attempted = [call for call in self._undelivered.get(digest, ()) if call.is_for(retry=is_retry)]
         attempted.sort(key=lambda call: not call.is_client_gone())
         if attempted:
             self.notes["second_attempts"] += 1
             call = attempted[0]
             call.is_client_gone = is_client_gone
         else:
-            call = AgentCall(request, asyncio.get_running_loop().create_future(), is_client_gone)
-            equal.append(call)
+            call = AgentCall(digest, asyncio.get_running_loop().create_future(), is_client_gone)
+            self._undelivered.setdefault(digest, []).append(call)
             failed = self._failed.pop(digest, None) if is_retry else None
             self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
-        await asyncio.shield(call.answer)
+        try:
+            await asyncio.shield(call.answer)
+        except (ModelError, LimitReached, SessionClosed):
+            self.forget(call)
+            raise
         return call
+
+    def forget(self, call: AgentCall) -> None:
+        """Lets go of a call that failed or whose client has the whole answer: an equal request is a call of its own."""
+        equal = self._undelivered.get(call.digest, [])
+        if call in equal:
+            equal.remove(call)
+        if not equal:
+            self._undelivered.pop(call.digest, None)
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Observation:
         """The tool's answer, or its error. Raises `KeyError`, `LimitReached` or `SessionClosed`."""
