@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-DONE, WRONG, INCOMPLETE, BROKEN = 0, 2, 3, 70  # 1 is a gate that failed; BROKEN: EX_SOFTWARE of sysexits.h
+DONE, FAILED, WRONG, INCOMPLETE, BROKEN = 0, 1, 2, 3, 70
+# FAILED: of a gate, or of an external agent on every question. BROKEN: EX_SOFTWARE of sysexits.h
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}

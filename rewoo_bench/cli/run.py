@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from rewoo_bench.cli import completion
-from rewoo_bench.cli.conventions import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.conventions import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields, tool_names
 from rewoo_bench.cli.option_groups import GroupedCommand, under
 from rewoo_bench.cli.run_file import read_run_file
@@ -50,7 +50,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @WHAT("--type", "question_types", multiple=True, metavar="TYPE",
       help="Ask questions of this type (question_type); repeat the flag for several.")
 @WHAT("--failed-in", type=FOLDER, metavar="RUN", shell_complete=completion.run_folders,
-      help="Ask the questions that failed in this run.")
+      help="Ask the questions in which a call or an external agent failed in this run.")
 @WHAT("--wrong-in", type=FOLDER, metavar="RUN", shell_complete=completion.run_folders,
       help="Ask the questions with a wrong answer in this run; with --failed-in, both.")
 @WHAT("--seed", default=0, help="Seed for the choice of questions; also sent to the model.")
@@ -147,7 +147,7 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no
     """Ask questions of architectures and record every call, token, second and answer."""
     import anyio
 
-    from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page
+    from rewoo_bench.cli.run_output import show_estimates, show_failed_agents, show_outcome, write_page
     from rewoo_bench.evaluation.run import dry_run as estimated
     from rewoo_bench.evaluation.run import run as run_benchmark
 
@@ -162,7 +162,8 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no
         outcome = anyio.run(run_benchmark, options)
     page = None if no_report else write_page(outcome)
     show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
-    return DONE if outcome.status == "done" else INCOMPLETE
+    failed = show_failed_agents(outcome)
+    return INCOMPLETE if outcome.status != "done" else FAILED if failed else DONE
 # fmt: on
 
 

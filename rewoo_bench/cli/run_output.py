@@ -78,15 +78,53 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     if page is not None and not quiet:
         click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
-    for line in [] if quiet else [*_not_answered(summaries), *_not_judged(outcome, rows)]:
+    for line in [] if quiet else [*_not_answered(summaries), *_not_judged(outcome, rows), *_agent_errors(rows)]:
         click.echo(terminal(line), err=True)
-    scores, errors, stops = (rows[name].to_pylist() for name in ("exact_match", "error", "stop_reason"))
-    crashes = Counter(error for stop, error in zip(stops, errors, strict=True) if stop == "agent_failed")
-    if crashes and not quiet:
-        click.echo(terminal(f"most common error of an agent: {crashes.most_common(1)[0][0]}"), err=True)
+    scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
     for line in _failures(outcome, failures, len(scores)):
         click.echo(terminal(line), err=True)
+
+
+def show_failed_agents(outcome: Outcome) -> bool:
+    """Prints a line for each external agent that failed on every question; whether there is one."""
+    from rewoo_bench.runs.folder import load_table
+
+    failed = _failed_agents(load_table(outcome.folder))
+    for name, errors in failed.items():
+        questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
+        line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
+        click.echo(terminal(line), err=True)
+    return bool(failed)
+
+
+def _agent_errors(rows: pa.Table) -> Iterator[str]:
+    """The most common error of external agents that failed on some of their questions."""
+    some = [error for _, stop, error in _ends(rows) if stop == "agent_failed"]
+    if some and not _failed_agents(rows):
+        yield f"most common error of an agent: {_most_common(some)}"
+
+
+def _failed_agents(rows: pa.Table) -> dict[str, list[str]]:
+    """The errors of each external agent that failed on every question."""
+    ended: dict[str, list[tuple[str, str]]] = {}
+    for architecture, stop, error in _ends(rows):
+        ended.setdefault(architecture, []).append((stop, error))
+    return {
+        name: [error for _, error in each]
+        for name, each in ended.items()
+        if all(stop == "agent_failed" for stop, _ in each)
+    }
+
+
+def _ends(rows: pa.Table) -> Iterator[tuple[str, str, str]]:
+    """Architecture, stop reason and error of each row."""
+    columns = (rows[name].to_pylist() for name in ("architecture", "stop_reason", "error"))
+    return zip(*columns, strict=True)
+
+
+def _most_common(errors: Sequence[str]) -> str:
+    return Counter(errors).most_common(1)[0][0]
 
 
 def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:

@@ -15,7 +15,11 @@ from rewoo_bench.errors import UsageError
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
               help="Show this architecture only; repeat the flag for several.  [default: all]")  # fmt: skip
-@click.option("--failed", is_flag=True, help="Questions that an architecture has no answer to, because of an error.")
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="Questions without an answer because of an error, or of an external agent that failed.",
+)
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Most questions to print.")

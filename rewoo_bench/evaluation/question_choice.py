@@ -112,12 +112,16 @@ def _recorded_runs(options: RunOptions) -> dict[str, Path]:
 
 
 def _ids_of(run: Path, flag: str) -> list[str]:
-    """Ids of the questions that failed in a run (no score) or were wrong, for any architecture."""
+    """Ids of the questions that failed in a run or were wrong, for any architecture.
+
+    A question that failed has no score; with the stop reason `agent_failed` it is a wrong answer, and has failed too.
+    """
     from rewoo_bench.runs.folder import load_table
 
     try:
         rows = load_table(run)
     except DataError as error:
         raise UsageError(f"{flag}: {error}") from None
-    scores, ids = (rows[name].to_pylist() for name in ("exact_match", "example_id"))
-    return [each for each, score in zip(ids, scores, strict=True) if score is _CHOSEN[flag][0]]
+    scores, ids, stops = (rows[name].to_pylist() for name in ("exact_match", "example_id", "stop_reason"))
+    failed = [flag == "--failed-in" and stop == "agent_failed" for stop in stops]
+    return [each for each, score, has in zip(ids, scores, failed, strict=True) if has or score is _CHOSEN[flag][0]]

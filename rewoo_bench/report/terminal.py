@@ -48,7 +48,7 @@ class Shown:
         return exact
 
     def with_outcome(self, *, failed: bool = False, only_right: str | None = None) -> list[int]:
-        """The lines with a failed answer, or those that one system alone has right. Raises `UsageError`."""
+        """The lines where a call or an agent failed, or those that one system alone has right. Raises `UsageError`."""
         systems = self.table.columns["systems"]
         labels = [system["label"] for system in systems]
         if only_right is not None and only_right not in labels:
@@ -99,7 +99,8 @@ class Shown:
 
 def _fits(systems: Sequence[Mapping[str, Any]], line: int, failed: bool, only_right: str | None) -> bool:
     outcomes = {system["label"]: system["outcome"][line] for system in systems}
-    if failed and FAILED not in outcomes.values():
+    stops = [system["stop"][line] for system in systems]
+    if failed and FAILED not in outcomes.values() and "agent_failed" not in stops:
         return False
     return only_right is None or [label for label, code in outcomes.items() if code == RIGHT] == [only_right]
 

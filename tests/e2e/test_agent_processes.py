@@ -17,6 +17,9 @@ from command_runs import quiet, start
 from dialect_server import DialectServer
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.manifest import read_manifest
+
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 ASK = """
@@ -59,18 +62,46 @@ def provider() -> Iterator[DialectServer]:
 
 def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) -> None:
     agents = [write_program(name, text, timeout_s=1) for name, (text, *_) in PROGRAMS.items()]
-    assert run_agents(provider, agents, questions=1) == 0
+    assert run_agents(provider, agents, questions=1) == 1
     found = {row.architecture: (row.stop_reason, row.error) for row in rows().itertuples()}
     assert found == {name: (reason, error) for name, (_, reason, error) in PROGRAMS.items()}
     assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
 
 
 def test_the_command_says_why_agents_failed(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    agent = write_agent("typo", command=["python", "no-such-file.py"])
+    agent = write_program("weak", "import sys; 'q00' in sys.stdin.read() and sys.exit('no idea'); print('Neva')")
     assert run_agents(provider, [agent], questions=2) == 0
-    (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("most common error"))
-    assert line.startswith("most common error of an agent: the agent ended with exit code 2: ")
+    lines = capfd.readouterr().err.splitlines()
+    assert "most common error of an agent: the agent ended with exit code 1: no idea" in lines
+
+
+@pytest.mark.parametrize("flag", ["--quiet", "--json", "--no-report"])
+def test_an_agent_that_failed_on_every_question_is_no_success(
+    provider: DialectServer, capfd: pytest.CaptureFixture[str], flag: str
+) -> None:
+    agents = [write_agent("typo", command=["python", "no-such-file.py"]), write_program("works", "print('Neva')")]
+    assert run_agents(provider, agents, flag, questions=2) == 1
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if "most common error" in line)
+    failed = "the agent 'typo' failed on all of its 2 questions; most common error: the agent ended with exit code 2: "
+    assert line.startswith(failed)
     assert "no-such-file.py" in line
+    assert read_manifest(Path("out")).status == "done"
+    assert quiet("--resume", "out", "--quiet") == 1
+
+
+def test_questions_whose_agent_failed_are_failed_questions(
+    provider: DialectServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = write_program("weak", "import sys; 'q01' in sys.stdin.read() and sys.exit('no idea'); print('Neva')")
+    assert run_agents(provider, [agent], questions=3) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["show", "out", "--failed"])
+    shown = capsys.readouterr().out
+    assert "agent_failed" in shown
+    assert "q00" not in shown
+    assert run_agents(provider, [agent], "--failed-in", "out", "--out", "again", questions=3) == 1
+    assert list(rows("again").example_id) == ["q01"]
 
 
 def test_a_program_sees_its_own_keys_alone(provider: DialectServer) -> None:

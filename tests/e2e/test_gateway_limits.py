@@ -78,7 +78,7 @@ def test_the_cap_of_a_run_holds_for_agents_and_a_resumed_run_ends_like_an_unbrok
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_agent_that_raises_is_a_row_with_its_error() -> None:
     with DialectServer() as provider:
-        assert run_agents(provider, [write_function("raises")], questions=2) == 0
+        assert run_agents(provider, [write_function("raises")], questions=2) == 1
     assert set(rows().stop_reason) == {"agent_failed"}
     assert set(rows().error) == {"ValueError: no idea of this"}
 
