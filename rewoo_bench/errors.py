@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rewoo_bench.types import CallCost, StopReason
+    from rewoo_bench.wire_request import ErrorResponse
 
 
 class RewooBenchError(Exception):
@@ -84,7 +85,7 @@ class ModelError(RewooBenchError):
 
     `status` is the HTTP status, if any; `call_cost` is the cost of the attempts; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
-    or its name is unknown.
+    or its name is unknown. `response` is what an external agent gets for its request; None for calls of our own.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class ModelError(RewooBenchError):
         self.call_cost = call_cost
         self.retry_after = retry_after
         self.unreachable = unreachable
+        self.response: ErrorResponse | None = None
 
 
 class ModelGone(ModelError):

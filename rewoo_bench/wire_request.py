@@ -8,10 +8,14 @@ A model with an HTTP endpoint sends the request as it is; any other one answers 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from rewoo_bench.types import Message
+
+BAD_GATEWAY = 502
+NO_FIELDS: Mapping[str, str | int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,19 @@ class WireRequest:
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """What an external agent gets where its call failed, beside the message.
+
+    `fields` are `type`, `param` and `code` of the provider's error object. `begun` is the part of a stream that came
+    before it broke off.
+    """
+
+    status: int = BAD_GATEWAY
+    fields: Mapping[str, str | int] = field(default_factory=dict)
+    begun: str = ""
 
 
 class WireMessages(tuple[Message, ...]):

@@ -28,7 +28,7 @@ from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, PATHS, error_body, read_request
 from rewoo_bench.types import Model, Tool
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -115,7 +115,8 @@ class Gateway:
         except LimitReached as limit:
             return _error(dialect, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)
         except ModelError as error:
-            return _error(dialect, error.status or 502, str(error), _NO_RETRY)
+            response = error.response or ErrorResponse(error.status or BAD_GATEWAY)
+            return _error(dialect, response.status, str(error), _NO_RETRY, response.fields)
         except SessionClosed:
             return _error(dialect, 401, "this question has ended", _NO_RETRY)
 
@@ -269,9 +270,16 @@ def _json(value: Any) -> web.Response:
     return web.Response(body=json.dumps(value).encode(), content_type="application/json")
 
 
-def _error(path: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+def _error(
+    path: str,
+    status: int,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+    fields: Mapping[str, str | int] = NO_FIELDS,
+) -> web.Response:
+    """An error in the form of the path's dialect."""
     from aiohttp import web
 
     dialect = path if path in OF_ANTHROPIC else MESSAGES if path.startswith(MESSAGES) else path
-    body = json.dumps(error_body(dialect, status, message)).encode()
+    body = json.dumps(error_body(dialect, status, message, fields)).encode()
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)

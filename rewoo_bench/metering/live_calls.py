@@ -38,6 +38,7 @@ class RequestRefused(ModelError):
             str(error), status=error.status, call_cost=error.call_cost, unreachable=error.unreachable, retryable=False
         )
         self.model = model
+        self.response = error.response
 
 
 @dataclass(slots=True)

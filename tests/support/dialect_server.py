@@ -39,7 +39,8 @@ from dialects_of_answers import (
 
 PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS)
 MidStream = Literal["cut stream", "error event", "quiet end"]
-Fault = Literal["429", "500", "refused", "missing", "cut", "slow", "error body", "error first", MidStream]
+Fault = Literal["429", "500", "bad option", "refused", "missing", "cut", "slow", "error body", "error first", MidStream]
+_STATUSES = {"429": 429, "500": 500, "bad option": 400, "refused": 401, "error body": 200, "missing": 404}
 _NAME = re.compile(r"\bq\d\d\b")
 _LONGEST_WAIT_S = 20.0
 NOTHING = Tokens(0, 0)
@@ -200,12 +201,13 @@ def answer_to(entry: Entry) -> Answer:
 
 def _refusal(fault: Fault | None, entry: Entry) -> web.Response | None:
     """The response of a request that gets no answer."""
-    status = {"429": 429, "500": 500, "refused": 401, "error body": 200, "missing": 404}.get(fault or "")
+    status = _STATUSES.get(fault or "")
     if status is None:
         return None
     entry.status = status
     headers = {"Retry-After": "0"} if status == 429 else None
-    return web.json_response(error_document(entry.path, f"scripted {fault}"), status=status, headers=headers)
+    message = "Unknown parameter: 'stream_options.include_usage'" if status == 400 else f"scripted {fault}"
+    return web.json_response(error_document(entry.path, message), status=status, headers=headers)
 
 
 def _cut(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:

@@ -39,6 +39,7 @@ from rewoo_bench.wire_request import WireMessages
 __all__ = ["HostedModel", "Style"]
 
 TRUNCATED = "reasoning_truncated"
+STREAM_OPTIONS = "stream_options"
 _MOST_CHANGES = 16  # of one request, before it is given up
 _log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ class HostedModel:
         self._routes: dict[Style, providers.Route] = {}
         self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout)
         self._wire = WireClient(name, timeout=timeout, connect_timeout=connect_timeout, api_key=api_key)
+        self._wire.adds_usage = STREAM_OPTIONS not in drop_params
         self._sent: frozenset[str] | None = None
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
@@ -119,7 +121,7 @@ class HostedModel:
         For `WireMessages` the provider gets the agent's request, and nothing else of the arguments counts.
         """
         if isinstance(messages, WireMessages):
-            return await self._wire.send(self._route("chat"), messages.request, messages)
+            return await self._pass_on(messages)
         visible = self.max_output_tokens if max_tokens is None else max_tokens
         call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
         costs = AttemptCosts()
@@ -149,12 +151,21 @@ class HostedModel:
     def recall(self, sent: Mapping[str, Any]) -> None:
         """Restores what an earlier session of the run had learnt, as `sent` returned it."""
         self.adaptation = Adaptation.from_manifest(sent)
+        self._wire.adds_usage = STREAM_OPTIONS not in self.adaptation.dropped
         self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
     async def aclose(self) -> None:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
         await self._wire.aclose()
+
+    async def _pass_on(self, messages: WireMessages) -> Completion:
+        """The provider's answer to an agent's request."""
+        try:
+            return await self._wire.send(self._route("chat"), messages.request, messages)
+        finally:
+            if not self._wire.adds_usage:
+                self._remember([RequestChange("drop", STREAM_OPTIONS)])
 
     async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
         """The answer to the request in a form that the endpoint accepts. Each request sent is added to `costs`."""

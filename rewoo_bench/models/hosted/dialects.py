@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted.usage import read_usage
 from rewoo_bench.types import Message, Usage
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.wire_request import NO_FIELDS, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
@@ -121,14 +121,14 @@ def is_usage_only(document: Mapping[str, Any]) -> bool:
     return isinstance(document.get("usage"), Mapping) and document.get("choices") == []
 
 
-def error_body(path: str, status: int, message: str) -> dict[str, Any]:
-    """An error in the form of the dialect."""
+def error_body(path: str, status: int, message: str, fields: Mapping[str, str | int] = NO_FIELDS) -> dict[str, Any]:
+    """An error in the form of the dialect; `fields` are a provider's own `type`, `param` and `code`."""
     kind = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}.get(
         status, "invalid_request_error" if status < 500 else "api_error"
     )
     if path in OF_ANTHROPIC:
-        return {"type": "error", "error": {"type": kind, "message": message}}
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+        return {"type": "error", "error": {"type": fields.get("type") or kind, "message": message}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": None, **fields}}
 
 
 def _messages(path: str, body: Mapping[str, Any]) -> Iterator[Message]:

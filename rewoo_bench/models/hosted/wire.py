@@ -4,8 +4,8 @@
     completion = await client.send(route, WireRequest("/chat/completions", body), messages)
     completion.wire.body    # as the provider sent it
 
-Only `stream_options.include_usage` is added, and the event that it causes is hidden again. A provider that doesn't
-speak the dialect gets the request translated by litellm (translation.py).
+Only `stream_options.include_usage` is added, unless the endpoint refuses it, and the event that it causes is hidden
+again. A provider that doesn't speak the dialect gets the request translated by litellm (translation.py).
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.call_cost import attach
+from rewoo_bench.models.call_cost import attach, combined
 from rewoo_bench.models.hosted import provider_errors, providers, shared_pool, translation
-from rewoo_bench.models.hosted.completions import cost_of
 from rewoo_bench.models.hosted.dialects import (
-    COUNT_TOKENS,
-    EMBEDDINGS,
     MESSAGES,
     OF_ANTHROPIC,
     RESPONSES,
@@ -38,19 +36,21 @@ from rewoo_bench.models.hosted.dialects import (
 )
 from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
-from rewoo_bench.models.hosted.transport import Answer
-from rewoo_bench.models.hosted.usage import salvage_usage
-from rewoo_bench.redaction import of_environment, sent_in, without
-from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import CallCost, Completion, Message, Usage, WireResponse
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.models.hosted.wire_cost import completion_of, least_cost, salvaged_cost
+from rewoo_bench.redaction import of_environment, redact, sent_in, without
+from rewoo_bench.types import CallCost, Completion, Message, WireResponse
+from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
 if TYPE_CHECKING:
     import aiohttp
 
 ANTHROPIC = "https://api.anthropic.com/v1"
 _MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
+_UNFIT = frozenset({400, 422})  # of one that doesn't know a parameter
 _JSON, _EVENTS = "application/json", "text/event-stream"
+_OWN_OPTION = re.compile("stream_options|include_usage")  # in an error: the endpoint doesn't know what we have added
+_ERROR_FIELDS = ("type", "param", "code")  # of a provider's error object, beside its message
+_LONGEST_FIELD = 200  # characters
 
 
 @dataclass(slots=True)
@@ -60,8 +60,19 @@ class _Progress:
     facts: AnswerFacts
     secrets: frozenset[str]
     """Credentials that the request was sent with: a server may repeat them in its answer."""
+    hides_usage: bool = False
+    """Whether the agent didn't ask for the event with the usage."""
+    relayed: list[bytes] = field(default_factory=list)
+    """The events of a stream, as the agent gets them."""
     is_relayed: bool = False
     """Whether the agent has got a part of it, so that no other attempt may be made."""
+    refused: int = 0
+    """Requests that the endpoint refused for what we had added."""
+
+    @property
+    def text(self) -> str:
+        """The events that were relayed."""
+        return b"".join(self.relayed).decode("utf-8", "replace")
 
 
 class WireClient:
@@ -75,6 +86,8 @@ class WireClient:
         self._endpoint: Endpoint | None = None
         self._sent: frozenset[str] | None = None
         self._missing: set[str] = set()  # paths that the endpoint doesn't have
+        self.adds_usage = True
+        """Whether streams are asked for their usage; False where the endpoint refuses that."""
 
     async def send(self, route: providers.Route, request: WireRequest, messages: Sequence[Message]) -> Completion:
         """The provider's answer. Raises `ModelError`; a cancellation has the estimated cost attached."""
@@ -88,14 +101,16 @@ class WireClient:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if isinstance(error, BadAnswer):
-                failure = provider_errors.bad_answer(self.name, error, progress.secrets, _salvaged(error, route))
+                failure = provider_errors.bad_answer(self.name, error, progress.secrets, salvaged_cost(error, route))
                 raise self._broken(failure, route, messages, progress) from None
             failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
-            raise self._broken(failure, route, messages, progress) from None
+            raise self._broken(failure, route, messages, progress, _fields_of(error, progress.secrets)) from None
         except anyio.get_cancelled_exc_class() as cancelled:
-            attach(cancelled, _least_cost(route, messages, progress.facts))
+            attach(cancelled, least_cost(route, messages, progress.facts))
             raise
-        return _completion(route, request, messages, progress, response)
+        text = without(progress.facts.text, progress.secrets)
+        completion = completion_of(route, request.path, messages, progress.facts, text, response)
+        return replace(completion, call_cost=_with_refused(completion.call_cost, progress))
 
     async def aclose(self) -> None:
         """Closes the connections; the next call opens new ones."""
@@ -120,7 +135,20 @@ class WireClient:
         return route.provider in providers.OPENAI_FORM and path not in self._missing
 
     async def _native(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
-        body, hides_usage = with_usage(request)
+        body, progress.hides_usage = with_usage(request) if self.adds_usage else (request.body, False)
+        try:
+            return await self._exchange(route, request, body, progress)
+        except HTTPFailure as error:
+            if not progress.hides_usage or error.status_code not in _UNFIT or not _OWN_OPTION.search(str(error)):
+                raise
+        self.adds_usage, progress.hides_usage = False, False
+        progress.refused += 1
+        return await self._exchange(route, request, request.body, progress)
+
+    async def _exchange(
+        self, route: providers.Route, request: WireRequest, body: bytes, progress: _Progress
+    ) -> WireResponse:
+        """The answer to a body, a stream given to the agent as it arrives."""
         async with self._open(route).open(request.path, body, _headers(route, request)) as response:
             kind = response.content_type
             if kind != _EVENTS:
@@ -128,38 +156,33 @@ class WireClient:
                 progress.facts.read(_document(text))
                 _check_no_error(progress.facts)
                 return WireResponse(kind, without(text, progress.secrets))
-            return WireResponse(kind, await self._relayed(response, request, progress, hides_usage=hides_usage))
+            await self._relay_all(response, request, progress)
+            return WireResponse(kind, progress.text)
 
-    async def _relayed(
-        self, response: aiohttp.ClientResponse, request: WireRequest, progress: _Progress, *, hides_usage: bool
-    ) -> str:
-        """The events of a stream, each given to the agent as it arrives."""
-        relayed: list[bytes] = []
+    async def _relay_all(self, response: aiohttp.ClientResponse, request: WireRequest, progress: _Progress) -> None:
+        """Gives the agent each event of a stream as it arrives."""
         stream, size = EventStream(), 0
         async for piece in response.content.iter_any():
             size += len(piece)
             if size > LONGEST_BODY:
                 raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
             for event in stream.add(piece):
-                await self._relay(event, request, progress, relayed, hides_usage=hides_usage)
+                await self._relay(event, request, progress)
         if rest := stream.rest:
-            await self._relay(rest, request, progress, relayed, hides_usage=hides_usage)
+            await self._relay(rest, request, progress)
         _check_whole(progress.facts)
-        return b"".join(relayed).decode("utf-8", "replace")
 
-    async def _relay(
-        self, event: bytes, request: WireRequest, progress: _Progress, relayed: list[bytes], *, hides_usage: bool
-    ) -> None:
+    async def _relay(self, event: bytes, request: WireRequest, progress: _Progress) -> None:
         documents = list(documents_of(event))
         for document in documents:
             progress.facts.read(document)
         progress.facts.is_complete |= is_done(event)
         if not progress.is_relayed:
             _check_no_error(progress.facts)
-        if hides_usage and documents and all(map(is_usage_only, documents)):
+        if progress.hides_usage and documents and all(map(is_usage_only, documents)):
             return
         event = without(event.decode("utf-8", "replace"), progress.secrets).encode()
-        relayed.append(event)
+        progress.relayed.append(event)
         if request.on_bytes is not None:
             progress.is_relayed = True
             await request.on_bytes(event)
@@ -172,16 +195,15 @@ class WireClient:
             progress.facts.read(document)
             _check_no_error(progress.facts)
             return WireResponse(_JSON, without(json.dumps(document), progress.secrets), translated=True)
-        relayed: list[bytes] = []
-        events, hides_usage = EventStream(), not asks_for_usage(body)
+        events, progress.hides_usage = EventStream(), not asks_for_usage(body)
         async with aclosing(translation.stream(route, request.path, body, timeout=self._timeout)) as blocks:
             async for block in blocks:
                 for event in events.add(block):
-                    await self._relay(event, request, progress, relayed, hides_usage=hides_usage)
+                    await self._relay(event, request, progress)
         if events.rest:
-            await self._relay(events.rest, request, progress, relayed, hides_usage=hides_usage)
+            await self._relay(events.rest, request, progress)
         _check_whole(progress.facts)
-        return WireResponse(_EVENTS, b"".join(relayed).decode("utf-8", "replace"), translated=True)
+        return WireResponse(_EVENTS, progress.text, translated=True)
 
     def _open(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
@@ -197,13 +219,22 @@ class WireClient:
         return self._sent
 
     def _broken(
-        self, error: ModelError, route: providers.Route, messages: Sequence[Message], progress: _Progress
+        self,
+        error: ModelError,
+        route: providers.Route,
+        messages: Sequence[Message],
+        progress: _Progress,
+        fields: Mapping[str, str | int] = NO_FIELDS,
     ) -> ModelError:
-        """The error of a call, with its cost as far as the provider sent an answer."""
+        """The error of a call, with its cost as far as the provider sent an answer, and what the agent gets for it."""
         if progress.is_relayed:
             error.retryable = False
         if progress.facts.has_begun:
-            error.call_cost = _least_cost(route, messages, progress.facts)
+            error.call_cost = least_cost(route, messages, progress.facts)
+        if progress.refused:
+            error.call_cost = _with_refused(error.call_cost or CallCost(), progress)
+        begun = progress.text if progress.is_relayed else ""
+        error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun)
         return error
 
 
@@ -216,6 +247,19 @@ def _anthropic_base(api_base: str | None) -> str:
     """The address with the version of the API, which litellm adds where it is missing."""
     base = (api_base or ANTHROPIC).rstrip("/").removesuffix(MESSAGES)
     return base if base.endswith("/v1") else f"{base}/v1"
+
+
+def _fields_of(error: Exception, secrets: frozenset[str]) -> dict[str, str | int]:
+    """`type`, `param` and `code` of a provider's error object."""
+    body = error.body if isinstance(error, HTTPFailure) else None
+    given = {name: (body or {}).get(name) for name in _ERROR_FIELDS}
+    texts = {name: redact(value, secrets)[:_LONGEST_FIELD] for name, value in given.items() if isinstance(value, str)}
+    return {name: value for name, value in given.items() if type(value) is int} | texts
+
+
+def _with_refused(call_cost: CallCost, progress: _Progress) -> CallCost:
+    """The cost, with the refused requests as attempts."""
+    return combined(CallCost(attempts=progress.refused), call_cost) if progress.refused else call_cost
 
 
 def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
@@ -237,12 +281,6 @@ def _document(text: str) -> Mapping[str, Any]:
     return document
 
 
-def _salvaged(error: BadAnswer, route: providers.Route) -> CallCost | None:
-    """The cost of an answer that can't be read, from the usage in its text."""
-    usage = salvage_usage(error.text)
-    return None if usage is None else cost_of(usage, "provider", route, Answer({}))
-
-
 def _check_no_error(facts: AnswerFacts) -> None:
     """Raises `BadAnswer` for an error in a response with status 200."""
     if facts.error:
@@ -255,41 +293,3 @@ def _check_whole(facts: AnswerFacts) -> None:
         raise BadAnswer(f"an error in the middle of a stream: {facts.error}")
     if not facts.is_complete:
         raise BadAnswer("a stream that ended in the middle")
-
-
-def _completion(
-    route: providers.Route,
-    request: WireRequest,
-    messages: Sequence[Message],
-    progress: _Progress,
-    response: WireResponse,
-) -> Completion:
-    if request.path == COUNT_TOKENS:
-        return Completion("", wire=response)  # it is free
-    facts = progress.facts
-    usage, call_cost = facts.usage, None
-    text = without(facts.text, progress.secrets)
-    if usage is None or not usage.input_tokens or (text and not usage.output_tokens and request.path != EMBEDDINGS):
-        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
-        call_cost = cost_of(usage, "estimated", route, Answer({}))
-    return Completion(
-        text,
-        usage,
-        facts.finish_reason or "stop",
-        call_cost=call_cost or cost_of(usage, "provider", route, Answer({})),
-        wire=response,
-    )
-
-
-def _least_cost(route: providers.Route, messages: Sequence[Message], facts: AnswerFacts) -> CallCost:
-    """The cost of a call that broke off: the usage so far, at least the prompt and the text that arrived."""
-    written = count_tokens(facts.text)
-    if route.is_ours and not facts.has_begun:
-        return CallCost()
-    if facts.usage and facts.usage.input_tokens:
-        usage = facts.usage
-        if usage.output_tokens >= written:
-            return cost_of(usage, "provider", route, Answer({}))
-        usage = Usage(usage.input_tokens, usage.cached_input_tokens, written, 0, usage.cache_write_tokens)
-        return cost_of(usage, "estimated", route, Answer({}))
-    return cost_of(Usage(input_tokens=count_messages(messages), output_tokens=written), "estimated", route, Answer({}))
