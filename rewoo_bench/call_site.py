@@ -20,6 +20,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+AGENT = "agent"
+"""The call site of all requests of an external agent."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallSite:

@@ -139,12 +139,14 @@ class CallCost:
 class WireResponse:
     """The answer to an external agent's request, as the agent gets it.
 
-    `translated`: the provider speaks another dialect.
+    `translated`: the provider speaks another dialect. `is_second_attempt`: recalled for a client that asked again and
+    got the answer of its first attempt, which is the call that counts.
     """
 
     content_type: str
     body: str
     translated: bool = False
+    is_second_attempt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from rewoo_bench.types import Message
 
 BAD_GATEWAY = 502
-NO_FIELDS: Mapping[str, str | int] = MappingProxyType({})
+NO_FIELDS: Mapping[str, str | int] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,9 @@ class Gateway:
             call = await session.complete(
                 wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: _is_gone(request)
             )
-        except (ModelError, LimitReached, SessionClosed):
+        except (ModelError, LimitReached, SessionClosed) as error:
+            if isinstance(error, ModelError) and error.response is not None and error.response.begun:
+                await sender.resend(error.response.begun)  # of a replay
             if sender.has_begun:
                 return sender.break_off()
             raise
@@ -193,6 +195,11 @@ class _Sender:
         if self._request.transport is not None:
             self._request.transport.close()
         return self._response
+
+    async def resend(self, begun: str) -> None:
+        """Sends the recorded part of a stream that broke off, where it isn't sent already."""
+        if self._response is None:
+            await self.send(begun.encode())
 
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""

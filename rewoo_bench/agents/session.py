@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -17,10 +18,11 @@ from typing import Any
 import anyio
 
 from rewoo_bench.agents.process import Tail
-from rewoo_bench.call_site import call_site
+from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
 from rewoo_bench.metering.live_calls import UNAUTHORISED
+from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.runners.tool_calls import Observation, call_tool
@@ -29,7 +31,6 @@ from rewoo_bench.wire_request import WireMessages, WireRequest
 
 _Job = Callable[[], Coroutine[Any, Any, None]]
 
-AGENT = "agent"
 _ROLES = {EMBEDDINGS: "embedding", COUNT_TOKENS: "count"}
 
 
@@ -107,7 +108,6 @@ class AgentSession:
         attempted = [call for call in self._undelivered.get(digest, ()) if call.is_for(retry=is_retry)]
         attempted.sort(key=lambda call: not call.is_client_gone())
         if attempted:
-            self.notes["second_attempts"] += 1
             call = attempted[0]
             call.is_client_gone = is_client_gone
         else:
@@ -115,12 +115,23 @@ class AgentSession:
             self._undelivered.setdefault(digest, []).append(call)
             failed = self._failed.pop(digest, None) if is_retry else None
             self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
-        try:
-            await asyncio.shield(call.answer)
-        except (ModelError, LimitReached, SessionClosed):
+        await asyncio.wait([call.answer])
+        if call.answer.exception() is not None:
             self.forget(call)
-            raise
+        if attempted:
+            self.notes["second_attempts"] += 1
+            await self._note_second_attempt(WireMessages.of(request, facts.messages), facts)
+        call.answer.result()
         return call
+
+    async def _note_second_attempt(self, messages: WireMessages, facts: WireFacts) -> None:
+        """Records it in the question's task, so that a replay or a resumed run doesn't take it for another sample."""
+        meter: Any = self.model
+        role = _ROLES.get(messages.request.path, AGENT)
+        noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with suppress(SessionClosed):
+            self._submit(noted, lambda: meter.note_second_attempt(messages, role=role, max_tokens=facts.max_tokens))
+            await asyncio.shield(noted)
 
     def forget(self, call: AgentCall) -> None:
         """Lets go of a call that failed or whose client has the whole answer: an equal request is a call of its own."""
@@ -152,6 +163,10 @@ class AgentSession:
             completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)
         except ModelError as error:
             self.failure = error
+            if isinstance(error, RecordedFailure) and error.is_second_attempt:
+                self.notes["second_attempts"] += 1
+                meter.uncount_second_attempt()
+                raise
             if failed is not None:
                 meter.count_as_attempt(failed)
             if isinstance(getattr(meter, "calls", None), list):
@@ -161,7 +176,10 @@ class AgentSession:
             self.failure = None
         if failed is not None:
             meter.count_as_attempt(failed)
-        if completion.wire is not None and completion.wire.translated:
+        if completion.wire is not None and completion.wire.is_second_attempt:
+            self.notes["second_attempts"] += 1
+            meter.uncount_second_attempt()
+        elif completion.wire is not None and completion.wire.translated:
             self.notes["translated"] += 1
         return completion
 

@@ -23,7 +23,8 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.metering.calls import Call, Limits
-from rewoo_bench.metering.recorded_calls import RecalledText
+from rewoo_bench.metering.recorded_calls import RecordedModel
+from rewoo_bench.metering.recorded_tools import RecalledText
 from rewoo_bench.models.call_cost import call_cost_of, combined
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
@@ -124,6 +125,16 @@ class Meter:
         call_cost = combined(failed.call_cost, last.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
         self.calls.append(replace(last, call_cost=call_cost, **same))  # type: ignore[arg-type]  # of three types
+
+    async def note_second_attempt(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> None:
+        """Records that a client asked once more and got the answer of its first attempt."""
+        model = self.models.get(options["role"]) or self.models[""]
+        if isinstance(model, RecordedModel):
+            await model.note_second_attempt(messages, **options)
+
+    def uncount_second_attempt(self) -> None:
+        """Takes back the last call, which was answered as a second attempt at an earlier one."""
+        self.calls.pop()
 
     def add_abandoned(self, records: Sequence[CallRecord]) -> None:
         """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""

@@ -1,7 +1,6 @@
-"""A recorded model and a recorded tool: each answer is in the journal before it is used, and recalled from there.
+"""A recorded model: each answer is in the journal before it is used, and recalled from there.
 
 meter -> recorded model -> live call -> retry -> provider
-meter -> recorded tool -> deadline -> tool
 """
 
 from __future__ import annotations
@@ -10,17 +9,15 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
 from typing import Any, Unpack
 
 import anyio
-from pydantic import BaseModel
 
-from rewoo_bench.errors import JournalError, ModelError, ToolError
+from rewoo_bench.call_site import AGENT
+from rewoo_bench.errors import JournalError, LimitReached, ModelError
 from rewoo_bench.journal.records import (
     CallKey,
     CallRecord,
-    as_bytes,
     as_completion,
     call_fields,
     numbers,
@@ -32,15 +29,8 @@ from rewoo_bench.metering.live_calls import LiveCall
 from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.models.call_cost import attach, call_cost_of, is_sensible
 from rewoo_bench.models.hosted.openai_format import prefix_ends
-from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
-from rewoo_bench.wire_request import WireMessages
-
-
-class RecalledText(str):
-    """A tool's answer in an earlier session of the run; `measured_s` is the time that it took then."""
-
-    measured_s: float = 0.0
+from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Usage
+from rewoo_bench.wire_request import ErrorResponse, WireMessages
 
 
 class UnreadableRecord(ModelError):
@@ -49,6 +39,13 @@ class UnreadableRecord(ModelError):
 
 class RecordedFailure(ModelError):
     """A call that failed in the recorded run, and so fails in its replay."""
+
+    is_second_attempt: bool = False
+    """Whether the call that failed was an earlier one, and this one only asks once more."""
+
+
+_CANCELLED = "cancelled before it was answered"
+_SECOND_ATTEMPT = "second_attempt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +106,9 @@ class RecordedModel:
             return None
         record, replayed = found
         if record.status == "error":
-            message = record.answer.get("message") or "its error can't be read"
-            raise RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
+            raise self._recorded_failure(record)
+        if _SECOND_ATTEMPT in record.answer:
+            return self._first_attempt(key)
         try:
             return _read_completion(record.answer, replayed or "replayed" in record.answer)
         except ValueError as error:
@@ -120,6 +118,41 @@ class RecordedModel:
             raise UnreadableRecord(
                 f"the answer recorded at {key.call_site!r} can't be read: {error}", call_cost=call_cost
             ) from None
+
+    def _recorded_failure(self, record: CallRecord) -> Exception:
+        """The failure of a call in the run that is replayed.
+
+        A call that the time limit of an external agent cut off ends the question in the same way.
+        """
+        message = record.answer.get("message") or "its error can't be read"
+        if message == _CANCELLED and record.key.call_site == AGENT and self._recorder.ended_at_time_limit():
+            return LimitReached("time_limit", f"it was {message} in the recorded run")
+        failure = RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
+        with suppress(TypeError):  # of a record that is damaged
+            failure.response = ErrorResponse(**record.answer.get("response") or {})
+        return failure
+
+    def _first_attempt(self, key: CallKey) -> Completion | None:
+        """The answer of the call whose client asked once more, marked as such. Raises its `RecordedFailure`."""
+        for nth in reversed(range(key.nth)):
+            first = key._replace(nth=nth)
+            found = self._recorder.recall(first)
+            if found is None or _SECOND_ATTEMPT in found[0].answer:
+                continue
+            try:
+                completion = self._recalled(first)
+            except RecordedFailure as failure:
+                failure.is_second_attempt = True
+                raise
+            if completion is not None and completion.wire is not None:
+                return replace(completion, wire=replace(completion.wire, is_second_attempt=True))
+        return None
+
+    async def note_second_attempt(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> None:
+        """Records that a client asked once more and got the answer of its first attempt: no call of its own."""
+        prompt = texts_of(messages, options)
+        key = self._recorder.key("model", options["role"], request_hash(prompt, options))
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {_SECOND_ATTEMPT: True}))
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too."""
@@ -141,12 +174,15 @@ class RecordedModel:
             completion = await call.ask()
         except ModelError as error:
             call_cost = error.call_cost or CallCost()
-            await self._recorder.keep(self._record(request, "error", {"message": str(error)}, call_cost))
+            failure: dict[str, Any] = {"message": str(error)}
+            if error.response is not None:
+                failure["response"] = asdict(error.response)
+            await self._recorder.keep(self._record(request, "error", failure, call_cost))
             error.call_cost = self._with_failures(key, call_cost)
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
             if (paid := call_cost_of(cancelled)) is not None:
-                record = self._record(request, "error", {"message": "cancelled before it was answered"}, paid)
+                record = self._record(request, "error", {"message": _CANCELLED}, paid)
                 with anyio.CancelScope(shield=True), suppress(JournalError):
                     await self._recorder.keep(record)
                 attach(cancelled, self._with_failures(key, paid))
@@ -215,50 +251,3 @@ def _answer(completion: Completion) -> dict[str, Any]:
 def _call_cost_of(record: CallRecord) -> dict[str, Any]:
     """The cost in a record whose answer can't be read."""
     return {"attempts": 1, "billed": {"input_tokens": record.billed_tokens}, "cost_usd": record.cost_usd}
-
-
-class RecordedTool(WrappedTool):
-    """A recorded tool. One with state (`stateful`) is called again in a resumed run, and its first answer counts."""
-
-    def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
-        super().__init__(tool)
-        self._recorder = recorder
-
-    async def __call__(self, arguments: BaseModel) -> str:
-        request = as_bytes(arguments)
-        key = self._recorder.key("tool", self.name, sha256(request).digest())
-        recalled = self._recorder.recall(key)
-        if recalled is None:
-            return await self._call(key, request.decode(), arguments)
-        record, replayed = recalled
-        if self.stateful and not replayed:
-            with suppress(ToolError):  # the first answer counts, below
-                await self._tool(arguments)
-        if "error" in record.answer:
-            raise ToolError(record.answer["error"])
-        text = RecalledText(record.answer["text"])
-        text.measured_s = record.answer["latency_s"]
-        return text
-
-    async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
-        self._recorder.check_live(key, (request,))
-        await self._recorder.shutdown.admit()
-        start = time.monotonic()
-        with self._recorder.shutdown:
-            try:
-                result = {"text": await self._tool(arguments)}
-            except ToolError as error:
-                result = {"error": str(error)}
-            answer = {**result, "latency_s": time.monotonic() - start}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
-        if "error" in result:
-            raise ToolError(result["error"])
-        return result["text"]
-
-
-def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The tools, recorded. Those that ask a model aren't wrapped, since their model calls are recorded."""
-    return {
-        name: tool if getattr(tool, "asks_model", False) else RecordedTool(recorder, tool)
-        for name, tool in tools.items()
-    }

@@ -8,6 +8,7 @@ from the journal, and the first unfinished one is made. The architecture doesn't
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,6 +103,12 @@ class QuestionRecorder:
         for record in failed:
             self._unused.pop(id(record), None)
         return failed
+
+    def ended_at_time_limit(self) -> bool:
+        """Whether the question ended so in the run that is replayed."""
+        replay = self._recorder.replay
+        recorded = replay.questions([self.task]) if replay is not None else []
+        return any(json.loads(rows)["question"]["stop_reason"] == "time_limit" for rows, _ in recorded)
 
     def abandoned(self) -> list[CallRecord]:
         """Model calls that earlier sessions paid for and this one didn't make: of an agent whose requests vary."""

@@ -13,7 +13,8 @@ from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.recorded_calls import RecordedModel, UnreadableRecord, recorded_tools
+from rewoo_bench.metering.recorded_calls import RecordedModel, UnreadableRecord
+from rewoo_bench.metering.recorded_tools import recorded_tools
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS

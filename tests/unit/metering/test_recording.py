@@ -22,7 +22,8 @@ from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, U
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import open_journal, read_journal
-from rewoo_bench.metering.recorded_calls import RecordedModel, recorded_tools
+from rewoo_bench.metering.recorded_calls import RecordedModel
+from rewoo_bench.metering.recorded_tools import recorded_tools
 from rewoo_bench.metering.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import CallCost, Completion, Message, ToolCall, Usage
