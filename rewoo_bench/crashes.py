@@ -86,7 +86,7 @@ class CrashCounter:
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
     """An exception as a question's error; `where` is the name of the failed class, `group` its exception group."""
-    kind, message = type(error).__name__, _one_line(_text_of(error))
+    kind, message = type(error).__name__, _one_line(text_of(error))
     line = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
     raised = group or error
     text = redact("".join(traceback.format_exception(raised)))
@@ -108,9 +108,9 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
         if cause is not error and isinstance(cause, BlockingIOError):
             continue  # usual with a non-blocking socket
         if (short_of := _short_of(cause)) is not None:
-            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(_text_of(cause))}: out of {short_of}")
+            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(text_of(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):
-        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(_text_of(error))}")
+        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(text_of(error))}")
     return None
 
 
@@ -151,7 +151,7 @@ def _is_library(file: Path) -> bool:
     return not file.is_relative_to(_OWN) and any(file.is_relative_to(folder) for folder in _LIBRARIES)
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The exception's text; empty where `str` fails."""
     try:
         return str(error)

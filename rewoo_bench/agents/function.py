@@ -15,9 +15,14 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
+import anyio
+
 from rewoo_bench.agents.program import AgentFailed
 from rewoo_bench.agents.session import AgentSession, SessionClosed
+from rewoo_bench.crashes import text_of
 from rewoo_bench.errors import LimitReached
+
+_END_S = 5.0  # for an agent to end after its question was cancelled
 
 
 async def answer_with(
@@ -28,7 +33,7 @@ async def answer_with(
     given: dict[str, Any] = {"base_url": base_url, "api_key": session.key, "model": model}
     try:
         if inspect.iscoroutinefunction(function):
-            answer = await function(question, **given, tools=tools)
+            answer = await _in_task(function(question, **given, tools=tools))
         else:
             loop = asyncio.get_running_loop()
             plain = {name: _from_thread(tool, loop) for name, tool in tools.items()}
@@ -36,7 +41,7 @@ async def answer_with(
     except (LimitReached, SessionClosed) as error:
         raise AgentFailed(str(error)) from error
     except Exception as error:  # of the user's code: this question's failure
-        raise AgentFailed(f"{type(error).__name__}: {error}"[:300]) from error
+        raise AgentFailed(_shown(error)[:300]) from error
     if answer is not None and not isinstance(answer, str):
         raise AgentFailed(f"the agent returned {type(answer).__name__}; expected a text")
     return answer
@@ -48,6 +53,30 @@ def _as_function(session: AgentSession, name: str) -> Callable[..., Coroutine[An
 
     call.__name__, call.__doc__ = name, session.tools[name].description
     return call
+
+
+async def _in_task(work: Coroutine[Any, Any, Any]) -> Any:
+    """The work's result. A task of its own, so that an agent that cancels itself cancels nothing else."""
+
+    async def run() -> Any:
+        try:
+            return await work
+        except (SystemExit, GeneratorExit, BaseExceptionGroup) as error:  # the end of the agent, not of the run
+            if isinstance(error, Exception):
+                raise
+            raise RuntimeError(_shown(error)) from error
+
+    task = asyncio.create_task(run())
+    try:
+        await asyncio.wait([task])
+    finally:
+        if not task.done():  # the question is cancelled
+            task.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task], timeout=_END_S)
+    if task.cancelled():
+        raise RuntimeError("the agent cancelled itself")
+    return task.result()
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
@@ -69,16 +98,20 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
         try:
             result = work()
         except StopIteration as error:  # no future can hold one
-            failure = RuntimeError(f"StopIteration: {error}")
+            failure = RuntimeError(_shown(error))
         except Exception as error:  # raised again where the work is awaited
             failure = error
         except BaseException as error:  # such as SystemExit: the end of the agent, not of the run
-            failure = RuntimeError(f"{type(error).__name__}: {error}")
+            failure = RuntimeError(_shown(error))
         with suppress(RuntimeError):  # the run has ended
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=copy_context().run, args=(run,), daemon=True, name="agent").start()
     return await future
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
 
 
 def _from_thread(tool: Callable[..., Coroutine[Any, Any, str]], loop: asyncio.AbstractEventLoop) -> Callable[..., str]:

@@ -189,7 +189,8 @@ async def _evaluated(
             listeners.on_result(result)
 
     ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
-    refused: UsageError | None = None
+    refused: UsageError | None = None  # by the provider: the answers so far are kept
+    wrong: UsageError | None = None
     try:
         with notices_to(progress.say):
             totals = await evaluator.run(
@@ -208,14 +209,20 @@ async def _evaluated(
     except ProviderRefused as stop:
         ended["reason"] = str(stop)
         refused = UsageError(str(stop))
+    except UsageError as stop:  # such as an agent that can't be started
+        ended["reason"] = str(stop)
+        wrong = stop
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
         facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
         rows = await _write_tables(opened, manifest, tasks, ended, facts)
-    if refused and not rows and options.resume is None and not opened.journal.holds_answers():
+    is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
+    if is_empty and (stopped := wrong or refused):
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
-        raise refused
+        raise stopped
+    if wrong:
+        raise wrong
     is_resumable = failures.can_be_retried or (
         rows < len(tasks) and not failures.ended_run(options.fail_on_error, len(tasks))
     )

@@ -122,6 +122,13 @@ def test_a_command_that_does_not_exist_is_one_line(provider: DialectServer, capf
     assert run_agents(provider, [write_agent("no-program", command=["no-such-program"])], questions=2) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert "agent: can't start 'no-such-program': No such file or directory" in line
+    assert not Path("out").exists()
+
+
+def test_a_command_that_does_not_exist_leaves_the_answers_of_other_agents(provider: DialectServer) -> None:
+    agents = [write_program("works", "print('Neva')"), write_agent("no-program", command=["no-such-program"])]
+    assert run_agents(provider, agents, "--concurrency", 1, questions=2) == 2
+    assert list(rows().prediction) == ["Neva"]
 
 
 def test_a_worker_answers_several_questions_at_once(provider: DialectServer) -> None:
