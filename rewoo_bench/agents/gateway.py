@@ -22,8 +22,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.agents.mcp_server import answer_mcp
-from rewoo_bench.agents.session import AgentCall, AgentSession, SessionClosed
+from rewoo_bench.agents.mcp_server import answer_mcp, unreadable
+from rewoo_bench.agents.sender import Sender, is_gone
+from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, PATHS, error_body, read_request
@@ -119,6 +120,8 @@ class Gateway:
             return _error(dialect, response.status, str(error), _NO_RETRY, response.fields)
         except SessionClosed:
             return _error(dialect, 401, "this question has ended", _NO_RETRY)
+        except _Unreadable as error:
+            return _error(dialect, error.status, str(error))
 
     def _session_of(self, request: web.Request) -> AgentSession | None:
         """The open question of a request; None where its address and its key name two, or where there is none."""
@@ -132,23 +135,19 @@ class Gateway:
             _log.warning("refused a request for %s: it has the key of no open question", path)
 
     async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        data = await request.read()
-        try:
-            body = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            return _error(path, 400, f"the request isn't JSON: {error}")
+        data, body = await _read(request)
         if not isinstance(body, dict):
-            return _error(path, 400, f"the request is no JSON object but {type(body).__name__}")
+            raise _Unreadable(f"the request is no JSON object but {type(body).__name__}")
         if body.get("model") != self.model_name:  # every architecture of a run asks the same model
             session.notes[f"asked for the model {str(body.get('model'))[:80]}"] += 1
             data = json.dumps({**body, "model": self.model_name}).encode()  # half of a surrogate pair stays escaped
         facts = read_request(path, body)
-        sender = _Sender(request, session)
+        sender = Sender(request, session)
         headers = tuple((name, request.headers[name]) for name in _PASSED_HEADERS if name in request.headers)
         wire = WireRequest(path, data, headers, sender.send if facts.streamed else None)
         try:
             call = await session.complete(
-                wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: _is_gone(request)
+                wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: is_gone(request)
             )
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
@@ -166,81 +165,11 @@ class Gateway:
             return _json(openapi(session.tools.values(), f"{self.address(session)}/tools"))
         if not path.startswith("/tools/") or request.method != "POST" or name not in session.tools:
             return _error(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
-        try:
-            arguments = json.loads(await request.read())
-        except (ValueError, RecursionError):
-            arguments = None
+        _, arguments = await _read(request)
         if not isinstance(arguments, dict):
-            return _error(path, 400, "the arguments are no JSON object")
+            raise _Unreadable(f"the arguments are no JSON object but {type(arguments).__name__}")
         observation = await session.call_tool(name, arguments)
         return _json({"result": observation.text, "failed": observation.failed})
-
-
-class _Sender:
-    """Sends a streamed answer as it arrives, or a whole one."""
-
-    def __init__(self, request: web.Request, session: AgentSession) -> None:
-        self._request = request
-        self._session = session
-        self._response: web.StreamResponse | None = None
-        self._is_gone = False
-
-    @property
-    def has_begun(self) -> bool:
-        return self._response is not None
-
-    def break_off(self) -> web.StreamResponse:
-        """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
-        assert self._response is not None
-        if self._request.transport is not None:
-            self._request.transport.close()
-        return self._response
-
-    async def resend(self, begun: str) -> None:
-        """Sends the recorded part of a stream that broke off, where it isn't sent already."""
-        if self._response is None:
-            await self.send(begun.encode())
-
-    async def send(self, piece: bytes) -> None:
-        """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
-        from aiohttp import web
-
-        if self._is_gone:
-            return
-        try:
-            if self._response is None:
-                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-                await self._response.prepare(self._request)
-            await self._response.write(piece)
-        except (ConnectionError, RuntimeError):
-            self._note_hang_up()
-
-    async def finish(self, call: AgentCall) -> web.StreamResponse:
-        """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
-        from aiohttp import web
-
-        response = self._response
-        if response is None:
-            wire = call.answer.result().wire
-            assert wire is not None  # models without an endpoint are refused before the run
-            response = web.Response(text=wire.body, headers={"Content-Type": wire.content_type})
-        if self._is_gone:
-            return response
-        try:
-            await response.prepare(self._request)
-            await response.write_eof()
-        except (ConnectionError, RuntimeError):
-            self._note_hang_up()
-        else:
-            if _is_gone(self._request):
-                self._note_hang_up()
-            else:
-                self._session.forget(call)
-        return response
-
-    def _note_hang_up(self) -> None:
-        self._is_gone = True
-        self._session.notes["clients_that_hung_up"] += 1
 
 
 async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
@@ -251,11 +180,35 @@ async def _answer_mcp(request: web.Request, session: AgentSession) -> web.Stream
     if request.method != "POST":
         return web.Response(status=405, headers={"Allow": "POST"})
     try:
-        message = json.loads(await request.read())
-    except (ValueError, RecursionError):
-        message = None
+        _, message = await _read(request)
+    except _Unreadable as error:
+        return _json(unreadable(str(error)), error.status)
     answer = await answer_mcp(message, session)
     return web.Response(status=202) if answer is None else _json(answer)
+
+
+class _Unreadable(Exception):
+    """A request that can't be read, and the status to answer with."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+async def _read(request: web.Request) -> tuple[bytes, Any]:
+    """The body of a request, and its JSON. Raises `_Unreadable`."""
+    from aiohttp import web
+
+    try:
+        data = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _Unreadable(f"the request has more than {LARGEST_REQUEST >> 20} MB", 413) from None
+    except web.RequestPayloadError as error:
+        raise _Unreadable(f"the body of the request can't be read: {error}") from None
+    try:
+        return data, json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _Unreadable(f"the request isn't JSON: {error}") from None
 
 
 def _is_retry(request: web.Request) -> bool:
@@ -263,18 +216,14 @@ def _is_retry(request: web.Request) -> bool:
     return request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
 
 
-def _is_gone(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
-
-
 def _model_object(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model"}
 
 
-def _json(value: Any) -> web.Response:
+def _json(value: Any, status: int = 200) -> web.Response:
     from aiohttp import web
 
-    return web.Response(body=json.dumps(value).encode(), content_type="application/json")
+    return web.Response(status=status, body=json.dumps(value).encode(), content_type="application/json")
 
 
 def _error(

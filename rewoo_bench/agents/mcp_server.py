@@ -11,7 +11,7 @@ from typing import Any
 from rewoo_bench.agents.session import AgentSession
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
-_INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32600, -32601, -32602
+_NO_JSON, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
 async def answer_mcp(message: Any, session: AgentSession) -> dict[str, Any] | list[dict[str, Any]] | None:
@@ -46,6 +46,11 @@ async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
     observation = await session.call_tool(name, arguments)
     content = [{"type": "text", "text": observation.text}]
     return _result(number, {"content": content, "isError": observation.failed})
+
+
+def unreadable(message: str) -> dict[str, Any]:
+    """The answer to a request that is no JSON."""
+    return _error(None, _NO_JSON, message)
 
 
 def _initialized(params: dict[str, Any]) -> dict[str, Any]:

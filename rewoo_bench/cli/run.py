@@ -86,7 +86,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @MODEL("--solver-temperature", type=NOT_NEGATIVE, help="Temperature of the solver.  [default: --temperature]")
 @MODEL("--max-output-tokens", type=COUNT, default=512,
        help="Most tokens of a reply. Where the model is still reasoning at that point, the call is made once more with "
-            "twice as many.")
+            "twice as many. External agents set their own limit.")
 @MODEL("--reasoning-effort", metavar="LEVEL",
        help="Reasoning effort, in the provider's words: low, medium, high.  [default: not sent]")
 @MODEL("--style", type=click.Choice(["auto", "chat", "completion"]), default="auto",

@@ -1,0 +1,82 @@
+"""The answer of a request of an external agent, sent to its client: as it arrives, or whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rewoo_bench.agents.session import AgentCall, AgentSession
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class Sender:
+    """Sends a streamed answer as it arrives, or a whole one."""
+
+    def __init__(self, request: web.Request, session: AgentSession) -> None:
+        self._request = request
+        self._session = session
+        self._response: web.StreamResponse | None = None
+        self._is_gone = False
+
+    @property
+    def has_begun(self) -> bool:
+        return self._response is not None
+
+    def break_off(self) -> web.StreamResponse:
+        """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
+        assert self._response is not None
+        if self._request.transport is not None:
+            self._request.transport.close()
+        return self._response
+
+    async def resend(self, begun: str) -> None:
+        """Sends the recorded part of a stream that broke off, where it isn't sent already."""
+        if self._response is None:
+            await self.send(begun.encode())
+
+    async def send(self, piece: bytes) -> None:
+        """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
+        from aiohttp import web
+
+        if self._is_gone:
+            return
+        try:
+            if self._response is None:
+                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                await self._response.prepare(self._request)
+            await self._response.write(piece)
+        except (ConnectionError, RuntimeError):
+            self._note_hang_up()
+
+    async def finish(self, call: AgentCall) -> web.StreamResponse:
+        """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
+        from aiohttp import web
+
+        response = self._response
+        if response is None:
+            wire = call.answer.result().wire
+            assert wire is not None  # models without an endpoint are refused before the run
+            response = web.Response(text=wire.body, headers={"Content-Type": wire.content_type})
+        if self._is_gone:
+            return response
+        try:
+            await response.prepare(self._request)
+            await response.write_eof()
+        except (ConnectionError, RuntimeError):
+            self._note_hang_up()
+        else:
+            if is_gone(self._request):
+                self._note_hang_up()
+            else:
+                self._session.forget(call)
+        return response
+
+    def _note_hang_up(self) -> None:
+        self._is_gone = True
+        self._session.notes["clients_that_hung_up"] += 1
+
+
+def is_gone(request: web.Request) -> bool:
+    """Whether the client of a request has closed its connection."""
+    return request.transport is None or request.transport.is_closing()
