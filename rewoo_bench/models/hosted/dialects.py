@@ -87,7 +87,8 @@ class AnswerFacts:
         self.is_complete |= kind in _LAST_EVENTS or (bool(reason) and "choices" in document)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        self._counts |= {name: count for name, count in usage.items() if count is not None}
+        # Some proxies repeat the input's counts at the end of a stream as zeros.
+        self._counts |= {name: count for name, count in usage.items() if count or not self._counts.get(name)}
         self.usage = read_usage(self._counts)
 
 
