@@ -20,8 +20,10 @@ from anyio import to_thread
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import UsageError
 from rewoo_bench.paths import cache_dir
+from rewoo_bench.redaction import redact
 
 _SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
+_LONGEST_MESSAGE = 600  # characters
 _PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
 
 
@@ -87,6 +89,7 @@ def _find_uv() -> str:
 def _run(command: list[str]) -> str:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
-        lines = ended.stderr.strip().splitlines() or ["no message"]
-        raise UsageError(f"agent: {' '.join(command[1:3])} failed: {lines[-1]}")
+        message = redact(" ".join(ended.stderr.split()) or "no message")
+        shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} …"
+        raise UsageError(f"agent: uv {' '.join(command[1:3])} failed: {shown}")
     return ended.stdout

@@ -61,6 +61,9 @@ def serving(index: SimpleIndex) -> Iterator[SimpleIndex]:
         def do_GET(self) -> None:
             _answer(self, index)
 
+        def do_HEAD(self) -> None:  # uv asks for the size of a wheel before it reads a part of it
+            _answer(self, index)
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -91,4 +94,5 @@ def _answer(request: BaseHTTPRequestHandler, index: SimpleIndex) -> None:
     request.end_headers()
     sent = index.breaks_after if index.breaks_after and form == "application/zip" else None
     index.breaks_after = None if sent else index.breaks_after
-    request.wfile.write(body[:sent])
+    if request.command == "GET":
+        request.wfile.write(body[:sent])
