@@ -9,7 +9,7 @@
     /q/KEY/mcp                  the question's tools over MCP
 
 The key of a question stands in the address and is the API key, since some clients keep only one of both. A request
-without the key of an open question is refused and counted: `strays`.
+without the key of an open question is refused and counted: `refused`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Gateway:
 
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
-        self.strays: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         """Refused requests without an open question, by path."""
         self._sessions: dict[str, AgentSession] = {}
         self._runner: web.AppRunner | None = None
@@ -103,7 +103,7 @@ class Gateway:
         dialect = path.removeprefix("/v1")
         session = self._session_of(request)
         if session is None:
-            self._count_stray(dialect)
+            self._count_refused(dialect)
             return _error(dialect, 401, "the key of no open question")
         try:
             if dialect in PATHS and request.method == "POST":
@@ -129,9 +129,9 @@ class Gateway:
         named = {key for key in (request.match_info.get("key"), header) if key and key.startswith(KEY_PREFIX)}
         return self._sessions.get(named.pop()) if len(named) == 1 else None
 
-    def _count_stray(self, path: str) -> None:
-        self.strays[path] += 1
-        if self.strays[path] == 1:
+    def _count_refused(self, path: str) -> None:
+        self.refused[path] += 1
+        if self.refused[path] == 1:
             _log.warning("refused a request for %s: it has the key of no open question", path)
 
     async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:

@@ -27,6 +27,7 @@ from rewoo_bench.errors import HarnessFault, UsageError
 from rewoo_bench.redaction import plain_environment
 
 _TERM_GRACE_S = 1.0  # between the request to end and the kill
+# Beginnings of variables that an agent gets from its question alone.
 _LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "REWOO_BENCH_")
 
 

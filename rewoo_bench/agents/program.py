@@ -17,7 +17,7 @@ from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, r
 from rewoo_bench.agents.settings import AgentSettings
 
 QUESTION = "REWOO_BENCH_QUESTION"
-_OUTPUT = 1 << 20  # bytes that are kept of the end
+_LONGEST_OUTPUT = 1 << 20  # bytes that are kept of its end
 _LONGEST_VARIABLE = 100_000  # bytes; Linux allows 128 KiB
 
 
@@ -38,7 +38,7 @@ class Program:
         env = agent_environment(self._settings.env, session)
         if len(question.encode("utf-8", "replace")) < _LONGEST_VARIABLE and "\0" not in question:
             env[QUESTION] = question
-        output = Tail(0, _OUTPUT)
+        output = Tail(0, _LONGEST_OUTPUT)
         started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
         async with started as process, anyio.create_task_group() as group:
             group.start_soon(read_into, process.stdout, output)

@@ -72,7 +72,7 @@ class AgentSession:
         self.is_limited = anyio.Event()
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
-        self._failed: dict[bytes, Call] = {}
+        self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
         self._open: set[asyncio.Future[Any]] = set()
 
     async def finished(self) -> None:

@@ -25,6 +25,7 @@ from rewoo_bench.agents.settings import AgentSettings
 
 _LONGEST_LINE = 1 << 20  # bytes
 _LOG_POLL_S, _LOG_POLLS = 0.01, 5
+# The fields of a question's line, and the variables that a program has them in.
 _FIELDS = {
     "model": "REWOO_BENCH_MODEL",
     "base_url": "OPENAI_BASE_URL",

@@ -36,7 +36,7 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
 
 def refused_requests(run: PreparedRun) -> dict[str, Any]:
     """By path: how many requests of external agents had the key of no open question; empty where none had."""
-    return {"refused_requests": dict(run.gateway.strays)} if run.gateway and run.gateway.strays else {}
+    return {"refused_requests": dict(run.gateway.refused)} if run.gateway and run.gateway.refused else {}
 
 
 def sent_differences(options: RunOptions, run: PreparedRun) -> dict[str, Any]:

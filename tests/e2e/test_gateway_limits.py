@@ -119,7 +119,7 @@ async def test_a_request_without_the_key_of_an_open_question_is_refused_and_coun
     assert unknown.status_code == 404
     assert [answer.status_code for answer in answers] == [401, 401, 401]
     assert answers[0].json()["error"]["type"] == "authentication_error"
-    assert gateway.strays == Counter({"/chat/completions": 3, "/messages/count_tokens": 1})
+    assert gateway.refused == Counter({"/chat/completions": 3, "/messages/count_tokens": 1})
     assert sum("/chat/completions" in record.message for record in caplog.records) == 1
     assert len(provider.books) == 1
 
