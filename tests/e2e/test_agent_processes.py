@@ -149,7 +149,7 @@ def test_a_worker_that_dies_is_started_again(provider: DialectServer) -> None:
 
 def test_a_worker_that_prints_garbage_is_a_row(provider: DialectServer) -> None:
     agent = write_program("worker", "input(); print('Loading …', flush=True); input()", protocol="worker")
-    assert run_agents(provider, [agent], questions=1) == 0
+    assert run_agents(provider, [agent], questions=1) == 1
     (error,) = rows().error
     assert error.startswith("the worker printed 'Loading …' on standard output, which is for JSON lines with an id")
 
