@@ -30,6 +30,9 @@ from rewoo_bench.types import (
 )
 from rewoo_bench.wire_request import WireMessages
 
+SECOND_ATTEMPT = "second_attempt"
+"""In a record that is no call: an agent's client asked once more, and got the answer of its first attempt."""
+
 
 class TaskKey(NamedTuple):
     """A question for an architecture, by names that are the same in every session of a run."""

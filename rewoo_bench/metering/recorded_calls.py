@@ -16,6 +16,7 @@ import anyio
 from rewoo_bench.call_site import AGENT
 from rewoo_bench.errors import JournalError, LimitReached, ModelError
 from rewoo_bench.journal.records import (
+    SECOND_ATTEMPT,
     CallKey,
     CallRecord,
     as_completion,
@@ -45,7 +46,6 @@ class RecordedFailure(ModelError):
 
 
 _CANCELLED = "cancelled before it was answered"
-_SECOND_ATTEMPT = "second_attempt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class RecordedModel:
         record, replayed = found
         if record.status == "error":
             raise self._recorded_failure(record)
-        if _SECOND_ATTEMPT in record.answer:
+        if SECOND_ATTEMPT in record.answer:
             return self._first_attempt(key)
         try:
             return _read_completion(record.answer, replayed or "replayed" in record.answer)
@@ -137,7 +137,7 @@ class RecordedModel:
         for nth in reversed(range(key.nth)):
             first = key._replace(nth=nth)
             found = self._recorder.recall(first)
-            if found is None or _SECOND_ATTEMPT in found[0].answer:
+            if found is None or SECOND_ATTEMPT in found[0].answer:
                 continue
             try:
                 completion = self._recalled(first)
@@ -152,7 +152,7 @@ class RecordedModel:
         """Records that a client asked once more and got the answer of its first attempt: no call of its own."""
         prompt = texts_of(messages, options)
         key = self._recorder.key("model", options["role"], request_hash(prompt, options))
-        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {_SECOND_ATTEMPT: True}))
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal.database import JournalFile, connect_to_read
-from rewoo_bench.journal.records import read_answer
+from rewoo_bench.journal.records import SECOND_ATTEMPT, read_answer
 from rewoo_bench.journal.store import JOURNAL
 from rewoo_bench.journal.writer_process import is_sound
 
@@ -133,7 +133,7 @@ def _collect(database: JournalFile, places: Mapping[str, int], starts: Sequence[
             continue
         usage, billed = _tokens(answer.get("usage")), _tokens((answer.get("receipt") or {}).get("billed"))
         other[place] += [max(0, paid - used) for paid, used in zip(billed[:2], usage[:2], strict=True)]
-        if status != "ok":
+        if status != "ok" or SECOND_ATTEMPT in answer:
             continue
         start, end, is_timed = _times(answer.get("receipt") or {}, clock[place])
         clock[place] = end

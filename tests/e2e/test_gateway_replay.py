@@ -12,6 +12,9 @@ from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_program, write_questions
 
+from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.repricing.recorded import recorded_calls
+
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 SAME = ["architecture", "example_id", "prediction", "stop_reason", "llm_calls", "exact_match"]
@@ -98,3 +101,6 @@ def test_a_resumed_run_pays_once_for_a_client_that_hung_up_and_asked_again() -> 
         assert set(rows().llm_calls) == {2}
         assert len(provider.books) == 2 * 3
         check_books(provider)
+    places = {str(TaskKey("asks-again", name, 0)): number for number, name in enumerate(rows().example_id)}
+    with recorded_calls(Path("out"), places, [0.0, 0.0]) as priced:
+        assert len(priced.kept) == 2 * 2
