@@ -61,9 +61,13 @@ class Part:
         return next(each for each in self.candidates if each.architecture == name)
 
     def shown_contrasts(self) -> list[Contrast]:
-        """The recommended one, or else the contender with the highest accuracy, against each other one."""
+        """The recommended one, or else the contender with the highest accuracy, against each other one.
+
+        The contenders come first.
+        """
         names = self.decision.contenders
         name = self.decision.recommended or max(
             names, key=lambda each: self.candidate(each).accuracy.estimate, default=None
         )
-        return [each for (one, _), each in self.contrasts.items() if one == name]
+        shown = [each for (one, _), each in self.contrasts.items() if one == name]
+        return sorted(shown, key=lambda each: each.other not in names)

@@ -28,7 +28,7 @@ from rewoo_bench.advice.wording import (
 from rewoo_bench.stats.paired import too_few_for_tails
 from rewoo_bench.text.counts import counted, round_up
 
-_MOST_COMPARED = 4
+_MOST_COMPARED = 3
 _MOST_WARNINGS = 2
 _ORACLE = (
     "No recommendation: an oracle answered. It is given the answers, so its accuracy means nothing. "
@@ -84,7 +84,7 @@ def _comparisons(part: Part) -> Iterator[str]:
     for contrast in shown[:_MOST_COMPARED]:
         yield _compared(part, contrast)
     if len(shown) > _MOST_COMPARED:
-        yield f"The other comparisons ({len(shown) - _MOST_COMPARED}) are in --json."
+        yield f"Further comparisons are in --json: {joined([each.other for each in shown[_MOST_COMPARED:]])}."
 
 
 def _compared(part: Part, contrast: Contrast) -> str:
