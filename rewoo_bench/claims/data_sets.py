@@ -22,6 +22,7 @@ _TITLES: dict[Data, str] = {
     "chain": "Generated chains of look-ups",
 }
 _FROM_A_FILE: tuple[Data, ...] = ("physics", "sports", "sotu")
+_WITHOUT_PAGES: tuple[Data, ...] = ("triviaqa", "strategyqa", "physics", "sports", "sotu")
 
 
 def title(data: Data) -> str:
@@ -30,5 +31,8 @@ def title(data: Data) -> str:
 
 
 def dataset_flag(data: Data) -> str:
-    """The value of `--dataset`; FILE stands for the file of a data set that no hub has."""
-    return f"{data}=FILE" if data in _FROM_A_FILE else data
+    """The value of `--dataset`, with `--corpus` where its rows have no pages to search.
+
+    FILE stands for the file of a data set that no hub has, PASSAGES for the pages.
+    """
+    return f"{data}{'=FILE' if data in _FROM_A_FILE else ''}{' --corpus PASSAGES' if data in _WITHOUT_PAGES else ''}"

@@ -150,7 +150,7 @@ COMMANDS = sorted({needed(claim.test).partition(";")[0] for claim in BY_ID.value
 @pytest.mark.parametrize("suggested", COMMANDS)
 def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Path) -> None:
     """The real questions are on the network, and a judge is a real model: the sample stands for them, without one."""
-    arguments = shlex.split(suggested.replace(" --judge-model JUDGE", ""))
+    arguments = shlex.split(suggested.replace(" --judge-model JUDGE", "").replace(" --corpus PASSAGES", ""))
     name = arguments.index("--dataset") + 1
     if arguments[name].partition("=")[0] in BY_FORMAT:
         arguments[name] = "sample"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ from rewoo_bench.testing.server import ModelServer
 
 NEW = ("gsm8k", "strategyqa", "physics", "sports", "sotu")
 CLAIMS = [claim for claim in read_claims() if claim.test]
+FILES = {
+    "gsm8k": "gsm8k_test.jsonl",
+    "strategyqa": "strategyqa_229.jsonl",
+    "physics": "rewoo_physics_question.csv",
+    "sports": "rewoo_sports_understanding.csv",
+    "sotu": "rewoo_SOTU_QA.csv",
+}
 OF_NEW = [claim for claim in CLAIMS if claim.test and claim.test.on.data and claim.test.on.data[0] in NEW]
 AVERAGES = [claim for claim in CLAIMS if claim.test and claim.test.measure.data_sets()]
 
@@ -79,11 +87,28 @@ def test_a_run_gives_each_new_claim_a_verdict(claim: Claim, runs: list[Path]) ->
     assert finding.interval.n == 4 * len(finding.group.runs)
 
 
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs real rows: set REWOO_BENCH_DATA")
+@pytest.mark.parametrize("name", FILES)
+def test_a_run_of_real_rows_is_known_by_its_data_set(name: str, tmp_path: Path) -> None:
+    folder = Path(os.environ["REWOO_BENCH_DATA"]) / "extra"
+    with ModelServer(reply) as server:
+        options = {"api_base": server.api_base, "judge_model": "openai/judge"}
+        options |= {} if name == "gsm8k" else {"corpus": folder / "rewoo_state_of_the_union.txt"}
+        dataset = f"{name}={folder / FILES[name]}"
+        bench("rewoo,react,direct,cot", dataset=dataset, out=tmp_path / "run", limit=2, model="openai/small", **options)
+    own = [claim for claim in OF_NEW if claim.test and claim.test.on.data == (name,)]
+    without = {finding.claim.id for finding in check(own, gather(tmp_path / "run")) if finding.verdict == "no data"}
+    assert without == {f"{name}-dollars"}  # a server on this machine has no price
+
+
 def test_an_average_needs_every_data_set_with_the_same_model(runs: list[Path], tmp_path: Path) -> None:
     (claim,) = (claim for claim in AVERAGES if claim.id == "average-tokens")
     (finding,) = check([claim], gather(*runs[1:]))
     assert finding.verdict == "no data"
-    asked = "needs run --arch rewoo,react --dataset hotpotqa; and --dataset triviaqa; and --dataset gsm8k;"
+    asked = (
+        "needs run --arch rewoo,react --dataset hotpotqa; and --dataset triviaqa --corpus PASSAGES; "
+        "and --dataset gsm8k; "
+    )
     assert finding.reason.startswith(asked)
     assert "and --dataset physics=FILE" in finding.reason
     other = run_folder(tmp_path / "a", system(), system("react", "110100", 2600))  # of another model
@@ -154,7 +179,7 @@ def test_claims_without_a_run_are_one_line_of_their_data_set(runs: list[Path]) -
     (line,) = (line for line in short if line.startswith("STRATEGYQA"))
     assert line == (
         "STRATEGYQA: 12 claims without data here; to test: run --arch react,rewoo,direct,cot --dataset strategyqa "
-        "--judge-model JUDGE (--all shows each)"
+        "--corpus PASSAGES --judge-model JUDGE (--all shows each)"
     )
     assert any(line.startswith("gsm8k-tokens-react-rewoo: ") for line in short)
     assert not any("no data: needs" in line for line in short)
@@ -169,5 +194,8 @@ def test_the_commands_of_a_data_set_serve_all_of_its_claims() -> None:
     architectures = command.split()[2].split(",")
     for test in tests:
         assert set(test.measure.architectures()) <= set(architectures)
-        assert f"--dataset sotu=FILE{' --judge-model JUDGE' if 'JUDGE' in needed(test) else ''}" in needed(test)
+        assert (
+            f"--dataset sotu=FILE --corpus PASSAGES{' --judge-model JUDGE' if 'JUDGE' in needed(test) else ''}"
+            in needed(test)
+        )
     assert command.endswith("--judge-model JUDGE")
