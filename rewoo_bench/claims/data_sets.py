@@ -1,7 +1,7 @@
 """The data sets that claims are about: their names in claims.toml, in titles, and as `--dataset` takes them.
 
 title("physics")            # "PhysicsQA"
-dataset_flag("physics")     # "physics=FILE": it has no hub, the file is the paper's
+dataset_flag("sotu")        # "sotu=FILE --corpus PASSAGES": the file is the paper's, and its rows have no pages
 """
 
 from __future__ import annotations
