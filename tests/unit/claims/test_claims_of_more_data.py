@@ -92,7 +92,7 @@ def test_a_run_gives_each_new_claim_a_verdict(claim: Claim, runs: list[Path]) ->
 def test_a_run_of_real_rows_is_known_by_its_data_set(name: str, tmp_path: Path) -> None:
     folder = Path(os.environ["REWOO_BENCH_DATA"]) / "extra"
     with ModelServer(reply) as server:
-        options = {"api_base": server.api_base, "judge_model": "openai/judge"}
+        options: dict[str, Any] = {"api_base": server.api_base, "judge_model": "openai/judge"}
         options |= {} if name == "gsm8k" else {"corpus": folder / "rewoo_state_of_the_union.txt"}
         dataset = f"{name}={folder / FILES[name]}"
         bench("rewoo,react,direct,cot", dataset=dataset, out=tmp_path / "run", limit=2, model="openai/small", **options)
