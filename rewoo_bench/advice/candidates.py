@@ -86,7 +86,7 @@ def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
         unknown = [name for name, rows in runs.rows.items() if not _priced(rows)]
         raise UsageError(
             f"--max-cost {terms.max_cost:g}: the dollars of {', '.join(map(repr, unknown))} aren't known "
-            f"({runs.model} on {runs.dataset} has no price); expected runs of a model with a price; "
+            f"({runs.model} on {runs.dataset} has no price); `rewoo-bench reprice` computes them for other prices; "
             "without --max-cost, tokens are compared"
         )
     return [_measured(name, rows, priced=priced, terms=terms) for name, rows in runs.rows.items()]
