@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.align import aligned
 from rewoo_bench.analysis.comparison_pairs import run_names
@@ -33,7 +33,10 @@ _MODELS = ("model", "planner_model", "solver_model")
 _NEEDED = ("run_id", "architecture", "dataset", "model", "example_id", "trial", "exact_match", "total_tokens")
 _MOST_REASONS = 2  # of one pair of runs; the first ones say enough
 # Options that runs of one set must share: they change what is asked, answered or scored.
-_CONDITIONS = options_that(lambda matters: matters.claims or (matters.baseline and matters.compare == "note"))
+_CONDITIONS = (
+    *options_that(lambda matters: matters.claims or (matters.baseline and matters.compare == "note")),
+    *("tools", "mcp"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
     named = {a.name: a.manifest, b.name: b.manifest}
     yield from unlike(named)
     for option in _CONDITIONS:
-        first, second = (each.options.get(option) for each in named.values())
+        first, second = (_option(each, option) for each in named.values())
         if first != second:
             yield f"--{option.replace('_', '-')}: {first} ({a.name}), {second} ({b.name})"
     corpora = [each.corpus.content_hash if each.corpus else None for each in named.values()]
@@ -138,6 +141,12 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
         yield "the corpus of the search tool"
     for difference in changes(a.manifest.models, b.manifest.models, "models", LOOSE):
         yield f"the setting {difference.partition(' was ')[0]}"
+
+
+def _option(manifest: Manifest, name: str) -> Any:
+    """An option's value; an empty list is as none, which older runs have."""
+    value = manifest.options.get(name)
+    return None if value in ([], ()) else value
 
 
 def _questions_apart(a: Piece, b: Piece) -> str:
