@@ -49,7 +49,7 @@ def test_architectures_of_two_runs_of_the_same_conditions_are_compared(tmp_path:
     [
         ({"temperature": 1.0}, "--temperature: 0.0 (a), 1.0 (b)"),
         ({"tool_failure_rate": 0.5}, "--tool-failure-rate: None (a), 0.5 (b)"),
-        ({"tools": ["LLM"]}, "--tools: None (a), ['LLM'] (b)"),
+        ({"mcp": ["maps"]}, "--mcp: None (a), ['maps'] (b)"),
         ({"max_steps": 3}, "--max-steps: None (a), 3 (b)"),
         ({"judge_model": "openai/big"}, "the judge: none (a), openai/big (b)"),
         ({"data": "triviaqa"}, "the dataset: hotpotqa (a), triviaqa (b)"),
