@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rewoo_bench.metering.calls import Limits
     from rewoo_bench.models.settings import ModelSettings
     from rewoo_bench.reading import (
+        advise,
         assert_within_budget,
         check_claims,
         check_gate,
@@ -77,6 +78,7 @@ _MODULES = {
     "Trajectory": "types",
     "Usage": "types",
     "UsageError": "errors",
+    "advise": "reading",
     "assert_within_budget": "reading",
     "at_call_site": "call_site",
     "bench": "api",
@@ -122,6 +124,7 @@ __all__ = [
     "Trajectory",
     "Usage",
     "UsageError",
+    "advise",
     "assert_within_budget",
     "at_call_site",
     "bench",

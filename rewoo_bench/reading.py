@@ -1,6 +1,7 @@
-"""Finished runs from Python: compare, summarise, plot, check claims, hold against a budget.
+"""Finished runs from Python: compare, recommend, summarise, plot, check claims, hold against a budget.
 
     comparison = rewoo_bench.compare(rewoo_bench.load("results/local/mine"))
+    print(rewoo_bench.advise("results/local/mine", max_latency=20))
     rewoo_bench.plot("results/local/mine", out="figures", only=["ratio"])
     rewoo_bench.check_claims("results/local/mine")
     rewoo_bench.check_gate("results/local/mine", budgets="budgets.toml").code
@@ -21,6 +22,7 @@ from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rewoo_bench.advice.advise import Advice
     from rewoo_bench.analysis.comparison_render import Comparison
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.claims import Finding
@@ -67,6 +69,29 @@ def compare(
     return compare_rows(
         frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
     )
+
+
+def advise(
+    *runs: str | Path | pd.DataFrame | HasFrame,
+    max_cost: float | None = None,
+    max_latency: float | None = None,
+    margin: float = 0.05,
+    intersect: bool = False,
+) -> Advice:
+    """Recommends one of the architectures of these runs, or of one frame; printed, it is sentences and a table.
+
+    `max_cost` is the mean in US dollars per question, `max_latency` the 95th percentile in seconds, `margin` a share
+    (0.05: a cheaper architecture may be 5 points less accurate). Runs of other questions, models or settings aren't
+    compared, and `not_compared` says why. Raises `UsageError` where nothing can be compared, and for a limit of
+    something that wasn't measured.
+    """
+    from rewoo_bench.advice.advise import advise as advise_on
+    from rewoo_bench.advice.terms import Terms
+
+    check_switches(intersect=intersect)
+    terms = Terms(max_cost, max_latency, margin)
+    rows, read, folders = _rows_of(runs)
+    return advise_on(rows, manifests=read, terms=terms, intersect=intersect, folders=folders)
 
 
 def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
@@ -202,3 +227,14 @@ def _plot_data(runs: Sequence[Any]) -> PlotData:
         calls = getattr(runs[0], "calls_to_frame", None)
         return read_rows(frame_of(runs[0]), calls() if calls else None)
     return read([_folder(run) for run in runs])
+
+
+def _rows_of(runs: Sequence[Any]) -> tuple[pd.DataFrame, dict[str, Manifest], dict[str, Path]]:
+    """Rows, manifests and folders by run id: of run folders, or of one frame, which has neither."""
+    from rewoo_bench.runs.folder import load, manifests
+
+    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+        return frame_of(runs[0]), {}, {}
+    paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
+    folders = {run_id: path for path in paths if path.is_dir() for run_id in manifests(path)}
+    return load(*paths), manifests(*paths), folders

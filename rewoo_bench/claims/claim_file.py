@@ -24,9 +24,11 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rewoo_bench.claims.averages import AVERAGES
+from rewoo_bench.claims.data_sets import Data, title
 from rewoo_bench.claims.measures import MEASURES, Measure
 from rewoo_bench.claims.rules import RULES, Rule
-from rewoo_bench.claims.run_groups import Data, RunGroup
+from rewoo_bench.claims.run_groups import RunGroup
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError, unknown
 
@@ -116,6 +118,18 @@ class Claim:
     test: ClaimTest | None
 
     @property
+    def about(self) -> str:
+        """The data that it is about, as the title of a group of claims."""
+        if self.test is None:
+            return "Not testable here"
+        if self.test.measure.data_sets():
+            return "Averages over data sets"
+        on = self.test.on
+        if on.least_steps or on.most_steps or on.unforeseen is not None:
+            return title("chain")
+        return " and ".join(map(title, on.data)) or "Any data set"
+
+    @property
     def claimed(self) -> str:
         """The claimed number, in the measure's unit, and the direction or band that is tested."""
         if self.test is None:
@@ -162,7 +176,7 @@ def _claim_test(written: _Written, where: str) -> ClaimTest | None:
         raise SpecError(
             f"{where}: the rule {written.rule['name']!r} needs the claim's number; expected the key 'number'"
         )
-    measure = _named("measure", written.measure, MEASURES, where)
+    measure = _named("measure", written.measure, {**MEASURES, **AVERAGES}, where)
     return ClaimTest(measure, validated(RunFilter, written.on, f"{where}: on"), rule)
 
 

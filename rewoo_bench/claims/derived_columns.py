@@ -46,6 +46,11 @@ def _over_limit(rows: pd.DataFrame) -> pd.Series[float]:
     return over.astype("float64").mask(rows["exact_match"].isna())
 
 
+def _plan_steps(rows: pd.DataFrame) -> pd.Series[float]:
+    """Steps of a plan and the answer: how the paper counts ReWOO's steps."""
+    return (rows["steps"] + 1).astype("float64")
+
+
 def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
     own = (calls["kind"] == "model") & ~calls["role"].isin(["judge", "tool"])
     return _summed(rows, own.astype("float64"), calls)
@@ -80,6 +85,7 @@ FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float]]] = {
     "calls_beyond_tools": _calls_beyond_tools,
     "wrong_answer": _wrong_answer,
     "over_limit": _over_limit,
+    "plan_steps": _plan_steps,
 }
 FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]] = {
     "own_calls": _own_calls,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from rewoo_bench.claims.data_sets import Data
 from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
 from rewoo_bench.claims.run_groups import RunGroup, before
@@ -64,6 +65,14 @@ class Measure(BaseModel):
         """The architectures that a run must have."""
         others = (getattr(self, name, None) for name in ("to", "minus"))
         return list(dict.fromkeys(name for name in (self.of, *others) if name))
+
+    def data_sets(self) -> tuple[Data, ...]:
+        """The data sets that it needs, each of them; none where it needs one run group only."""
+        return ()
+
+    def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
+        """The run groups that it is of; none where some are missing."""
+        return [group]
 
     def columns(self) -> set[str]:
         """The columns that are read."""
@@ -123,7 +132,7 @@ class Difference(Measure):
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         both = pairs((group, self.minus, self.column), (group, self.of, self.column))
-        return _difference(both, self.column) if both else None
+        return difference_of(both, self.column) if both else None
 
 
 class Mean(Measure):
@@ -215,7 +224,7 @@ class Change(Measure):
             wanted = [(each, name, self.column) for name in self.architectures() for each in (other, group)]
             rows = pairs(*wanted)
             if rows and len(rows.columns) == 2:
-                return _difference(rows, self.column)
+                return difference_of(rows, self.column)
             if rows:
                 clean, failing, clean_minus, failing_minus = rows.columns
                 return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
@@ -234,7 +243,7 @@ class MoreTools(Measure):
         if not own or len(offered) < 2 or max(own) < max(offered):
             return None
         both = pairs((*offered[min(offered)], self.column), (group, own[max(own)], self.column))
-        return _difference(both, self.column) if both else None
+        return difference_of(both, self.column) if both else None
 
     def _offers(self, group: RunGroup) -> dict[int, str]:
         """Number of tools -> the architecture that offers them: `of`, or a variant that differs only in its tools."""
@@ -258,7 +267,8 @@ MEASURES: dict[str, type[Measure]] = {
 }
 
 
-def _difference(both: Pairs, column: str) -> Interval:
+def difference_of(both: Pairs, column: str) -> Interval:
+    """The second column's mean minus the first one's."""
     if column in YES_OR_NO:
         return difference_of_proportions(*both.columns, clusters=both.clusters)
     return difference_of_means(*both.columns, ends=_ends(column), clusters=both.clusters)

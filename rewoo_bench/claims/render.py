@@ -1,6 +1,8 @@
 """Findings as text for a terminal, as Markdown and as JSON.
 
 print(render(check(read_claims(), gather("results/local/my-run")), "markdown"))
+
+Claims are grouped by the data that they are about. Those that none of the runs can test are one line of their group.
 """
 
 from __future__ import annotations
@@ -10,12 +12,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, get_args
 
 from rewoo_bench.claims.check import Finding
+from rewoo_bench.claims.needed import needed_by_all
 from rewoo_bench.claims.rules import VERDICTS, Verdict
 from rewoo_bench.escaping import markdown, one_line
+from rewoo_bench.text.counts import counted
 
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -24,13 +29,16 @@ ORACLE = f"{MARK} with the oracle, which makes no mistakes: the architecture's c
 INTERVALS = "Each verdict is from one 95% interval; no interval is adjusted for the number of claims."
 
 
-def render(findings: Sequence[Finding], form: Format) -> str:
-    """All findings in one of `FORMATS`, without a newline at the end."""
+def render(findings: Sequence[Finding], form: Format, *, everything: bool = False) -> str:
+    """The findings in one of `FORMATS`, without a newline at the end.
+
+    `everything` has each claim without data, too; JSON always has.
+    """
     if form == "json":
         shown = {"verdicts": _counts(findings), "findings": [as_dict(finding) for finding in findings]}
         return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
-    write = _terminal if form == "terminal" else _markdown
-    return "\n\n".join([*write(findings), *_notes(findings, MARK if form == "terminal" else f"\\{MARK}")])
+    write, mark = (_terminal, MARK) if form == "terminal" else (_markdown, f"\\{MARK}")
+    return "\n\n".join([*write(_grouped(findings, everything=everything)), *_notes(findings, mark)])
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:
@@ -58,13 +66,50 @@ def _counts(findings: Sequence[Finding]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
-def _terminal(findings: Sequence[Finding]) -> Iterator[str]:
-    for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
-        yield topic.upper()
-        for claim, own in groupby(group, key=lambda finding: finding.claim):
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Claims about the same data."""
+
+    about: str
+    shown: list[Finding]
+    without_data: str
+    """A line about the claims that aren't shown, because no run can test them; empty where all are."""
+
+
+def _grouped(findings: Sequence[Finding], *, everything: bool) -> list[_Group]:
+    """In the order of the claims; those that no run could test are the last group."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda finding: finding.claim.test is None):
+        groups.setdefault(finding.claim.about, []).append(finding)
+    made = []
+    for about, own in groups.items():
+        hidden = [] if everything else [finding for finding in own if finding.verdict == "no data"]
+        made.append(_Group(about, [finding for finding in own if finding not in hidden], _without_data(hidden)))
+    return made
+
+
+def _without_data(findings: Sequence[Finding]) -> str:
+    """How many claims no run can test, and what to run for them."""
+    tests = [finding.claim.test for finding in findings if finding.claim.test]
+    if not tests:
+        return ""
+    commands = needed_by_all(tests)
+    more = f", and {counted(len(commands) - 1, 'other command')}" if len(commands) > 1 else ""
+    return f"{counted(len(tests), 'claim')} without data here; to test: {commands[0]}{more} (--all shows each)"
+
+
+def _terminal(groups: Sequence[_Group]) -> Iterator[str]:
+    for group in groups:
+        if not group.shown:
+            yield f"{group.about.upper()}: {group.without_data}"
+            continue
+        yield group.about.upper()
+        for claim, own in groupby(group.shown, key=lambda finding: finding.claim):
             note = [f"  note: {claim.note}"] if claim.note else []
             lines = [f"  {_verdict(each)}: {_details(each)}" for each in own]
             yield "\n".join([f"{claim.id}: {claim.says}", f"  source: {claim.source}", *note, *lines])
+        if group.without_data:
+            yield group.without_data
 
 
 def _verdict(finding: Finding) -> str:
@@ -107,18 +152,23 @@ _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
 )
 
 
-def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
-    """The number of verdicts of each claim, then a table per topic that states each claim once."""
-    yield _overview(findings)
-    for topic, group in groupby(findings, key=lambda finding: finding.claim.topic):
+def _markdown(groups: Sequence[_Group]) -> Iterator[str]:
+    """The number of verdicts of each claim, then a table for each group of claims that states each claim once."""
+    yield _overview([finding for group in groups for finding in group.shown])
+    for group in groups:
+        if not group.shown:
+            yield f"**{group.about}**: {markdown(group.without_data)}"
+            continue
         rows = []
-        for claim, own in groupby(group, key=lambda finding: finding.claim):
+        for claim, own in groupby(group.shown, key=lambda finding: finding.claim):
             stated = [f"{claim.says} (`{claim.id}`)", claim.claimed, f"{claim.source}; {claim.note}".removesuffix("; ")]
             for finding in own:
                 shown = [show(finding) for _, show in _COLUMNS]
                 rows.append([*stated[:2], *shown, stated[2]])
                 stated = [""] * len(stated)
-        yield "\n".join([f"**{topic.capitalize()}**", "", *_table(["claim", "claimed", *_NAMES, "source"], rows)])
+        yield "\n".join([f"**{group.about}**", "", *_table(["claim", "claimed", *_NAMES, "source"], rows)])
+        if group.without_data:
+            yield markdown(group.without_data)
 
 
 _NAMES = tuple(name for name, _ in _COLUMNS)

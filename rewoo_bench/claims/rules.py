@@ -19,6 +19,7 @@ from typing import ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.stats.paired import Interval
+from rewoo_bench.text.counts import round_up
 
 Verdict = Literal[
     "reproduced", "not reproduced", "contradicted", "undecided", "by construction", "not testable here", "no data"
@@ -141,12 +142,6 @@ class Near(Rule):
     def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
         assert claimed is not None  # `read_claims` checks it
         return self.band(claimed).judge(interval, claimed, show)
-
-
-def round_up(number: float) -> int:
-    """Rounded up to two digits: 1,240 -> 1,300."""
-    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
-    return math.ceil(number / unit) * unit
 
 
 RULES: dict[str, type[Rule]] = {"above": Above, "below": Below, "within": Within, "near": Near}

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from rewoo_bench.claims.data_sets import BY_FORMAT, Data, title
 from rewoo_bench.claims.derived_columns import KEY, derived
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY
@@ -31,7 +32,6 @@ from rewoo_bench.runs.oracle_rows import oracle_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda matters: matters.claims)
@@ -83,6 +83,8 @@ class RunGroup:
     """Whether its questions shared a model on one machine: latency includes waiting for the model."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy and latency mean nothing."""
+    settings: str = ""
+    """Equal for groups of the same models and settings, whatever their data set."""
     ambiguous: bool = False
     """Whether another group has the same label, so that the run's id is needed."""
 
@@ -166,12 +168,12 @@ def _run_group(folder: Path, manifest: Manifest) -> RunGroup:
     options, dataset = manifest.options, manifest.dataset
     models = [str(rows[name].iloc[0]) for name in ("model", "planner_model", "solver_model")]
     source = dataset.source
+    settings = {"models": models, "settings": [options.get(name) for name in _SETTINGS]}
     same = {
         "dataset": [dataset.name, dataset.format, dataset.split, dataset.seed],
         "source": [source.get(name) for name in ("sha256", "hub", "config", "revision")],
         "corpus": manifest.corpus.content_hash if manifest.corpus else None,
-        "models": models,
-        "settings": [options.get(name) for name in _SETTINGS],
+        **settings,
     }
     rate = float(options.get("tool_failure_rate") or 0.0)
     return RunGroup(
@@ -187,6 +189,7 @@ def _run_group(folder: Path, manifest: Manifest) -> RunGroup:
         architectures={own.architecture: own for own in _architectures(rows, folder, manifest)},
         queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
+        settings=json.dumps(settings, sort_keys=True),
     )
 
 
@@ -208,8 +211,9 @@ def _expected_rows(manifest: Manifest) -> int:
 
 def _data(dataset: DatasetFacts) -> Data:
     """The claims' name of the data set, whatever its file is called."""
-    if dataset.format in ("hotpotqa", "triviaqa"):
-        return "hotpotqa" if dataset.format == "hotpotqa" else "triviaqa"
+    for data in BY_FORMAT:
+        if data == dataset.format:
+            return data
     if dataset.source.get("generator") == "chain":
         return "chain"
     return "sample" if dataset.name == "sample" else "other"
@@ -220,6 +224,23 @@ def _model(model: str, planner: str, solver: str) -> str:
         f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in (model, "None")
     ]
     return " + ".join([model, *roles])
+
+
+def averaged(used: Sequence[RunGroup]) -> RunGroup:
+    """Run groups of several data sets as one, for the line that says what a finding is of."""
+    first, *others = used
+    if not others:
+        return first
+    return replace(
+        first,
+        data="other",
+        dataset=f"all of {', '.join(title(each.data) for each in used)}",
+        runs=tuple(run for each in used for run in each.runs),
+        complete=all(each.complete for each in used),
+        queued=any(each.queued for each in used),
+        oracle=any(each.oracle for each in used),
+        ambiguous=False,
+    )
 
 
 def before(each: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:

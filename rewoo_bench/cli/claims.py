@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--claims", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File of your own claims and rules.  [default: the bundled ones, from the paper and others]")
+@click.option("--all", "everything", is_flag=True,
+              help="Show every claim. Without it those that none of the runs can test are one line of each data set.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Form of the output.")
-def claims(runs: tuple[str, ...], file: Path | None, form: Format) -> int:
-    """Test published claims: the measured value with its interval, the verdict and its reason.
+def claims(runs: tuple[str, ...], file: Path | None, everything: bool, form: Format) -> int:
+    """Test published claims: the measured value with its interval, the verdict and its reason, by data set.
 
-    RUN is a run's folder. Each model and each set of questions has its own verdict. For a claim that none of the
+    RUN is a run's folder. Each model and each set of questions has its own verdict. For claims that none of the
     runs can test, it prints the command of a run that can. The file of the claims has the rules of the verdicts.
     """
     from rewoo_bench.claims import check, gather, read_claims
     from rewoo_bench.claims.render import render
 
     findings = check(read_claims(file) if file else read_claims(), gather(*runs))
-    click.echo(terminal(render(findings, form)))
+    click.echo(terminal(render(findings, form, everything=everything)))
     return 0
 # fmt: on

@@ -117,3 +117,17 @@ def tool_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     if values and not names:
         raise click.BadParameter("expected the name of a tool")
     return names
+
+
+def share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    """`2%` or `0.02` as a share. A whole number without a percent sign is ambiguous and refused."""
+    if value is None:
+        return None
+    percent = value.strip().endswith("%")
+    try:
+        number = float(value.strip().removesuffix("%")) / (100 if percent else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < (float("inf") if percent else 1):
+        raise click.BadParameter(f"{value!r} is neither a percentage (2%) nor a fraction below 1 (0.02)")
+    return number

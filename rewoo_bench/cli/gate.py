@@ -10,26 +10,13 @@ import click
 
 from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.flag_types import share
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
     from rewoo_bench.gate.verdict import Verdict
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
-
-
-def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    """`2%` or `0.02` as a share. A whole number without a percent sign is ambiguous and refused."""
-    if value is None:
-        return None
-    percent = value.strip().endswith("%")
-    try:
-        number = float(value.strip().removesuffix("%")) / (100 if percent else 1)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < (float("inf") if percent else 1):
-        raise click.BadParameter(f"{value!r} is neither a percentage (2%) nor a fraction below 1 (0.02)")
-    return number
 
 
 # fmt: off
@@ -39,7 +26,7 @@ def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | 
               help="Limits for each architecture, data set and model (budgets.toml).")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
               help="Compare with this, question by question: a run folder, or a file of `baseline update`.")
-@click.option("--max-increase", callback=_share, metavar="SHARE",
+@click.option("--max-increase", callback=share, metavar="SHARE",
               help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
               help="Compare counts exactly, or with an interval.  [default: exact where every model of both runs is "

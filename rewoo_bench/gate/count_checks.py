@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.gate.growth import Growth, scored_pairs
-from rewoo_bench.gate.power import smallest_growth
 from rewoo_bench.gate.verdict import FALSE_ALARMS, Check, Group, Status, shown
+from rewoo_bench.stats.power import smallest_growth
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:

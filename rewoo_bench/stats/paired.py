@@ -178,6 +178,24 @@ def difference_of_proportions(
     return Interval(only_b - only_a, low, high, n, level)
 
 
+def not_worse_p(a: ArrayLike, b: ArrayLike, margin: float, *, clusters: ArrayLike | None = None) -> float:
+    """Twice the one-sided p of "b's share is below that of a by `margin` or more" (non-inferiority), at most 1.
+
+    Tango's score test, as in `difference_of_proportions`: p is below 0.05 where that interval's lower bound is above
+    `-margin`. 1 where there is no question.
+    """
+    from scipy.special import ndtr, stdtr
+
+    from rewoo_bench.stats.tango import score
+
+    only_a, only_b, worth, n = _discordant(a, b, clusters)
+    if n == 0:
+        return 1.0
+    distance = score(only_b * worth, only_a * worth, worth, -margin)
+    below = stdtr(n - 1, -distance) if clusters is not None and n > 1 else ndtr(-distance)
+    return min(1.0, 2 * float(below))
+
+
 def effective_pairs(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
     """How many independent pairs the rows are worth: between the number of questions and that of rows."""
     return _discordant(a, b, clusters)[2]

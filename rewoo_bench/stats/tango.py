@@ -36,3 +36,17 @@ def _variance(more: float, less: float, n: float, difference: float) -> float:
     last = -less * difference * (1 - difference)
     share = (math.sqrt(max(0.0, middle**2 - 8 * n * last)) - middle) / (4 * n)
     return max(0.0, 2 * share + difference * (1 - difference))
+
+
+def score(more: float, less: float, n: float, null: float) -> float:
+    """The score statistic of the test that the difference is `null`: how many standard errors it is above that."""
+    distance = (more - less) / n - null
+    error = math.sqrt(variance_at(more, less, n, null) / n)
+    if error:
+        return distance / error
+    return math.copysign(math.inf, distance) if distance else 0.0
+
+
+def variance_at(more: float, less: float, n: float, null: float) -> float:
+    """Of one pair's difference, if the truth is `null` and else as near to these counts, or shares, as can be."""
+    return _variance(less, more, n, -null)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from comparison_rows import system
 
 from rewoo_bench.claims import Finding, check, gather, read_claims
+from rewoo_bench.claims.data_sets import BY_FORMAT
 from rewoo_bench.claims.render import Format, render
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
@@ -96,7 +97,7 @@ def run_folder(
     if calls:
         pq.write_table(pa.Table.from_pylist(list(calls), schema=CALLS), folder / "calls.parquet")
     names = dict.fromkeys(row["architecture"] for row in rows)
-    form = data if data in ("hotpotqa", "triviaqa") else "sample"
+    form = next((name for name in BY_FORMAT if name == data), "sample")
     made = {
         "run_id": run,
         "status": status,

@@ -6,6 +6,7 @@ claim.test.measure.measure(group, groups)
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.claims import Claim
+from rewoo_bench.claims.averages import Average, AverageSaving
 from rewoo_bench.claims.derived_columns import SHARES
 from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
 from rewoo_bench.claims.run_groups import ArchitectureRows, RunGroup
@@ -28,6 +30,8 @@ def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tupl
     """A run group in which the measure is `truth` but for chance, and all run groups."""
     assert claim.test is not None
     measure, on = claim.test.measure, claim.test.on
+    if isinstance(measure, Average):
+        return several(measure, truth, n, draw)
     steps = draw.integers(on.least_steps or 1, (on.most_steps or 8) + 1, n).astype(float)
     below, above = columns_of(measure, truth, steps, draw)
     if isinstance(measure, Change) and measure.minus is None:
@@ -46,6 +50,21 @@ def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tupl
         systems[other] = (below, 1)
     found = run_group(systems, measure, steps, unforeseen=bool(on.unforeseen))
     return found, [found]
+
+
+def several(measure: Average, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
+    """A run group for each data set, of other sizes and costs; the measure is `truth` on each, and so on all."""
+    groups = []
+    for position, data in enumerate(measure.data):
+        size = n // (1 + position)
+        steps = np.ones(size)
+        saving = Saving(column=measure.column, of=measure.of, to=measure.architectures()[1])
+        difference = Difference(column=measure.column, of=measure.of, minus=measure.architectures()[1])
+        plain = saving if isinstance(measure, AverageSaving) else difference
+        below, above = columns_of(plain, truth, steps, draw)
+        group = run_group({measure.of: (above, 2), measure.architectures()[1]: (below, 1)}, measure, steps)
+        groups.append(replace(group, data=data, runs=(data,)))
+    return groups[0], groups
 
 
 def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
@@ -109,6 +128,8 @@ def held(measure: Measure, column: Floats) -> dict[str, object]:
         return {"exact_match": column == 0}
     if measure.column == "over_limit":
         return {"stop_reason": np.where(column == 1, "step_limit", "answered")}
+    if measure.column == "plan_steps":
+        return {"steps": column - 1}
     if measure.column == "calls_beyond_tools":
         return {"llm_calls": column + 2, "tool_calls": 2.0}
     return {measure.column: column == 1 if measure.column == "exact_match" else column}

@@ -11,8 +11,9 @@ from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folde
 from comparison_rows import system
 
 from rewoo_bench.claims import check, gather, read_claims
-from rewoo_bench.claims.check import needed
+from rewoo_bench.claims.averages import AVERAGES
 from rewoo_bench.claims.measures import MEASURES
+from rewoo_bench.claims.needed import needed
 from rewoo_bench.claims.render import Format, render
 from rewoo_bench.claims.rules import RULES
 from rewoo_bench.cli.main import main
@@ -31,21 +32,21 @@ def verdicts(text: str, folder: Path, *runs: Path) -> list[str]:
 
 
 def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> None:
-    assert len(bundled()) >= 60
+    assert len(bundled()) >= 115
     for claim in read_claims():
         assert any(name in claim.source for name in ("arXiv", "card", "guide", "documentation")), claim.id
         if claim.test is None:
             assert claim.untestable, claim.id
         else:
             assert type(claim.test.rule) in RULES.values()
-            assert type(claim.test.measure) in MEASURES.values()
+            assert type(claim.test.measure) in {**MEASURES, **AVERAGES}.values()
             assert claim.claimed, claim.id
             assert "run --arch" in needed(claim.test)
 
 
 def test_every_measure_and_rule_serves_a_bundled_claim() -> None:
     tests = [claim.test for claim in read_claims() if claim.test]
-    assert {type(test.measure) for test in tests} == set(MEASURES.values())
+    assert {type(test.measure) for test in tests} == {*MEASURES.values(), *AVERAGES.values()}
     assert {type(test.rule) for test in tests} == set(RULES.values())
 
 
@@ -61,6 +62,17 @@ def test_every_measure_and_rule_serves_a_bundled_claim() -> None:
         ("hotpotqa-em-rewoo-react", 0.304 - 0.322),
         ("triviaqa-f1-rewoo-direct", 0.606 - 0.740),
         ("failure-loses-less", -0.292 + 0.408),
+        ("gsm8k-tokens-react-rewoo", 1874.3 / 1089.3),
+        ("gsm8k-judged-rewoo-cot", 0.624 - 0.674),
+        ("strategyqa-tokens-rewoo-direct", 1287.1 / 41.8),
+        ("strategyqa-em-rewoo-cot", 0.666 - 0.560),
+        ("physics-tokens-rewoo-cot", 1225.7 / 346.8),
+        ("physics-dollars", 4.33 / 2.45),
+        ("sports-em-rewoo-direct", 0.553 - 0.680),
+        ("sports-steps-rewoo", 3.04),
+        ("sotu-f1-rewoo-direct", 0.448 - 0.153),
+        ("sotu-steps-react", 2.43),
+        ("average-tokens", 1 - 7783.4 / 21451.9),
     ],
 )
 def test_claimed_numbers_are_those_of_the_papers_tables(name: str, number: float) -> None:
@@ -190,11 +202,12 @@ def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
 def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_path: Path) -> None:
     runs = [
         run_folder(tmp_path / "1", system(), data="triviaqa"),
+        run_folder(tmp_path / "5", system(), data="gsm8k"),
         run_folder(tmp_path / "2", system(), data="chain?hops=1..3", generator=CHAIN),
         run_folder(tmp_path / "3", system(), data="sample"),
         run_folder(tmp_path / "4", system(), data="mine"),
     ]
-    assert [each.data for each in gather(*runs)] == ["triviaqa", "chain", "sample", "other"]
+    assert [each.data for each in gather(*runs)] == ["triviaqa", "gsm8k", "chain", "sample", "other"]
     on_trivia = found(one_claim(ABOVE, 'name = "mean", column = "llm_calls", of = "rewoo"', 'data = ["triviaqa"]'),
                       tmp_path, *runs)  # fmt: skip
     assert [finding.group.data for finding in on_trivia if finding.group] == ["triviaqa"]

@@ -13,9 +13,10 @@ from claim_runs import run_folder
 from comparison_rows import system
 
 from rewoo_bench.claims import Claim, check, gather, read_claims
-from rewoo_bench.claims.check import needed
+from rewoo_bench.claims.data_sets import BY_FORMAT
 from rewoo_bench.claims.derived_columns import SHARES
 from rewoo_bench.claims.measures import Difference, Mean, Ratio
+from rewoo_bench.claims.needed import needed
 from rewoo_bench.claims.render import render
 from rewoo_bench.claims.rules import Near
 from rewoo_bench.cli.main import main
@@ -149,9 +150,9 @@ COMMANDS = sorted({needed(claim.test).partition(";")[0] for claim in BY_ID.value
 @pytest.mark.parametrize("suggested", COMMANDS)
 def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Path) -> None:
     """The real questions are on the network, and a judge is a real model: the sample stands for them, without one."""
-    arguments = shlex.split(suggested.replace(" --judge-model JUDGE", ""))
+    arguments = shlex.split(suggested.replace(" --judge-model JUDGE", "").replace(" --corpus PASSAGES", ""))
     name = arguments.index("--dataset") + 1
-    if arguments[name] in ("hotpotqa", "triviaqa"):
+    if arguments[name].partition("=")[0] in BY_FORMAT:
         arguments[name] = "sample"
     few = ["--model", "oracle", "--out", str(tmp_path / "run"), "--no-progress", "-n", "2"]
     assert command(*arguments, *few) == 0
