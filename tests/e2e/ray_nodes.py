@@ -30,7 +30,7 @@ def main() -> None:
     for _ in sys.stdin:
         cluster.remove_node(nodes.pop(), allow_graceful=False)
         print("killed", flush=True)
-    cluster.shutdown()
+    cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

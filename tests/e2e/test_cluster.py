@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -134,3 +135,73 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
     assert all(entry.headers["authorization"] == f"Bearer {KEY}" for entry in server.books)
     held = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
     assert not held
+
+
+POISON = """
+import os
+from rewoo_bench.types import Trajectory
+
+
+class Poison:
+    async def run(self, question, *, model, tools):
+        if question.startswith("q03"):
+            os._exit(1)
+        return Trajectory(question[:3], "answered")
+"""
+
+
+def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    folder = tmp_path / "poison"
+    folder.mkdir()
+    (folder / "poison.py").write_text(POISON)
+    (folder / "architecture.toml").write_text('name = "poison"\nrunner = "poison:Poison"\n')
+    run = start(
+        "--arch", folder, "--dataset", questions, "-n", 8, "--model", "oracle", "--out", tmp_path / "run",
+        "--engine", "ray", "--ray-address", nodes.address, "--workers", 1, "--concurrency", 4,
+    )  # fmt: skip
+    ended(run, code=3)
+    rows = load(tmp_path / "run").set_index("example_id")
+    assert set(rows.index[rows["error"].notna()]) == {"q03"}
+    assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
+    assert len(rows) == 8
+
+
+def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    with ModelServer(answer, latency_s=0.3) as server:
+        run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes))
+        deadline = time.monotonic() + 120
+        while len(server.books) < 20 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        assert "interrupted" in ended(run, code=3)
+        asked = len(server.books)
+        time.sleep(1.0)
+        assert len(server.books) == asked
+        paid = server.totals().total_tokens
+    finished = load(tmp_path / "run")["billed_tokens"].sum() if (tmp_path / "run/questions.parquet").exists() else 0
+    assert 0 < finished <= paid
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--ray-address", "127.0.0.1:9"], "--ray-address: no cluster can be reached at '127.0.0.1:9'"),
+        (["--worker-resources", '{"GPU": 8}'], '--worker-resources: no node of the cluster has {"GPU": 8}'),
+        (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object of amounts"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str], line: str) -> None:
+    address = [] if "--ray-address" in flags else ["--ray-address", nodes.address]
+    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", "--engine", "ray", *address, *flags)
+    errors = ended(run, code=2)
+    assert line in errors.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['ray'] = None; from rewoo_bench.cli.main import main; main()"
+    arguments = ["run", "--arch", "direct", "-n", "1", "--model", "oracle", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", without, *arguments, "--engine", "ray"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"

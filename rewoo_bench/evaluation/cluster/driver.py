@@ -10,6 +10,7 @@ from typing import Any
 from anyio import CancelScope
 
 from rewoo_bench.concurrency import background_task
+from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.start import check_nodes, ray_cluster, worker_setup
 from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
@@ -28,6 +29,10 @@ async def ray_engine(
     say: Callable[[str], None],
 ) -> AsyncIterator[RayEngine]:
     """Workers on a cluster, for as long as the context lasts. Raises `UsageError`."""
+    if run.is_model_given:
+        raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
+    if recorder.replay is not None:
+        raise UsageError("--engine ray: a replay makes no calls; leave it out")
     resources = json.loads(options.worker_resources) if options.worker_resources else {}
     with ray_cluster(options.ray_address):
         await check_nodes(resources)

@@ -38,6 +38,8 @@ class WorkerSetup:
     """Environment variables with keys of providers."""
     sent: Mapping[str, Any]
     """By role: what earlier sessions learnt of the endpoints."""
+    folder: str
+    """The driver's working folder, to which relative paths belong."""
     wants_events: bool
     has_cache: bool
     has_answers: bool

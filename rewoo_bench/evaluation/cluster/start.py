@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -76,7 +77,7 @@ async def check_nodes(resources: Mapping[str, float]) -> None:
     ask = ray.remote(num_cpus=0, max_retries=0)(probe.versions)
     for node in nodes:
         there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
-        _check_versions(here, there, node["NodeManagerAddress"])
+        check_versions(here, there, node["NodeManagerAddress"])
 
 
 def _on(node: str) -> Any:
@@ -85,7 +86,7 @@ def _on(node: str) -> Any:
     return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-def _check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
+def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
     for package, version in here.items():
         if package not in there:
             raise UsageError(f"the Ray node {node} has no {package}: install {package}=={version} there")
@@ -131,6 +132,7 @@ async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, fact
         dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
         corpus=corpus,
         secrets=provider_environment(),
+        folder=str(Path.cwd()),
         **facts,
     )
 

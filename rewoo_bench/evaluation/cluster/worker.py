@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anyio import from_thread
@@ -77,7 +79,7 @@ class Worker:
 
         A text is an error of usage, the same that a run on one machine would raise.
         """
-        os.environ.update(setup.secrets)
+        _work_as_the_driver(setup)
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._open(setup, opened))  # cancel scopes end in the task that began them
         self._life.add_done_callback(partial(_pass_on, opened))
@@ -177,6 +179,14 @@ class Worker:
         for name, limiter in limiters.items():
             limiter.on_halved = lambda name=name: self._link.tell("limited", name)  # type: ignore[misc]
         return limiters
+
+
+def _work_as_the_driver(setup: WorkerSetup) -> None:
+    """The driver's keys; and its folder, where this node sees it: for relative paths and a user's own code."""
+    os.environ.update(setup.secrets)
+    if Path(setup.folder).is_dir():
+        os.chdir(setup.folder)
+        sys.path.append(setup.folder)
 
 
 def _pass_on(opened: asyncio.Future[int], life: asyncio.Task[None]) -> None:
