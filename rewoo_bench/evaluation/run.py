@@ -143,7 +143,12 @@ async def run(
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
         if options.engine == "ray":
-            evaluator = await _on_cluster(options, prepared_run, recorder, evaluator, manifest, listeners, stack)
+            try:
+                evaluator = await _on_cluster(options, prepared_run, recorder, evaluator, manifest, listeners, stack)
+            except UsageError:
+                if options.resume is None:
+                    remove_run(folder)  # nothing was asked: the same --out can be used again
+                raise
         if options.otel:
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))

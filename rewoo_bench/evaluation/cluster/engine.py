@@ -173,10 +173,11 @@ class RayEngine:
                 if not self.pool.workers:
                     self.pool.fail(RunStopped(f"no worker is left, and none could be started: {one_line(error)}"))
                     return
+                self.say(f"worker {number} couldn't be started: {one_line(error)}; it is tried again")
                 continue
             self.pool.add(worker)
             try:
-                await self._serve(worker)
+                await self.serve_worker(worker)
             except RayActorError as error:
                 if not self._stopping:
                     self.say(f"worker {number} died: {one_line(error)}; its questions go to others")
@@ -185,7 +186,7 @@ class RayEngine:
                 self._free(worker)
                 worker.silent.set()
 
-    async def _serve(self, worker: PoolWorker) -> None:
+    async def serve_worker(self, worker: PoolWorker) -> None:
         """Serves the messages of a worker. Raises `RayActorError` where it died."""
         async for reference in worker.handle.messages.options(num_returns="streaming").remote():
             batch: list[Message] = await reference

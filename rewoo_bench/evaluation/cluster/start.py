@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _OPEN_CALLS = 10_000  # of an actor at the same time: questions, and replies to them
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here
-_CONNECTED_WITHIN_S = "20"
+_CONNECTED_WITHIN_S = 10.0
 
 
 def check_ray() -> None:
@@ -43,8 +44,8 @@ def check_ray() -> None:
 def ray_cluster(address: str | None) -> Iterator[None]:
     """Connects to the cluster at `address`, or starts Ray on this machine. Raises `UsageError`."""
     check_ray()
+    _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_gcs_rpc_server_connect_timeout_s", "5")
     import ray
 
     started: dict[str, Any] = {} if address else {"object_store_memory": _STORE, "include_dashboard": False}
@@ -65,11 +66,24 @@ def ray_cluster(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
+def _check_address(address: str | None) -> None:
+    """Raises `UsageError` where nothing listens: Ray would try for minutes."""
+    if address is None or address in ("auto", "local"):
+        return
+    if "://" in address:
+        raise UsageError(f"--ray-address: {address!r} is Ray's client; name the head itself (HOST:PORT), or auto")
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECTED_WITHIN_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise UsageError(f"--ray-address: nothing listens at {address!r} (HOST:PORT): {error}") from None
+
+
 async def check_nodes(resources: Mapping[str, float]) -> None:
     """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process."""
     import ray
 
-    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    nodes = _nodes()
     if not any(all(node["Resources"].get(name, 0) >= much for name, much in resources.items()) for node in nodes):
         raise UsageError(f"--worker-resources: no node of the cluster has {json.dumps(dict(resources))}")
     ray.cloudpickle.register_pickle_by_value(probe)  # type: ignore[no-untyped-call]
@@ -80,10 +94,24 @@ async def check_nodes(resources: Mapping[str, float]) -> None:
         check_versions(here, there, node["NodeManagerAddress"])
 
 
-def _on(node: str) -> Any:
+def _nodes() -> list[dict[str, Any]]:
+    """The nodes that live."""
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+
+
+def _on(node: str, *, soft: bool = False) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return NodeAffinitySchedulingStrategy(node, soft=False)
+    return NodeAffinitySchedulingStrategy(node, soft=soft)
+
+
+def _in_turn(number: int) -> Any:
+    """The place of a worker that needs no resources: the nodes with processors in turn."""
+    nodes = _nodes()
+    working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
+    return _on(working[number % len(working)]["NodeID"], soft=True)
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
@@ -106,7 +134,7 @@ async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, 
         num_cpus=resources.get("CPU", 0),
         num_gpus=resources.get("GPU", 0),
         resources=others,
-        scheduling_strategy="SPREAD",
+        scheduling_strategy="SPREAD" if resources else _in_turn(number),
     )
     handle: Any = actor.remote()
     begun = await handle.begin.remote(setup)
