@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from answering import KEY, answer
-from test_killed import NOT_THE_SAME, by_request, new_run, questions
+from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
@@ -161,7 +161,7 @@ def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions
     (folder / "poison.py").write_text(POISON)
     (folder / "architecture.toml").write_text('name = "poison"\nrunner = "poison:Poison"\n')
     run = start(
-        "--arch", folder, "--dataset", questions, "-n", 8, "--model", "oracle", "--out", tmp_path / "run",
+        "--arch", folder, "--dataset", questions, "--model", "oracle", "--out", tmp_path / "run",
         "--engine", "ray", "--ray-address", nodes.address, "--workers", 1, "--concurrency", 4,
         folder=folder,
     )  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions
     rows = load(tmp_path / "run").set_index("example_id")
     assert set(rows.index[rows["error"].notna()]) == {"q03"}
     assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
-    assert len(rows) == 8
+    assert len(rows) == QUESTIONS
 
 
 def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
