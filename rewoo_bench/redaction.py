@@ -122,6 +122,12 @@ def is_credential_name(name: str) -> bool:
     return _CREDENTIAL_NAME.search(name.upper()) is not None
 
 
+def provider_environment() -> dict[str, str]:
+    """The variables with credentials, and those that belong to them by their first word: AWS_REGION to AWS_… keys."""
+    owners = tuple({f"{name.partition('_')[0]}_" for name in os.environ if is_credential_name(name) and "_" in name})
+    return {name: value for name, value in os.environ.items() if is_credential_name(name) or name.startswith(owners)}
+
+
 def plain_environment() -> dict[str, str]:
     """The environment without keys, tokens, passwords and user info in addresses: for other people's programs."""
     return {

@@ -126,6 +126,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @RUN("--concurrency", type=COUNT,
      help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
           "vary.  [default: what the model can take; 1 for a local model]")
+@RUN("--engine", type=click.Choice(["local", "ray"]), default="local",
+     help="Ask the questions in this process, or on the workers of a Ray cluster.")
+@RUN("--workers", type=COUNT, help="Number of Ray workers; each is a process.  [default: 1]")
+@RUN("--ray-address", metavar="ADDRESS",
+     help="Address of a Ray cluster (auto, or HOST:PORT).  [default: start Ray on this machine]")
+@RUN("--worker-resources", metavar="JSON",
+     help="Resources of each worker, as a JSON object: '{\"GPU\": 1}'.  [default: none, so any node takes it]")
 @RUN("--grace", type=NOT_NEGATIVE, default=15.0,
      help="Seconds that open calls may take after an interruption.")
 @OUTPUT("--out", type=FOLDER, metavar="DIR",

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 
@@ -28,12 +28,13 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.trajectories import agent_error, check_trajectory
 from rewoo_bench.events import Event, listening
+from rewoo_bench.journal.store import Journal
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.metering.meter import Meter, idle_seconds
 from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
+from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.runners.architecture import Architecture
@@ -48,6 +49,19 @@ class Judge(Protocol):
     """Decides whether a prediction means the same as a gold answer."""
 
     async def judge(self, example: Example, prediction: str, model: Model) -> bool | None: ...
+
+
+class Engine(Protocol):
+    """Asks questions in other processes, as `Evaluator.run_task` does in this one."""
+
+    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+        """Raises the errors that end a run."""
+
+    def state(self) -> str:
+        """Some words for the progress line: `4 workers, 31 in flight`."""
+
+    def facts(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Facts for the manifest: those of this process, and what the others learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +101,12 @@ class Evaluator:
     limits: Limits = field(default_factory=Limits)
     run_limits: RunLimits = field(default_factory=RunLimits)
     judge: Judge | None = None
-    recorder: Recorder | None = None
+    recorder: CallRecorder | None = None
     concurrency: int = 8
     grace_s: float = 15.0
     """How long calls in flight may take to end once shutdown is requested."""
+    engine: Engine | None = None
+    """Asks the questions elsewhere; None asks them in this process."""
 
     async def run(
         self,
@@ -112,19 +128,20 @@ class Evaluator:
         find_scorer(self.scoring)
         for architecture in architectures:
             self.toolbox.check(architecture, examples[0] if examples else None)
-        finished = self.recorder.journal.finished() if self.recorder else set()
+        journal = self.recorder.journal if isinstance(self.recorder, Recorder) else None
+        finished = journal.finished() if journal else set()
         totals = Totals(tasks=len(examples) * len(architectures) * trials, done=len(finished))
-        if self.recorder:
-            totals.spent = self.recorder.journal.spent
+        if journal:
+            totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
-            self.run_task,
+            self.engine.ask if self.engine else self.run_task,
             tasks,
             totals,
             run_limits=self.run_limits,
-            live=self._live_calls(totals),
+            live=self._live_calls(totals, journal),
             concurrency=self.concurrency,
             grace_s=self.grace_s,
             on_result=on_result,
@@ -135,10 +152,10 @@ class Evaluator:
             await session.run()
         return totals
 
-    def _live_calls(self, totals: Totals) -> LiveCalls:
+    def _live_calls(self, totals: Totals, journal: Journal | None) -> LiveCalls:
         """The live calls of a session, under the caps of the run."""
         live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
-        live.accepted_before = self.recorder is not None and self.recorder.journal.has_answers()
+        live.accepted_before = journal is not None and journal.has_answers()
         if self.run_limits.max_total_tokens is not None or self.run_limits.max_total_cost is not None:
             live.caps = Caps(self.run_limits, totals, live.shutdown)
         return live

@@ -38,6 +38,8 @@ class GivenObjects:
     architectures: Sequence[str | Architecture] | None = None
     model: Model | None = None
     settings: ModelSettings | None = None
+    loaded: Dataset | None = None
+    """The data set, loaded and checked in another process."""
 
     def open_model(self) -> OpenModel:
         """The given model, as `open_model` gives one for a name."""

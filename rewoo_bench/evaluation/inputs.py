@@ -49,7 +49,9 @@ async def read_inputs(
 ) -> Inputs:
     """Loads and checks the inputs of a run; `servers` are to hold its MCP servers. Raises `UsageError`."""
     _check_api_base(options.api_base)
-    if given.examples is not None:
+    if given.loaded is not None:
+        dataset = given.loaded
+    elif given.examples is not None:
         dataset = given.dataset(options.limit, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
@@ -59,12 +61,12 @@ async def read_inputs(
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     is_own_model = given.model is not None or options.model.startswith(REPLAY)
-    if options.resume is None and not is_own_model:  # a resumed run stays as it is
+    if options.resume is None and not is_own_model and given.loaded is None:  # a resumed run stays as it is
         check_step_limits(dataset, architectures)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
     _check_flags(options, given)
-    if any(is_oracle(role.name) for role in options.role_models.values()):
+    if given.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
         larger = _larger(options) if options.limit and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))

@@ -23,7 +23,7 @@ from rewoo_bench.evaluation.price_check import check_price, costs_nothing
 from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.metering.recorder import CallRecorder
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
@@ -81,9 +81,19 @@ async def _open(role: RoleModel, options: RunOptions, given: GivenObjects, stack
     return await stack.enter_async_context(open_model(role.name, replace(settings, temperature=role.temperature)))
 
 
-def make_evaluator(options: RunOptions, run: PreparedRun, recorder: Recorder | None) -> Evaluator:
+def make_limiters(options: RunOptions, run: PreparedRun) -> dict[str, AdaptiveLimiter]:
+    """By model, where it has a provider: the limit of its calls in flight."""
+    return {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
+
+
+def make_evaluator(
+    options: RunOptions,
+    run: PreparedRun,
+    recorder: CallRecorder | None,
+    limiters: Mapping[str, AdaptiveLimiter] | None = None,
+) -> Evaluator:
     """The evaluator of a run, with its models behind retries."""
-    limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
+    limiters = make_limiters(options, run) if limiters is None else limiters
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = run.models[wanted]

@@ -25,10 +25,12 @@ class Progress:
         verbose: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        engine: Callable[[], str] | None = None,
     ) -> None:
         self._total = total
         self._stream = stream or sys.stderr
         self._clock = clock
+        self._engine = engine
         self._shown = shown
         self._verbose = verbose
         self._before = self._done = done  # by earlier sessions of the run
@@ -89,7 +91,8 @@ class Progress:
             for name, (correct, scored) in self._correct.items()
         ]
         new = f" of {sum(scored for _, scored in self._correct.values())} new" if self._before else ""
-        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed"
+        engine = f", {self._engine()}" if self._engine else ""
+        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed{engine}"
 
 
 def _line(result: Result) -> str:

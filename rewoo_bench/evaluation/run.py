@@ -5,6 +5,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -141,10 +142,41 @@ async def run(
         on_signal = partial(shutdown_on_signal, recorder.shutdown, options.grace, resume_command(folder))
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
+        if options.engine == "ray":
+            try:
+                evaluator = await _on_cluster(options, prepared_run, recorder, evaluator, manifest, listeners, stack)
+            except UsageError:
+                if options.resume is None:
+                    remove_run(folder)  # nothing was asked: the same --out can be used again
+                raise
         if options.otel:
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
+
+
+async def _on_cluster(
+    options: RunOptions,
+    prepared_run: PreparedRun,
+    recorder: Recorder,
+    evaluator: Evaluator,
+    manifest: Manifest,
+    listeners: Listeners,
+    stack: AsyncExitStack,
+) -> Evaluator:
+    """The evaluator, whose questions the workers of a cluster ask until `stack` ends."""
+    from rewoo_bench.evaluation.cluster.driver import questions_at_once, ray_engine
+
+    engine = ray_engine(
+        options,
+        prepared_run,
+        recorder,
+        sent=manifest.sent,
+        wants_events=listeners.on_event is not None,
+        say=logging.getLogger(__name__).warning,
+    )
+    opened = await stack.enter_async_context(engine)
+    return replace(evaluator, engine=opened, concurrency=questions_at_once(options, prepared_run))
 
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
@@ -174,7 +206,11 @@ async def _evaluated(
     folder, examples = opened.folder, prepared_run.dataset.examples
     tasks = [task.key for task in tasks_of(examples, prepared_run.architectures, options.trials)]
     progress = Progress(
-        len(tasks), done=opened.journal.count_finished(), shown=options.progress, verbose=options.verbose
+        len(tasks),
+        done=opened.journal.count_finished(),
+        shown=options.progress,
+        verbose=options.verbose,
+        engine=evaluator.engine.state if evaluator.engine else None,
     )
     for note in input_notes(prepared_run.dataset, prepared_run.architectures, options.limit):
         progress.note(note)
@@ -216,6 +252,8 @@ async def _evaluated(
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
         facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
+        if evaluator.engine is not None:
+            facts = evaluator.engine.facts(facts)
         rows = await _write_tables(opened, manifest, tasks, ended, facts)
     is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
     if is_empty and (stopped := wrong or refused):

@@ -12,16 +12,16 @@ known here: whether it has ever accepted a request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Protocol, Unpack
 
 import anyio
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
 from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import Caps, Reservation
+from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion, sensible, sensible_call_cost
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
@@ -39,6 +39,23 @@ class RequestRefused(ModelError):
         )
         self.model = model
         self.response = error.response
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (str(self), self.model, self.__dict__)
+
+
+def _rebuilt(message: str, model: str, state: dict[str, Any]) -> RequestRefused:
+    error = RequestRefused(ModelError(message), model)
+    error.__dict__.update(state)
+    return error
+
+
+class CallCaps(Protocol):
+    """The caps of a run: `spending_caps.Caps`, or those that another process keeps."""
+
+    async def admit(self, estimate: CallEstimate) -> Reservation: ...
+
+    def release(self, reservation: Reservation, call_cost: CallCost | None) -> None: ...
 
 
 @dataclass(slots=True)
@@ -69,7 +86,7 @@ class LiveCalls:
     """
 
     shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
-    caps: Caps | None = None
+    caps: CallCaps | None = None
     accepted_before: bool = False
     spent: Spent | None = None
     _endpoints: dict[str, EndpointState] = field(default_factory=dict)
@@ -78,6 +95,17 @@ class LiveCalls:
         if model not in self._endpoints:
             self._endpoints[model] = EndpointState(accepted=self.accepted_before)
         return self._endpoints[model]
+
+    def endpoint_states(self) -> dict[str, tuple[bool, bool]]:
+        """Model -> whether its provider accepted a request, and whether it answered anything."""
+        return {model: (state.accepted, state.answered) for model, state in self._endpoints.items()}
+
+    def learn(self, states: Mapping[str, tuple[bool, bool]]) -> None:
+        """Adds what another process knows of the endpoints."""
+        for model, (accepted, answered) in states.items():
+            state = self.endpoint(model)
+            state.accepted |= accepted
+            state.answered |= answered
 
 
 class LiveCall:
@@ -94,7 +122,8 @@ class LiveCall:
     async def __aenter__(self) -> LiveCall:
         await self._live.shutdown.admit()
         if self._live.caps is not None:
-            self._reservation = await self._live.caps.admit(self._model, self._messages, self._options)
+            estimate = CallEstimate.of(self._model, self._messages, self._options)
+            self._reservation = await self._live.caps.admit(estimate)
         self._live.shutdown.__enter__()
         return self
 

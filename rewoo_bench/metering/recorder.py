@@ -9,9 +9,10 @@ from the journal, and the first unfinished one is made. The architecture doesn't
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from anyio import to_thread
 
@@ -19,10 +20,18 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import ResponseCache, cache_key
+from rewoo_bench.journal.response_cache import cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import LiveCalls
+
+
+class AnswerCache(Protocol):
+    """Answers of other runs: a `ResponseCache`, or the one of another process."""
+
+    def get(self, key: bytes) -> dict[str, Any] | None: ...
+
+    def put(self, key: bytes, answer: Mapping[str, Any]) -> None: ...
 
 
 class NotRecorded(ModelError):
@@ -30,17 +39,16 @@ class NotRecorded(ModelError):
 
 
 @dataclass
-class Recorder:
-    """Records the calls of a run, and answers recorded ones.
+class CallRecorder(ABC):
+    """Records the calls of questions, and answers recorded ones.
 
-    `journal` is the run's own. With `replay`, the journal of another run, all answers come from there, except
-    those of `live_roles`. `cache` has answers of other runs.
+    With `replay`, the journal of another run, all answers come from there, except those of `live_roles`. `cache` has
+    answers of other runs.
     """
 
-    journal: Journal
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
-    cache: ResponseCache | None = None
+    cache: AnswerCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @property
@@ -48,13 +56,41 @@ class Recorder:
         """Ends the run."""
         return self.live.shutdown
 
+    @abstractmethod
+    async def keep(self, record: CallRecord) -> None:
+        """Returns when the record is in the run's journal. Raises `JournalError`."""
+
+    @abstractmethod
     async def question(self, task: TaskKey) -> QuestionRecorder:
         """The recorder of one question, with its recorded calls."""
-        if self.journal.is_new and self.replay is None:
-            return QuestionRecorder(self, task)
-        mine = await to_thread.run_sync(self.journal.calls, task)
-        others = await to_thread.run_sync(self.replay.calls, task) if self.replay else []
-        return QuestionRecorder(self, task, mine, others)
+
+
+class Recorder(CallRecorder):
+    """Records into the run's own `journal`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        replay: JournalReader | None = None,
+        live_roles: frozenset[str] = frozenset(),
+        cache: AnswerCache | None = None,
+        live: LiveCalls | None = None,
+    ) -> None:
+        super().__init__(replay, live_roles, cache, live or LiveCalls())
+        self.journal = journal
+
+    async def keep(self, record: CallRecord) -> None:
+        await self.journal.add_call(record)
+
+    async def question(self, task: TaskKey) -> QuestionRecorder:
+        return QuestionRecorder(self, task, await self.recorded(task), await self._replayed(task))
+
+    async def recorded(self, task: TaskKey) -> list[CallRecord]:
+        """The calls of a question that earlier sessions recorded."""
+        return [] if self.journal.is_new else await to_thread.run_sync(self.journal.calls, task)
+
+    async def _replayed(self, task: TaskKey) -> list[CallRecord]:
+        return await to_thread.run_sync(self.replay.calls, task) if self.replay else []
 
 
 class QuestionRecorder:
@@ -62,7 +98,7 @@ class QuestionRecorder:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: CallRecorder,
         task: TaskKey,
         records: Sequence[CallRecord] = (),
         replayed: Sequence[CallRecord] = (),
@@ -70,7 +106,7 @@ class QuestionRecorder:
         self.task = task
         self.live = recorder.live
         self.shutdown = recorder.shutdown
-        self.keep = recorder.journal.add_call
+        self.keep = recorder.keep
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}

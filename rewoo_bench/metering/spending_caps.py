@@ -1,6 +1,7 @@
 """A run's caps (--max-total-tokens, --max-total-cost), exceeded by at most one call: each call reserves its estimate.
 
-    reservation = await caps.admit(model, messages, options)    # waits while the calls in flight may use up the rest
+    estimate = CallEstimate.of(model, messages, options)
+    reservation = await caps.admit(estimate)                    # waits while the calls in flight may use up the rest
     ...                                                         # the call
     caps.release(reservation, call_cost)
 
@@ -11,7 +12,7 @@ its cost shows how far estimates are from the bill: thoughts, retries, a doubled
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -23,6 +24,21 @@ from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.types import CallCost, CompletionOptions, Message, Model
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """Tokens of a call before it is made: its prompt and its longest answer; and dollars per million tokens."""
+
+    prompt: int
+    answer: int
+    prices: Mapping[str, float] | None
+
+    @classmethod
+    def of(cls, model: Model, messages: Sequence[Message], options: CompletionOptions) -> CallEstimate:
+        prompt = count_prompt(messages, options.get("tools") or ())
+        answer = options.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
+        return cls(prompt, answer, getattr(model, "prices", None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +65,13 @@ class Caps:
         self._calls, self._paid_usd = 0, 0.0
         self._freed = anyio.Event()
 
-    async def admit(self, model: Model, messages: Sequence[Message], options: CompletionOptions) -> Reservation:
+    async def admit(self, estimate: CallEstimate) -> Reservation:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
         while True:
             if reason := self._limits.exceeded(self._totals):
                 self._shutdown.request(RunStopped(reason))
             await self._shutdown.admit()
-            reservation = self._reservation(model, messages, options)
+            reservation = self._reservation(estimate)
             if not self._in_flight or (self._calls and self._has_space(reservation)):
                 self._in_flight += 1
                 self._tokens += reservation.tokens
@@ -83,12 +99,11 @@ class Caps:
             return True
         return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
 
-    def _reservation(self, model: Model, messages: Sequence[Message], options: CompletionOptions) -> Reservation:
+    def _reservation(self, call: CallEstimate) -> Reservation:
         """The prompt and the longest answer, at the model's prices; without prices the mean cost of a call so far."""
-        prompt = count_prompt(messages, options.get("tools") or ())
-        answer = options.get("max_tokens") or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
-        prices = getattr(model, "prices", None)
         cost_usd = self._paid_usd / self._calls if self._paid_usd else None
-        if prices:
-            cost_usd = (prompt * prices["input"] + answer * prices["output"]) * self._correction / 1e6
-        return Reservation(int((prompt + answer) * self._correction), cost_usd, prompt + answer)
+        if call.prices:
+            paid = call.prompt * call.prices["input"] + call.answer * call.prices["output"]
+            cost_usd = paid * self._correction / 1e6
+        tokens = call.prompt + call.answer
+        return Reservation(int(tokens * self._correction), cost_usd, tokens)

@@ -71,10 +71,25 @@ def check_options(options: Any) -> None:
         raise UsageError("--api-base: '' is no address; write http://… or https://…")
     if options.extra_body is not None and not _is_json_object(options.extra_body):
         raise UsageError(f"--extra-body {options.extra_body}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
+    _check_engine(options)
     if isinstance(options.fail_on_error, float) and not _is_count_or_share(options.fail_on_error):
         raise UsageError(
             f"--fail-on-error {options.fail_on_error}: it should be a count (0, 1, 2, …) or a fraction between 0 and 1"
         )
+
+
+def _check_engine(options: Any) -> None:
+    """Raises `UsageError` for flags of Ray without `--engine ray`, and for resources that are no amounts."""
+    if options.engine != "ray":
+        for name in ("workers", "ray_address", "worker_resources"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"{flag_of(name)}: it needs --engine ray")
+    wanted = options.worker_resources
+    if wanted is None:
+        return
+    amounts: Any = json.loads(wanted).values() if _is_json_object(wanted) else [None]
+    if not all(type(amount) in (int, float) and amount >= 0 for amount in amounts):
+        raise UsageError(f"--worker-resources {wanted}: it should be a JSON object of amounts such as '{{\"GPU\": 1}}'")
 
 
 def flag_of(name: str) -> str:

@@ -95,6 +95,11 @@ class RunOptions:
     grace: Annotated[AmountOrNone, SESSION] = 15.0
     tool_failure_rate: Annotated[Share, CONDITION] = 0.0
     tool_failure_mode: Annotated[FaultMode, CONDITION] = "empty"
+    engine: Annotated[Literal["local", "ray"], UNSAVED] = "local"
+    workers: Annotated[Count | None, UNSAVED] = None
+    ray_address: Annotated[str | None, UNSAVED] = None
+    worker_resources: Annotated[str | None, UNSAVED] = None
+    """A JSON object of amounts, such as `{"GPU": 1}`."""
     out: Annotated[Path | None, UNSAVED] = None
     resume: Annotated[Path | None, UNSAVED] = None
     cache: Annotated[Path | None, UNSAVED] = None

@@ -27,6 +27,7 @@ class AdaptiveLimiter:
 
     def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = places
+        self.on_halved: Callable[[], None] = lambda: None
         self._limiter = anyio.CapacityLimiter(places)
         self._hold_s = hold_s
         self._clock = clock
@@ -61,10 +62,17 @@ class AdaptiveLimiter:
         """A call failed, with an HTTP status if there was one. `unreachable`: no connection was made."""
         self._unreachable += unreachable
         self._answered |= not unreachable
-        if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:
-            self._good = 0
-            self._held_until = self._clock() + self._hold_s
-            self._limiter.total_tokens = max(1, self.places // 2)
+        if status == TOO_MANY_REQUESTS and self.halve():
+            self.on_halved()
+
+    def halve(self) -> bool:
+        """Halves the limit, at most once in `hold_s` seconds; whether it did. Also for a 429 of another process."""
+        if self._clock() < self._held_until:
+            return False
+        self._good = 0
+        self._held_until = self._clock() + self._hold_s
+        self._limiter.total_tokens = max(1, self.places // 2)
+        return True
 
     async def __aenter__(self) -> None:
         await take(self._limiter)

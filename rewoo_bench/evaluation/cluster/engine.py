@@ -1,0 +1,279 @@
+"""The driver's side: leases questions to the workers, and serves their messages.
+
+A worker that dies is replaced. Its questions go to others, with the calls that the journal has: nothing is paid twice
+but for the calls in flight. A question with which three workers died is a failed one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from rewoo_bench.errors import JournalError, RunStopped, UsageError
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
+from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
+from rewoo_bench.evaluation.cluster.start import one_line, start_worker
+from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.events import Event
+from rewoo_bench.journal.records import CallRecord, TaskKey
+from rewoo_bench.metering.live_calls import CallCaps, LiveCalls
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.types import Trajectory
+
+MOST_DEATHS = 3
+"""Workers that may die with a question before it counts as failed."""
+_ALONE_FROM = 2  # deaths, after which a question gets a worker of its own: others may have been the cause
+_BEGUN_WITHIN_S = 300.0  # for models that are loaded first
+_ENDED_WITHIN_S = 15.0
+
+
+@dataclass
+class _Asked:
+    """A question at a worker."""
+
+    task: Task
+    on_event: Callable[[Task, Event], None] | None
+
+
+@dataclass
+class RayEngine:
+    """Asks questions on the workers of a Ray cluster. `wanted` is the number of workers."""
+
+    setup: WorkerSetup
+    recorder: Recorder
+    wanted: int
+    resources: Mapping[str, float]
+    say: Callable[[str], None]
+    sent: dict[str, Any] = field(default_factory=dict)
+    """By role: how requests differed from the options, as the workers learnt it."""
+    pool: Pool = field(default_factory=Pool)
+    deaths: Counter[TaskKey] = field(default_factory=Counter)
+    refused_requests: Counter[str] = field(default_factory=Counter)
+    """By path: requests of external agents with the key of no open question."""
+    _group: TaskGroup | None = None
+    _asked: dict[int, _Asked] = field(default_factory=dict)
+    _numbers: int = 0
+    _stopping: bool = False
+    _began_at: float = field(default_factory=anyio.current_time)
+    _done: int = 0
+
+    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+        """A worker's result for a question. Raises the errors that end a run."""
+        while self.deaths[task.key] < MOST_DEATHS:
+            async with self.pool.place(alone=self.deaths[task.key] >= _ALONE_FROM) as worker:
+                ended = await self._ask(worker, task, on_event)
+            if ended is not None:
+                self._done += 1
+                if live is not None:
+                    live.learn(ended.endpoints)
+                self.sent.update(ended.sent)
+                return ended.result_of(task)
+            self.deaths[task.key] += 1
+        return _killed_its_workers(task)
+
+    def state(self) -> str:
+        """Workers, questions a second and questions in flight, for the progress line."""
+        seconds = max(1e-9, anyio.current_time() - self._began_at)
+        workers = len(self.pool.workers)
+        named = "worker" if workers == 1 else "workers"
+        return f"{workers} {named}, {self._done / seconds:.1f} questions/s, {self.pool.taken} in flight"
+
+    def facts(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts of the manifest, with the workers' differences of requests and refused requests."""
+        refused = Counter(own.get("refused_requests", {})) + self.refused_requests
+        merged = {**own, "sent": {**own.get("sent", {}), **self.sent}}
+        return {**merged, "refused_requests": dict(refused)} if refused else merged
+
+    async def _ask(
+        self, worker: PoolWorker, task: Task, on_event: Callable[[Task, Event], None] | None
+    ) -> Ended | None:
+        """What the worker says of the question; None where it died."""
+        from ray.exceptions import RayActorError
+
+        self._numbers += 1
+        number = self._numbers
+        self._asked[number] = _Asked(task, on_event)
+        try:
+            records = await self._recorded(task)
+            lease = Lease(number, task.example, task.trial, task.architecture.name, task.index, records)
+            ended: Ended = await worker.handle.ask.remote(lease)
+            return ended
+        except RayActorError:
+            await worker.silent.wait()  # all that it sent is in the journal then
+            return None
+        finally:
+            del self._asked[number]
+
+    async def _recorded(self, task: Task) -> Sequence[CallRecord]:
+        """The recorded calls of a question: of earlier sessions, and of workers that died with it."""
+        if not self.deaths[task.key]:
+            return await self.recorder.recorded(task.key)
+        await self.recorder.journal.settle()
+        return await to_thread.run_sync(self.recorder.journal.calls, task.key)
+
+    async def serve(self) -> None:
+        """Starts the workers and serves them, until it is cancelled."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            group.start_soon(self._stop_when_requested)
+            for number in range(self.wanted):
+                group.start_soon(self._keep_worker, number)
+
+    async def end(self) -> None:
+        """Closes the models and tools of the workers, and collects the requests that their gateways refused."""
+        self._stopping = True
+        async with anyio.create_task_group() as group:
+            for worker in list(self.pool.workers):
+                group.start_soon(self._end_worker, worker)
+
+    async def _end_worker(self, worker: PoolWorker) -> None:
+        from ray.exceptions import RayActorError
+
+        with anyio.move_on_after(_ENDED_WITHIN_S), suppress(RayActorError):
+            self.refused_requests.update(await worker.handle.end.remote())
+
+    async def _stop_when_requested(self) -> None:
+        """Passes the shutdown of the run on to the workers; their calls in flight count as the driver's."""
+        from ray.exceptions import RayActorError
+
+        shutdown = self.recorder.shutdown
+        with shutdown:
+            await shutdown.requested.wait()
+            self._stopping = True
+
+            async def stop(worker: PoolWorker) -> None:
+                with suppress(RayActorError):
+                    await worker.handle.stop.remote(self.setup.options.grace)
+
+            async with anyio.create_task_group() as group:
+                for worker in self.pool.workers:
+                    group.start_soon(stop, worker)
+
+    async def _keep_worker(self, number: int) -> None:
+        """One worker, and another one whenever it died."""
+        from ray.exceptions import RayActorError, RayError
+
+        while not self._stopping:
+            try:
+                with anyio.fail_after(_BEGUN_WITHIN_S):
+                    worker = await start_worker(number, self.setup, self.resources)
+            except UsageError as error:
+                self.pool.fail(error)
+                return
+            except (TimeoutError, RayError) as error:
+                if not self.pool.workers:
+                    self.pool.fail(RunStopped(f"no worker is left, and none could be started: {one_line(error)}"))
+                    return
+                self.say(f"worker {number} couldn't be started: {one_line(error)}; it is tried again")
+                continue
+            self.pool.add(worker)
+            try:
+                await self.serve_worker(worker)
+            except RayActorError as error:
+                if not self._stopping:
+                    self.say(f"worker {number} died: {one_line(error)}; its questions go to others")
+            finally:
+                self.pool.remove(worker)
+                self._free(worker)
+                worker.silent.set()
+
+    async def serve_worker(self, worker: PoolWorker) -> None:
+        """Serves the messages of a worker. Raises `RayActorError` where it died."""
+        async for reference in worker.handle.messages.options(num_returns="streaming").remote():
+            batch: list[Message] = await reference
+            records = [message for message in batch if message.kind == "record"]
+            replies = await asyncio.gather(*map(self._keep, records))
+            if replies:
+                worker.handle.receive.remote(replies)
+            for message in batch:
+                if message.kind != "record":
+                    self._handle(worker, message)
+
+    async def _keep(self, message: Message) -> Reply:
+        """Writes a record into the journal."""
+        assert message.number is not None
+        record: CallRecord = message.value
+        try:
+            await self.recorder.keep(record)
+        except JournalError as error:
+            self.recorder.shutdown.request(error)
+            return Reply(message.number, error=("JournalError", str(error)))
+        except (TypeError, ValueError, RecursionError) as error:  # an answer that is no JSON
+            return Reply(message.number, error=(type(error).__name__, str(error)))
+        return Reply(message.number)
+
+    def _handle(self, worker: PoolWorker, message: Message) -> None:
+        kind, value = message.kind, message.value
+        if kind == "release":
+            reservation, call_cost = value
+            worker.reservations.remove(reservation)
+            self._caps.release(reservation, call_cost)
+        elif kind == "limited":
+            for other in self.pool.workers:
+                if other is not worker:
+                    other.handle.halve.remote(value)
+        elif kind == "event":
+            number, event = value
+            if (asked := self._asked.get(number)) and asked.on_event:
+                asked.on_event(asked.task, event)
+        elif kind == "notice":
+            self.say(value)
+        else:
+            assert self._group is not None
+            self._group.start_soon(self._answer, worker, message)
+
+    async def _answer(self, worker: PoolWorker, message: Message) -> None:
+        """Answers a message that may have to wait."""
+        assert message.number is not None
+        if message.kind == "admit":
+            value: Any = await self._caps.admit(message.value)
+            if worker.dead:
+                self._caps.release(value, None)
+                return
+            worker.reservations.append(value)
+        elif message.kind == "cached":
+            assert self.recorder.cache is not None
+            value = await to_thread.run_sync(self.recorder.cache.get, message.value)
+        else:
+            assert self.recorder.cache is not None
+            value = await to_thread.run_sync(self.recorder.cache.put, *message.value)
+        worker.handle.receive.remote([Reply(message.number, value)])
+
+    def _free(self, worker: PoolWorker) -> None:
+        """Frees what a dead worker had reserved."""
+        for reservation in worker.reservations:
+            self._caps.release(reservation, None)
+        worker.reservations.clear()
+
+    @property
+    def _caps(self) -> CallCaps:
+        caps = self.recorder.live.caps
+        assert caps is not None, "workers ask only where the run has caps"
+        return caps
+
+
+def _killed_its_workers(task: Task) -> Result:
+    """A question with which `MOST_DEATHS` workers died."""
+    error = f"{MOST_DEATHS} workers died while they worked on this question"
+    return Result(
+        task=task,
+        trajectory=Trajectory(None, "error"),
+        calls=(),
+        score=None,
+        error=error,
+        judged_correct=None,
+        latency_s=0.0,
+        working_s=0.0,
+        started_at=datetime.now(UTC),
+        cost_usd=None,
+        is_retryable=True,
+    )

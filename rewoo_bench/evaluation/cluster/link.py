@@ -1,0 +1,93 @@
+"""A worker's side of its connection with the driver: messages go out in batches, replies come in by number.
+
+link.tell("limited", "openai/gpt-5")           # no reply
+await link.ask("record", record)               # returns once the journal has it
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from rewoo_bench.errors import JournalError
+from rewoo_bench.evaluation.cluster.messages import Message, Reply
+from rewoo_bench.journal.records import CallRecord
+from rewoo_bench.metering.interrupt import GracefulShutdown
+from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
+from rewoo_bench.types import CallCost
+
+_RAISED = {"TypeError": TypeError, "ValueError": ValueError, "RecursionError": RecursionError}
+_MOST = 256  # messages of a batch
+
+
+class Link:
+    """Messages to the driver, and its replies."""
+
+    def __init__(self) -> None:
+        self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._asked = 0
+
+    def tell(self, kind: str, value: Any) -> None:
+        """Sends a message without a reply."""
+        self._outgoing.put_nowait(Message(kind, value))
+
+    async def ask(self, kind: str, value: Any) -> Any:
+        """The driver's reply to a message. Raises what the driver's part raised."""
+        self._asked += 1
+        number = self._asked
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._outgoing.put_nowait(Message(kind, value, number))
+        try:
+            return await reply
+        finally:
+            del self._waiting[number]
+
+    async def batches(self) -> AsyncIterator[list[Message]]:
+        """The messages, as many at once as there are."""
+        while True:
+            batch = [await self._outgoing.get()]
+            while len(batch) < _MOST and not self._outgoing.empty():
+                batch.append(self._outgoing.get_nowait())
+            yield batch
+
+    def receive(self, replies: Sequence[Reply]) -> None:
+        """Passes replies on to those who asked; one who was cancelled gets none."""
+        for reply in replies:
+            waiting = self._waiting.get(reply.number)
+            if waiting is None or waiting.done():
+                continue
+            if reply.error is None:
+                waiting.set_result(reply.value)
+            else:
+                name, text = reply.error
+                waiting.set_exception(_RAISED.get(name, JournalError)(text))
+
+
+class RemoteJournal:
+    """The driver's journal, for a worker's recorder."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def add_call(self, record: CallRecord) -> None:
+        """Returns once the journal has the record. Raises `JournalError`, and what `Journal.add_call` raises."""
+        await self._link.ask("record", record)
+
+
+class RemoteCaps:
+    """The caps of the run, which the driver keeps: each call asks for its place."""
+
+    def __init__(self, link: Link, shutdown: GracefulShutdown) -> None:
+        self._link = link
+        self._shutdown = shutdown
+
+    async def admit(self, estimate: CallEstimate) -> Reservation:
+        """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
+        await self._shutdown.admit()
+        reservation: Reservation = await self._link.ask("admit", estimate)
+        return reservation
+
+    def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
+        self._link.tell("release", (reservation, call_cost))

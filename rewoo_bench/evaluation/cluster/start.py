@@ -1,0 +1,171 @@
+"""Starts Ray or finds a cluster, checks its nodes, and starts workers. Each problem is one clear line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.cluster import probe
+from rewoo_bench.evaluation.cluster.corpora import shipped
+from rewoo_bench.evaluation.cluster.messages import WorkerSetup
+from rewoo_bench.evaluation.cluster.pool import PoolWorker
+from rewoo_bench.redaction import provider_environment, redact
+from rewoo_bench.runs.options import RunOptions
+
+if TYPE_CHECKING:
+    from rewoo_bench.evaluation.prepare import PreparedRun
+
+_OPEN_CALLS = 10_000  # of an actor at the same time: questions, and replies to them
+_STORE = 200_000_000  # bytes of the object store of a Ray that is started here
+_CONNECTED_WITHIN_S = 10.0
+
+
+def check_ray() -> None:
+    """Raises `UsageError` without the package."""
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'") from None
+
+
+@contextmanager
+def ray_cluster(address: str | None) -> Iterator[None]:
+    """Connects to the cluster at `address`, or starts Ray on this machine. Raises `UsageError`."""
+    check_ray()
+    _check_address(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    started: dict[str, Any] = {} if address else {"object_store_memory": _STORE, "include_dashboard": False}
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **started)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = f"no Ray cluster can be reached at {address!r}" if address else "Ray can't be started"
+        raise UsageError(
+            f"--ray-address: {where}: {one_line(error)}" if address else f"{where}: {one_line(error)}"
+        ) from None
+    finally:
+        for each, handler in handlers.items():  # Ray sets its own
+            signal.signal(each, handler)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Raises `UsageError` where nothing listens: Ray would try for minutes."""
+    if address is None or address in ("auto", "local"):
+        return
+    if "://" in address:
+        raise UsageError(f"--ray-address: {address!r} is Ray's client; name the head itself (HOST:PORT), or auto")
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECTED_WITHIN_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise UsageError(f"--ray-address: nothing listens at {address!r} (HOST:PORT): {error}") from None
+
+
+async def check_nodes(resources: Mapping[str, float]) -> None:
+    """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process."""
+    import ray
+
+    nodes = _nodes()
+    if not any(all(node["Resources"].get(name, 0) >= much for name, much in resources.items()) for node in nodes):
+        raise UsageError(f"--worker-resources: no node of the cluster has {json.dumps(dict(resources))}")
+    ray.cloudpickle.register_pickle_by_value(probe)  # type: ignore[no-untyped-call]
+    here = probe.versions()
+    ask = ray.remote(num_cpus=0, max_retries=0)(probe.versions)
+    for node in nodes:
+        there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
+        check_versions(here, there, node["NodeManagerAddress"])
+
+
+def _nodes() -> list[dict[str, Any]]:
+    """The nodes that live."""
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+
+
+def _on(node: str, *, soft: bool = False) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node, soft=soft)
+
+
+def _in_turn(number: int) -> Any:
+    """The place of a worker that needs no resources: the nodes with processors in turn."""
+    nodes = _nodes()
+    working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
+    return _on(working[number % len(working)]["NodeID"], soft=True)
+
+
+def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
+    for package, version in here.items():
+        if package not in there:
+            raise UsageError(f"the Ray node {node} has no {package}: install {package}=={version} there")
+        if there[package] != version and package != "python":
+            raise UsageError(f"the Ray node {node} has {package} {there[package]}, and this machine {version}")
+
+
+async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, float]) -> PoolWorker:
+    """A new worker that is ready. Raises `UsageError`, and `RayError` where it dies at once."""
+    import ray
+
+    from rewoo_bench.evaluation.cluster.worker import Worker
+
+    others = {name: much for name, much in resources.items() if name not in ("CPU", "GPU")}
+    actor = ray.remote(Worker).options(
+        max_concurrency=_OPEN_CALLS,
+        num_cpus=resources.get("CPU", 0),
+        num_gpus=resources.get("GPU", 0),
+        resources=others,
+        scheduling_strategy="SPREAD" if resources else _in_turn(number),
+    )
+    handle: Any = actor.remote()
+    begun = await handle.begin.remote(setup)
+    if isinstance(begun, str):
+        raise UsageError(begun)
+    return PoolWorker(number, handle, begun)
+
+
+async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, facts: Mapping[str, Any]) -> WorkerSetup:
+    """What a worker needs; its share of the questions and connections at the same time."""
+    path = options.corpus or run.dataset.corpus
+    corpus = await to_thread.run_sync(shipped, path) if path else None
+    share = replace(
+        options,
+        concurrency=options.concurrency and ceil(options.concurrency / workers),
+        max_connections=options.max_connections and ceil(options.max_connections / workers),
+        cache=None,
+        otel=None,
+        out=None,
+    )
+    return WorkerSetup(
+        options=share,
+        dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
+        corpus=corpus,
+        secrets=provider_environment(),
+        folder=str(Path.cwd()),
+        **facts,
+    )
+
+
+def one_line(error: BaseException) -> str:
+    """The end of Ray's message, in one line: the beginning is a traceback or the actor's address."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return redact(lines[-1][:200]) if lines else type(error).__name__

@@ -1,0 +1,195 @@
+"""A worker: an async Ray actor with the models and the tools of a run, and the same evaluator as on one machine.
+
+It asks the questions that the driver leases to it. Each finished call goes to the driver's journal before its result
+is used, and each call asks the driver for its place where the run has caps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio import from_thread
+
+from rewoo_bench.call_site import in_architecture
+from rewoo_bench.crashes import RUN_STOPPING
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.cluster.corpora import local_corpus
+from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.given import GivenObjects
+from rewoo_bench.evaluation.new_manifest import sent_differences
+from rewoo_bench.evaluation.notices import notices_to
+from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, make_limiters, prepared
+from rewoo_bench.evaluation.tasks import Task
+from rewoo_bench.events import Event
+from rewoo_bench.journal.records import CallRecord, TaskKey
+from rewoo_bench.metering.live_calls import LiveCalls
+from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.runs.options import RunOptions
+
+
+@dataclass
+class RemoteRecorder(CallRecorder):
+    """Records into the driver's journal. `leased` has the recorded calls that came with each lease."""
+
+    journal: RemoteJournal = field(kw_only=True)
+    leased: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
+
+    async def keep(self, record: CallRecord) -> None:
+        await self.journal.add_call(record)
+
+    async def question(self, task: TaskKey) -> QuestionRecorder:
+        return QuestionRecorder(self, task, self.leased[task])
+
+
+class RemoteCache:
+    """The driver's cache of answers. Its methods are called in threads, as a `ResponseCache`'s are."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def get(self, key: bytes) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = from_thread.run(self._link.ask, "cached", key)
+        return found
+
+    def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
+        from_thread.run(self._link.ask, "cache", (key, dict(answer)))
+
+
+class Worker:
+    """The actor. `begin` comes first; `messages` runs as long as the actor lives."""
+
+    def __init__(self) -> None:
+        self._link = Link()
+        self._asking: set[asyncio.Task[Any]] = set()
+        self._ended = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+
+    async def begin(self, setup: WorkerSetup) -> int | str:
+        """Opens models and tools; the number of questions that this worker takes at the same time.
+
+        A text is an error of usage, the same that a run on one machine would raise.
+        """
+        _work_as_the_driver(setup)
+        opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._life = asyncio.create_task(self._open(setup, opened))  # cancel scopes end in the task that began them
+        self._life.add_done_callback(partial(_pass_on, opened))
+        try:
+            return await opened
+        except UsageError as error:
+            return str(error)
+
+    async def _open(self, setup: WorkerSetup, opened: asyncio.Future[int]) -> None:
+        """Holds models and tools open until the end."""
+        options, dataset = setup.options, setup.dataset
+        if setup.corpus is not None:
+            corpus = await local_corpus(setup.corpus)
+            options, dataset = replace(options, corpus=corpus), replace(dataset, corpus=corpus)
+        with notices_to(lambda text: self._link.tell("notice", text)):
+            async with prepared(options, GivenObjects(loaded=dataset)) as run:
+                for role, model in options.role_models.items():
+                    run.models[model].recall(setup.sent.get(role or "default", {}))
+                self._set_up(setup, replace(options, out=None), run)
+                opened.set_result(self._evaluator.concurrency)
+                await self._ended.wait()
+
+    def _set_up(self, setup: WorkerSetup, options: RunOptions, run: PreparedRun) -> None:
+        self._setup, self._run, self._options = setup, run, options
+        self._live = self._live_calls(setup)
+        self._limiters = self._told_of_limits(make_limiters(options, run))
+        cache = RemoteCache(self._link) if setup.has_cache else None
+        self._recorder = RemoteRecorder(cache=cache, live=self._live, journal=RemoteJournal(self._link))
+        self._evaluator: Evaluator = make_evaluator(options, run, self._recorder, self._limiters)
+
+    async def messages(self) -> AsyncIterator[list[Message]]:
+        """Everything for the driver, in batches."""
+        async for batch in self._link.batches():
+            yield batch
+
+    async def receive(self, replies: Sequence[Reply]) -> None:
+        """The driver's replies."""
+        self._link.receive(replies)
+
+    async def ask(self, lease: Lease) -> Ended:
+        """Asks one question."""
+        current = asyncio.current_task()
+        assert current is not None
+        self._asking.add(current)
+        try:
+            return await self._ask(lease)
+        finally:
+            self._asking.discard(current)
+
+    async def halve(self, model: str) -> None:
+        """Another worker got a 429 from this model's provider."""
+        if model in self._limiters:
+            self._limiters[model].halve()
+
+    async def stop(self, grace_s: float) -> None:
+        """Begins no call any more, and returns when those in flight have ended, or after `grace_s` seconds."""
+        self._live.shutdown.request()
+        await self._live.shutdown.wait_idle(grace_s)
+
+    async def end(self) -> dict[str, int]:
+        """Closes models, tools and agents; the requests of agents that were refused, by path."""
+        for task in self._asking:
+            task.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking)
+        self._ended.set()
+        if self._life is not None:
+            await self._life
+        return dict(self._run.gateway.refused) if self._run.gateway else {}
+
+    async def _ask(self, lease: Lease) -> Ended:
+        architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
+        task = Task(lease.index, lease.example, lease.trial, architecture)
+        self._recorder.leased[task.key] = lease.records
+
+        def on_event(_: Task, event: Event) -> None:
+            self._link.tell("event", (lease.number, event))
+
+        try:
+            with in_architecture(architecture.name):
+                listener = on_event if self._setup.wants_events else None
+                result = await self._evaluator.run_task(task, listener, self._live)
+        except RUN_STOPPING as error:
+            return Ended.with_error(error)
+        finally:
+            del self._recorder.leased[task.key]
+        return Ended.with_result(result, self._live, sent_differences(self._options, self._run))
+
+    def _live_calls(self, setup: WorkerSetup) -> LiveCalls:
+        live = LiveCalls(accepted_before=setup.has_answers)
+        if setup.options.max_total_tokens is not None or setup.options.max_total_cost is not None:
+            live.caps = RemoteCaps(self._link, live.shutdown)
+        return live
+
+    def _told_of_limits(self, limiters: dict[str, AdaptiveLimiter]) -> dict[str, AdaptiveLimiter]:
+        """The limiters, whose 429s the driver passes on to the other workers."""
+        for name, limiter in limiters.items():
+            limiter.on_halved = lambda name=name: self._link.tell("limited", name)  # type: ignore[misc]
+        return limiters
+
+
+def _work_as_the_driver(setup: WorkerSetup) -> None:
+    """The driver's keys; and its folder, where this node sees it: for relative paths and a user's own code."""
+    os.environ.update(setup.secrets)
+    if Path(setup.folder).is_dir():
+        os.chdir(setup.folder)
+        sys.path.append(setup.folder)
+
+
+def _pass_on(opened: asyncio.Future[int], life: asyncio.Task[None]) -> None:
+    """Gives the error of what ended before it was opened to those who wait."""
+    if not opened.done() and (error := life.exception()) is not None:
+        opened.set_exception(error)

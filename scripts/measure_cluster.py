@@ -1,0 +1,166 @@
+"""What `--engine ray` costs and gives, on this machine.
+
+    python scripts/measure_cluster.py             # over HTTP at 200 ms a call: one process, and 1, 2, 4 workers
+    python scripts/measure_cluster.py --driver    # calls a second that one driver can record, and its CPU a call
+
+The model server is a process of its own. For the driver's limit, the workers make no calls: each of 4 actors keeps 64
+finished calls on their way to the driver, which writes them into a real journal and confirms each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pandas as pd
+
+os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_API_KEY": "none", "RAY_USAGE_STATS_ENABLED": "0"}
+
+from rewoo_bench.evaluation.cluster.engine import RayEngine
+from rewoo_bench.evaluation.cluster.link import Link
+from rewoo_bench.evaluation.cluster.messages import Message, Reply, WorkerSetup
+from rewoo_bench.evaluation.cluster.pool import PoolWorker
+from rewoo_bench.evaluation.cluster.start import ray_cluster
+from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.runs.options import RunOptions
+
+ON_THEIR_WAY = 64
+PROMPT = tuple(f"part {number}: " + "a word " * 120 for number in range(5))
+ANSWER = {
+    "text": "Plan: look it up.\n#E1 = Search[Kyiv]\n" * 4,
+    "usage": {"input_tokens": 600, "output_tokens": 60},
+    "finish_reason": "stop",
+    "tool_calls": [],
+    "receipt": {"attempts": 1, "billed": {"input_tokens": 600, "output_tokens": 60}, "latency_s": 0.2},
+}
+
+
+class Flood:
+    """An actor that sends finished calls as fast as the driver confirms them."""
+
+    def __init__(self, number: int, calls: int) -> None:
+        self._link = Link()
+        self._number = number
+        self._left = calls
+
+    async def messages(self) -> AsyncIterator[list[Message]]:
+        sending = asyncio.gather(*(self._send(sender) for sender in range(ON_THEIR_WAY)))
+        sending.add_done_callback(lambda _: self._link.tell("notice", ""))
+        async for batch in self._link.batches():
+            if sending.done():
+                return
+            yield batch
+
+    async def receive(self, replies: Sequence[Reply]) -> None:
+        self._link.receive(replies)
+
+    async def _send(self, sender: int) -> None:
+        task = TaskKey("rewoo", f"q{self._number}-{sender}", 0)
+        while self._left > 0:
+            self._left -= 1
+            key = CallKey("planner 0", "model", "planner", self._left.to_bytes(32, "big"))
+            prompt = (*PROMPT, f"Question {self._number} {self._left}")
+            await self._link.ask("record", CallRecord(task, key, "ok", prompt, ANSWER, 660, 0.001))
+
+
+async def record_flood(actors: int, calls: int) -> None:
+    """Prints calls a second, and the CPU time of the driver and of its journal's process for each."""
+    import ray
+
+    setup: Any = WorkerSetup(
+        RunOptions(("rewoo",)), load_dataset_examples("sample", limit=1), None, {}, {}, ".", False, False, False
+    )
+    with tempfile.TemporaryDirectory() as folder, ray_cluster(None):
+        async with open_run(Path(folder), {}) as opened:
+            engine = RayEngine(setup, Recorder(opened.journal), actors, {}, print)
+            flood: Any = ray.remote(Flood)
+            placed = flood.options(num_cpus=0, max_concurrency=100)
+            handles = [placed.remote(number, calls // actors) for number in range(actors)]
+            began, cpu = time.perf_counter(), time.process_time()
+            async with anyio.create_task_group() as group:
+                for number, handle in enumerate(handles):
+                    group.start_soon(engine.serve_worker, PoolWorker(number, handle, 1))
+            seconds, spent = time.perf_counter() - began, time.process_time() - cpu
+            await opened.journal.settle()
+        rate, each_ms = calls / seconds, 1000 * spent / calls
+        print(f"{calls:,} calls, {actors} actors: {rate:,.0f} calls/s, {each_ms:.2f} ms of CPU a call")
+
+
+def rate_over_http(api_base: str, questions: int, flags: Sequence[str]) -> tuple[float, float]:
+    """Model calls a second between the first start and the last end, and the seconds of the whole command."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            *(
+                sys.executable,
+                "-m",
+                "rewoo_bench",
+                "run",
+                "--arch",
+                "rewoo",
+                "--dataset",
+                "chain?hops=2",
+                "--no-report",
+            ),
+            *("-n", str(questions), "--model", "openai/test", "--api-base", api_base, "--out", f"{folder}/run"),
+            *("--quiet", *flags),
+        ]
+        began = time.perf_counter()
+        subprocess.run(command, check=True)
+        whole = time.perf_counter() - began
+        calls = pd.read_parquet(f"{folder}/run/calls.parquet")
+        calls = calls[calls["kind"] == "model"]
+        ends = calls["started_at"] + pd.to_timedelta(calls["latency_s"], unit="s")
+        return len(calls) / (ends.max() - calls["started_at"].min()).total_seconds(), whole
+
+
+def over_http(latency_ms: float, questions: int, at_once: int) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "rewoo_bench.testing.server", "--latency-ms", str(latency_ms), "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        api_base = next(word for word in server.stdout.readline().split() if word.startswith("http"))
+        same = ("--concurrency", str(at_once), "--max-connections", str(at_once))
+        for name, flags in [
+            ("one process", same),
+            *((f"ray, {n} workers", (*same, "--engine", "ray", "--workers", str(n))) for n in (1, 2, 4)),
+        ]:
+            rate, whole = rate_over_http(api_base, questions, flags)
+            print(f"{name}: {rate:,.0f} calls/s, {whole:.1f} s for the command", flush=True)
+    finally:
+        server.kill()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--driver", action="store_true", help="measure the driver's limit")
+    parser.add_argument("--calls", type=int, default=40_000, help="calls for the driver's limit")
+    parser.add_argument("--actors", type=int, default=4)
+    parser.add_argument("--latency-ms", type=float, default=200.0)
+    parser.add_argument("--questions", type=int, default=600)
+    parser.add_argument("--at-once", type=int, default=64, help="questions and connections at the same time")
+    flags = parser.parse_args()
+    if flags.driver:
+        anyio.run(record_flood, flags.actors, flags.calls)
+    else:
+        over_http(flags.latency_ms, flags.questions, flags.at_once)
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

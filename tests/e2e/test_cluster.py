@@ -1,0 +1,214 @@
+"""A run on a real Ray cluster: a node that dies, caps, and runs that go from one engine to the other."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from answering import KEY, answer
+from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
+
+from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+
+__all__ = ["questions"]  # a fixture
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray (the extra ray)"),
+]
+
+WORKERS = 4
+AT_ONCE = 12
+FAULTS = [ServerFault(status=429, retry_after=0), ServerFault(status=500), ServerFault("hang")]
+
+
+class Flaky:
+    """Answers well, but for one request in twenty. No faulty answer is charged."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(5)
+
+    def __call__(self, request: dict[str, Any]) -> str | ServerReply | ServerFault:
+        return self._random.choice(FAULTS) if self._random.random() < 0.05 else answer(request)
+
+
+class Nodes:
+    """A head and two nodes."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("ray_nodes.py")
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+
+    def kill_one(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline().strip() == "killed"
+
+    def close(self) -> None:
+        self._process.communicate()  # the end of its input is its end
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    started = Nodes()
+    yield started
+    started.close()
+
+
+def start(*arguments: object, folder: Path | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "rewoo_bench", "run", *map(str, arguments), "--no-report"]
+    env = {**os.environ, "OPENAI_API_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+
+
+def ended(run: subprocess.Popen[str], code: int = 0) -> str:
+    """Standard error of a run that ends with this code."""
+    try:
+        out, errors = run.communicate(timeout=240)
+    finally:
+        run.kill()
+    assert run.returncode == code, errors + out
+    return errors
+
+
+def on(nodes: Nodes) -> list[object]:
+    return ["--engine", "ray", "--ray-address", nodes.address, "--workers", WORKERS, "--concurrency", AT_ONCE]
+
+
+def compared(folder: Path) -> pd.DataFrame:
+    rows: pd.DataFrame = load(folder).drop(columns=NOT_THE_SAME)
+    return rows
+
+
+def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    with ModelServer(answer) as steady:
+        ended(start(*new_run(steady, questions, tmp_path / "unbroken")))
+    whole = int(load(tmp_path / "unbroken")["billed_tokens"].sum())
+
+    # A cap of the whole run: calls in flight may go beyond it, no others. Then the run goes on without Ray.
+    with ModelServer(answer, latency_s=0.02) as server:
+        run = start(*new_run(server, questions, tmp_path / "capped"), *on(nodes), "--max-total-tokens", whole // 3)
+        ended(run, code=3)
+        largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)
+        assert server.totals().total_tokens <= whole // 3 + AT_ONCE * largest
+        ended(start("--resume", tmp_path / "capped", "--max-total-tokens", "none", "--no-progress"))
+    pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
+    assert server.totals().total_tokens == whole
+
+    # A node dies in the middle of a run that began without Ray.
+    with ModelServer(Flaky(), latency_s=0.15) as server:
+        first = start(*new_run(server, questions, tmp_path / "broken"), "--max-total-tokens", whole // 8)
+        ended(first, code=3)
+        again = ["--resume", tmp_path / "broken", "--max-total-tokens", "none", "--no-progress"]
+        run = start(*again, *on(nodes))
+        deadline = time.monotonic() + 120
+        while server.open_connections < AT_ONCE and time.monotonic() < deadline and run.poll() is None:
+            time.sleep(0.01)  # until every worker is asking
+        nodes.kill_one()
+        killed_at = time.monotonic()
+        assert run.poll() is None
+        assert "its questions go to others" in ended(run)
+    pd.testing.assert_frame_equal(compared(tmp_path / "broken"), compared(tmp_path / "unbroken"))
+
+    answered = by_request(server.books)
+    repeated = [entry for entries in answered.values() for entry in entries[:-1]]
+    assert all(killed_at - 5 <= entry.time <= killed_at + 5 for entry in repeated)  # in flight at the kill
+    assert len(repeated) <= AT_ONCE
+    billed = int(load(tmp_path / "broken")["billed_tokens"].sum())
+    assert billed == sum(entries[-1].usage.total_tokens for entries in answered.values() if entries[-1].usage)
+    assert all(entry.headers["authorization"] == f"Bearer {KEY}" for entry in server.books)
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert not held
+
+
+POISON = """
+import os
+from rewoo_bench.types import Trajectory
+
+
+class Poison:
+    def __init__(self, prompts, settings=None):
+        pass
+
+    async def run(self, question, *, model, tools):
+        if question.startswith("q03"):
+            os._exit(1)
+        return Trajectory(question[:3], "answered")
+"""
+
+
+def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    folder = tmp_path / "poison"
+    folder.mkdir()
+    (folder / "poison.py").write_text(POISON)
+    (folder / "architecture.toml").write_text('name = "poison"\nrunner = "poison:Poison"\n')
+    run = start(
+        "--arch", folder, "--dataset", questions, "--model", "oracle", "--out", tmp_path / "run",
+        "--engine", "ray", "--ray-address", nodes.address, "--workers", 1, "--concurrency", 4,
+        folder=folder,
+    )  # fmt: skip
+    ended(run, code=3)
+    rows = load(tmp_path / "run").set_index("example_id")
+    assert set(rows.index[rows["error"].notna()]) == {"q03"}
+    assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
+    assert len(rows) == QUESTIONS
+
+
+def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    with ModelServer(answer, latency_s=0.3) as server:
+        run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes))
+        deadline = time.monotonic() + 120
+        while len(server.books) < 20 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        assert "interrupted" in ended(run, code=3)
+        asked = len(server.books)
+        time.sleep(1.0)
+        assert len(server.books) == asked
+        paid = server.totals().total_tokens
+    finished = load(tmp_path / "run")["billed_tokens"].sum() if (tmp_path / "run/questions.parquet").exists() else 0
+    assert 0 < finished <= paid
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--ray-address", "127.0.0.1:9"], "--ray-address: nothing listens at '127.0.0.1:9'"),
+        (["--ray-address", "ray://127.0.0.1:10001"], "--ray-address: 'ray://127.0.0.1:10001' is Ray's client"),
+        (["--worker-resources", '{"GPU": 8}'], '--worker-resources: no node of the cluster has {"GPU": 8}'),
+        (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object of amounts"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str], line: str) -> None:
+    address = [] if "--ray-address" in flags else ["--ray-address", nodes.address]
+    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", "--engine", "ray", *address, *flags)
+    errors = ended(run, code=2)
+    assert line in errors.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['ray'] = None; from rewoo_bench.cli.main import main; main()"
+    arguments = ["run", "--arch", "direct", "-n", "1", "--model", "oracle", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", without, *arguments, "--engine", "ray"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"
