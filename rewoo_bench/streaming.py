@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard, Unpack, cast, runtime_checkable
 
+from anyio.lowlevel import checkpoint
+
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, OnText, Tool
 
 
@@ -52,6 +54,15 @@ async def complete(model: Model, messages: Sequence[Message], **options: Unpack[
         return await model.complete(messages, **options)
     options.pop("on_text", None)
     return await cast(_WholeModel, model).complete(messages, **options)
+
+
+async def show_lines(text: str, on_text: OnText) -> None:
+    """Shows a text line by line, as a model that writes it; other tasks run after each line."""
+    shown = ""
+    for line in text.splitlines(keepends=True):
+        shown += line
+        on_text(shown)
+        await checkpoint()
 
 
 def _streams(model: object) -> TypeGuard[StreamingModel]:

@@ -63,9 +63,9 @@ class ModelServer:
     """The server: a context manager, or `start()` and `stop()`.
 
     `latency_s` is the time that every answer takes, and `token_delay_s` the time of each of its tokens: a stream begins
-    after `latency_s` and has a token every `token_delay_s`, any other answer comes after both. `cached_share` (0 to 1) is the share of each prompt
-    reported as read from a cache. An exception of `reply` is raised again by `stop()`, or at the
-    end of the `with` block.
+    after `latency_s` and has a token every `token_delay_s`, any other answer comes after both. `cached_share` (0 to 1)
+    is the share of each prompt reported as read from a cache. An exception of `reply` is raised again by `stop()`, or
+    at the end of the `with` block.
     """
 
     reply: Respond

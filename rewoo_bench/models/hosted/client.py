@@ -28,7 +28,13 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
 from rewoo_bench.models.hosted.attempts import AttemptCosts
-from rewoo_bench.models.hosted.completions import CompletionResult, broken_off, estimated_prompt, read_answer, unreadable
+from rewoo_bench.models.hosted.completions import (
+    CompletionResult,
+    broken_off,
+    estimated_prompt,
+    read_answer,
+    unreadable,
+)
 from rewoo_bench.models.hosted.refusals import find_change
 from rewoo_bench.models.hosted.reply_stream import ReplyStream
 from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body

@@ -43,9 +43,7 @@ class Transport:
         self.connect_timeout = connect_timeout
         self._endpoint: Endpoint | None = None
 
-    async def send(
-        self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None = None
-    ) -> Answer:
+    async def send(self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None = None) -> Answer:
         """The response. Raises `TimeoutError`, or one of `provider_errors.expected()`.
 
         `stream` gets the answer as it arrives, where `body` asks for a stream and the server sends one.

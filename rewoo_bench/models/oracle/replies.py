@@ -2,6 +2,7 @@
 
 form                  caller                       reply
 plan, JSON schema     planner of ReWOO             every step that can be foreseen
+numbered plan, join   planner, joiner (LLMCompiler) the same; a new plan of what is missing, or the answer
 action, tools         ReAct, native ReAct          the next search or calculation, or the answer
 words, step           plan and execute             the steps left, and the first as an action
 answer                solver, LLM tool, direct     the value that the prompt shows
@@ -23,7 +24,7 @@ from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CompletionOptions, Hop, Message, Tool, ToolCall
 
-_TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
+_TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
 _FINDERS = ("Search", "Wikipedia")
 _IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. ){CALCULATOR}[\[(]")
@@ -105,6 +106,9 @@ def write_reply(
         )
     forms = {
         "plan": lambda: writer.plan("text"),
+        "numbered plan": lambda: writer.plan("numbered"),
+        "join": writer.joined,
+        "join or replan": lambda: writer.joined(may_replan=True),
         "action": writer.turn,
         "step": writer.step,
         "words": writer.words,
@@ -192,6 +196,12 @@ class OracleWriter:
 
     def answer(self) -> str:
         return f"Answer: {self._known_answer()}"
+
+    def joined(self, *, may_replan: bool = False) -> str:
+        """The decision of LLMCompiler's joiner."""
+        if may_replan and self.calls:
+            return f"Thought: {self._wordy('A fact that the answer needs is missing.')}\nReplan: {self.calls[0].argument}"
+        return f"Thought: {self._wordy('The results tell the answer.')}\n{self.answer()}"
 
     def reasoned(self) -> str:
         """A chain of thought along the chain, and the answer."""
