@@ -17,8 +17,8 @@ _BARE = re.compile(r"^[ *`]*([^\W\d]\w*)[*`]*\[", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
-_REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*+:(.*)$")
-_THOUGHT_LINE = re.compile(r"(?im)^[^\w\n]*+thought[^\w\n]*+:.*$")
+_REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*:(.*)$")
+_THOUGHT_LINE = re.compile(r"(?im)^[^\w\n]*+thought[^\w\n]*:.*$")
 
 _UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
 _CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)

@@ -94,17 +94,17 @@ class TaskFetcher:
 
     def _start_ready(self, steps: Sequence[PlanStep]) -> int:
         """Starts the sound tasks whose inputs were started before, in any order of the lines. Returns their number."""
-        started = 0
-        waiting = [step for step in steps if step.id not in self._tasks and step.id not in self._earlier]
-        while ready := [step for step in waiting if self._is_ready(step)]:
-            for step in ready:
-                self._launch(step)
-            started += len(ready)
-            waiting = [step for step in waiting if step.id not in self._tasks]
-        return started
+        before, known = len(self._tasks), -1
+        while known < len(self._tasks):
+            known = len(self._tasks)
+            for step in steps:
+                if self._is_ready(step):
+                    self._launch(step)
+        return len(self._tasks) - before
 
     def _is_ready(self, step: PlanStep) -> bool:
-        return not step_faults(step, {*self._tasks, *self._earlier}, self._tools)
+        known = {*self._tasks, *self._earlier}
+        return step.id not in known and not step_faults(step, known, self._tools)
 
     def _launch(self, step: PlanStep) -> None:
         levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
