@@ -92,6 +92,7 @@ def needed(test: ClaimTest) -> str:
     if "judged_correct" in measure.columns():
         command += " --judge-model JUDGE"
     parts = [command, *(f"or --dataset {name}" for name in others)]
+    parts += [f"only its questions of type {on.question_type!r} count"] if on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
     parts += [measure.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
     return "; ".join(filter(None, parts))

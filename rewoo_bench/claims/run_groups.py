@@ -31,7 +31,7 @@ from rewoo_bench.runs.oracle_rows import oracle_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
+Data = Literal["hotpotqa", "triviaqa", "parallelqa", "chain", "sample", "other"]
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda matters: matters.claims)
@@ -100,6 +100,14 @@ class RunGroup:
         failing = f"{self.failure_rate:.0%} of tool calls failing ({self.failure_mode})" if self.failure_rate else ""
         run = f"run {self.runs[0].rpartition('-')[2]}" if self.ambiguous else ""
         return ", ".join(filter(None, [dataset, self.model, failing, run, "" if self.complete else "unfinished"]))
+
+    def of_type(self, question_type: str) -> RunGroup | None:
+        """The same with the questions of one type only; None where there is none."""
+        kept = {
+            name: replace(own, rows=own.rows[own.rows["question_type"].astype(str) == question_type], never_asked=0)
+            for name, own in self.architectures.items()
+        }
+        return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
 
     def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> RunGroup | None:
         """The same with the fitting questions of the chain data set only; None where none fits."""
@@ -208,8 +216,9 @@ def _expected_rows(manifest: Manifest) -> int:
 
 def _data(dataset: DatasetFacts) -> Data:
     """The claims' name of the data set, whatever its file is called."""
-    if dataset.format in ("hotpotqa", "triviaqa"):
-        return "hotpotqa" if dataset.format == "hotpotqa" else "triviaqa"
+    named: dict[str, Data] = {"hotpotqa": "hotpotqa", "triviaqa": "triviaqa", "parallelqa": "parallelqa"}
+    if dataset.format in named:
+        return named[dataset.format]
     if dataset.source.get("generator") == "chain":
         return "chain"
     return "sample" if dataset.name == "sample" else "other"

@@ -200,6 +200,8 @@ class _Connection(asyncio.Protocol):
     def _send(self, pieces: Iterator[bytes], close: bool) -> None:
         """Sends the pieces of a response, with a delay between them; then it is the next request's turn."""
         for piece in pieces:
+            if self.transport.is_closing():  # the client is gone
+                return
             self.transport.write(piece)
             if self.server.token_delay_s:
                 self._send_later(self.server.token_delay_s, pieces, close)

@@ -18,11 +18,12 @@ from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool
 
-NAMES = ["cot", "direct", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
+NAMES = ["cot", "direct", "llmcompiler", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
 STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
 SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
     "cot": ["answer"],
     "direct": ["answer"],
+    "llmcompiler": ["planner"],
     "plan-execute": ["planner"],
     "react": ["agent"],
     "rewoo": ["planner"],
@@ -128,7 +129,9 @@ def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> 
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json")])
+@pytest.mark.parametrize(
+    ("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json"), ("llmcompiler", "numbered")]
+)
 def test_every_example_plan_could_be_run(name: str, notation: Notation, style: str) -> None:
     for question, written in load_architecture(name, style=style).prompts.exemplars["planner"]:
         assert (question.role, written.role) == ("user", "assistant")
@@ -138,12 +141,11 @@ def test_every_example_plan_could_be_run(name: str, notation: Notation, style: s
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_both_notations_show_the_same_plans(style: str) -> None:
-    text, as_json = (
-        load_architecture(name, style=style).prompts.exemplars["planner"] for name in ("rewoo", "rewoo-json")
-    )
-    for (_, one), (_, other) in zip(text, as_json, strict=True):
-        first, second = read_plan(one.content, "text"), read_plan(other.content, "json")
+@pytest.mark.parametrize(("name", "notation"), [("rewoo-json", "json"), ("llmcompiler", "numbered")])
+def test_all_notations_show_the_same_plans(name: str, notation: Notation, style: str) -> None:
+    text, others = (load_architecture(each, style=style).prompts.exemplars["planner"] for each in ("rewoo", name))
+    for (_, one), (_, other) in zip(text, others, strict=True):
+        first, second = read_plan(one.content, "text"), read_plan(other.content, notation)
         assert [step.call for step in first.steps] == [step.call for step in second.steps]
         assert first.dependencies() == second.dependencies()
 
