@@ -26,7 +26,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -188,24 +189,27 @@ class _Connection(asyncio.Protocol):
         sent = self.server._answer(first.split(" ")[1], headers, rest[:size])
         if sent.response is None:
             return
-        pieces = iter((sent.response, *sent.tokens, sent.rest))
-        self._send_later(self.server.latency_s + sent.delays * self.server.token_delay_s, pieces, sent.close)
-
-    def _send_later(self, delay_s: float, pieces: Iterator[bytes], close: bool) -> None:
-        if delay_s:
-            asyncio.get_running_loop().call_later(delay_s, self._send, pieces, close)
+        delay_s, loop = self.server.token_delay_s, asyncio.get_running_loop()
+        pieces = deque([sent.response, *sent.tokens])
+        pieces[-1] += sent.rest
+        if not delay_s:
+            pieces = deque([b"".join(pieces)])
+        wait_s = self.server.latency_s + sent.delays * delay_s
+        moment = loop.time() + wait_s
+        if wait_s:
+            loop.call_at(moment, self._send, pieces, moment, sent.close)
         else:
-            self._send(pieces, close)
+            self._send(pieces, moment, sent.close)
 
-    def _send(self, pieces: Iterator[bytes], close: bool) -> None:
-        """Sends the pieces of a response, with a delay between them; then it is the next request's turn."""
-        for piece in pieces:
-            if self.transport.is_closing():  # the client is gone
-                return
-            self.transport.write(piece)
-            if self.server.token_delay_s:
-                self._send_later(self.server.token_delay_s, pieces, close)
-                return
+    def _send(self, pieces: deque[bytes], moment: float, close: bool) -> None:
+        """Sends the next piece of a response, due at `moment`; after its last one it is the next request's turn."""
+        if self.transport.is_closing():  # the client is gone
+            return
+        self.transport.write(pieces.popleft())
+        if pieces:
+            moment += self.server.token_delay_s
+            asyncio.get_running_loop().call_at(moment, self._send, pieces, moment, close)
+            return
         if close:
             self.transport.close()
             return

@@ -17,7 +17,7 @@ ARCHITECTURES = (
     *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
 )
 
-THOUGHT = "The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]\n1. Search(\"wrong\")\nok"
+THOUGHT = 'The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]\n1. Search("wrong")\nok'
 Answer = str | ServerReply | ServerFault
 
 # A part of the system prompt that tells an architecture from all others.

@@ -154,7 +154,13 @@ async def test_a_token_limit_ends_a_question_after_the_call_that_reaches_it(
 async def test_a_cap_of_the_run_is_exceeded_by_no_more_than_a_call(tmp_path: Path, corpus: Corpus) -> None:
     with ModelServer(priced, token_delay_s=0.005) as server, pytest.raises(RunStopped, match="used 400 of 350 tokens"):
         await run(
-            tmp_path, server, examples(6), [ARCHITECTURE], corpus, concurrency=1, run_limits=RunLimits(max_total_tokens=350)
+            tmp_path,
+            server,
+            examples(6),
+            [ARCHITECTURE],
+            corpus,
+            concurrency=1,
+            run_limits=RunLimits(max_total_tokens=350),
         )
     assert server.totals().total_tokens == 400
 

@@ -147,7 +147,9 @@ async def test_a_cancelled_stream_has_the_cost_of_what_arrived() -> None:
 
             async def call() -> None:
                 try:
-                    await model.complete(ASK, role="planner", on_text=lambda text: begun.set() if len(text) > 20 else None)
+                    await model.complete(
+                        ASK, role="planner", on_text=lambda text: begun.set() if len(text) > 20 else None
+                    )
                 except anyio.get_cancelled_exc_class() as cancelled:
                     costs.append(cancelled.call_cost)  # type: ignore[attr-defined]
                     raise

@@ -55,7 +55,9 @@ def test_bytes_may_be_cut_anywhere(texts: list[str], border: str, data: st.DataO
 
 
 def test_a_completion_has_its_text_in_the_choice() -> None:
-    stream, shown = streamed(event({"choices": [{"text": "Par"}]}), event({"choices": [{"text": "is", "finish_reason": "length"}]}))
+    stream, shown = streamed(
+        event({"choices": [{"text": "Par"}]}), event({"choices": [{"text": "is", "finish_reason": "length"}]})
+    )
     assert shown == ["Par", "Paris"]
     (choice,) = stream.document()["choices"]
     assert (choice["text"], choice["finish_reason"]) == ("Paris", "length")

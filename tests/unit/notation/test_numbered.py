@@ -32,7 +32,7 @@ def args(line: str) -> Any:
     "text",
     [
         TOWER,
-        f"Sure! Here is the plan (in parts):\n\n{TOWER}\n\n4. Search(\"never\")",
+        f'Sure! Here is the plan (in parts):\n\n{TOWER}\n\n4. Search("never")',
         f"```\n{TOWER}\n```",
         TOWER.replace("\n", "\r\n"),
         TOWER.replace("1. S", "1) S").replace("2. L", "$2 = L"),
@@ -57,7 +57,7 @@ def test_what_stands_around_the_tasks_does_not_matter(text: str) -> None:
         ('1. Search("a (b) c")', "a (b) c"),
         ("1. Search(never (closed)", "never (closed"),
         ('1. Search("a \\"b\\" c")', 'a "b" c'),
-        ("1. Search('it\\'s \"so\"')", "it's \"so\""),
+        ("1. Search('it\\'s \"so\"')", 'it\'s "so"'),
         ('1. Search("say "no" now")', 'say "no" now'),
         ('1. Search("back\\slash")', "back\\slash"),
         ('1. Search(query="tower", limit=3)', {"query": "tower", "limit": 3}),

@@ -96,7 +96,17 @@ async def test_a_task_starts_when_its_line_has_ended_and_before_the_plan_does() 
         await anyio.wait_all_tasks_blocked()
         asked_at_half_a_line.append(list(search.asked))
 
-    pieces: Pieces = ['1. Search("Herm', look, 'itage")', look, "\n2. Sea", started.wait, look, 'rch("$1")\n', "3. join()"]
+    pieces: Pieces = [
+        '1. Search("Herm',
+        look,
+        'itage")',
+        look,
+        "\n2. Sea",
+        started.wait,
+        look,
+        'rch("$1")\n',
+        "3. join()",
+    ]
     trajectory = await write([pieces], [PLAN], search)
     assert asked_at_half_a_line == [[], [], ["Hermitage"]]
     assert (arguments(trajectory), trajectory.notes["early_steps"]) == (["Hermitage", "page of Hermitage"], 2)
@@ -111,7 +121,9 @@ async def test_without_a_stream_no_task_starts_before_the_plan_is_whole() -> Non
 
 async def test_a_model_that_cannot_stream_is_asked_without_it() -> None:
     class Whole:
-        async def complete(self, messages: list[Message], *, role: str, stop: Any = (), grammar: Any = None) -> Completion:
+        async def complete(
+            self, messages: list[Message], *, role: str, stop: Any = (), grammar: Any = None
+        ) -> Completion:
             return Completion(PLAN if role == "planner" else ANSWER)
 
     trajectory = await compiler().run(QUESTION, model=Whole(), tools=toolbox())  # type: ignore[arg-type]
@@ -250,7 +262,9 @@ async def test_a_broken_replan_leaves_the_results_for_a_last_join() -> None:
         ("Answer: unknown", "unknown", "answered"),
     ],
 )
-async def test_a_joiner_that_says_neither_is_read_as_an_answer(reply: Any, answer: str | None, stop_reason: str) -> None:
+async def test_a_joiner_that_says_neither_is_read_as_an_answer(
+    reply: Any, answer: str | None, stop_reason: str
+) -> None:
     trajectory, _ = await ask([PLAN, reply])
     assert (trajectory.answer, trajectory.stop_reason) == (answer, stop_reason)
 
@@ -289,7 +303,9 @@ async def test_calls_are_named_by_planner_task_and_joiner() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("lines", [{"planner": [ModelError("down")]}, {"planner": [PLAN], "solver": [ModelError("down")]}])
+@pytest.mark.parametrize(
+    "lines", [{"planner": [ModelError("down")]}, {"planner": [PLAN], "solver": [ModelError("down")]}]
+)
 async def test_a_failing_provider_is_not_an_answer(lines: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="down"):
         await ask(lines)
