@@ -109,6 +109,7 @@ async def measure(dataset: Dataset, latency_s: float, token_s: float, tool_s: fl
         evaluator = Evaluator({"": model}, dataset.scorer, SlowToolbox(tool_s, pages), concurrency=1)
         named = [load_architecture(name, style=style) for name in ARCHITECTURES]
         try:
+            await evaluator.run(dataset.examples[:1], named, on_result=lambda _: None)  # connections, imports, caches
             await evaluator.run(dataset.examples, named, on_result=results.append)
         finally:
             await model.aclose()
@@ -121,8 +122,8 @@ def table(results: Sequence[Result]) -> list[str]:
     for result in sorted(results, key=lambda each: each.task.index):
         by_name[result.task.architecture.name].append(result)
     base = [each.latency_s for each in by_name[ARCHITECTURES[0]]]
-    lines = ["| architecture | n | answered right | model calls | tool calls | tokens | latency, s | latency / llmcompiler |",
-             "|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    columns = ["architecture", "n", "right", "model calls", "tool calls", "tokens", "latency, s", "times llmcompiler's"]
+    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
     for name, own in by_name.items():
         ratio = ratio_of_means(base, [each.latency_s for each in own])
         mean = partial(_mean, own)

@@ -68,7 +68,7 @@ def complete_steps(text: str) -> list[PlanStep]:
 
 
 def write_numbered(plan: Plan) -> str:
-    """A plan as a planner would write it; `after $1` names a step that a task waits for without using it."""
+    """A plan with its thoughts, as a planner would write it; `after $1` names a step that a task waits for without using it."""
     lines: list[str] = []
     for step in plan.steps:
         if step.thought:

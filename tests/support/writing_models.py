@@ -12,7 +12,7 @@ Pieces = Sequence[str | Callable[[], Awaitable[object]]]
 
 
 class WritingModel:
-    """Answers each role's requests with its lines. The planner's are shown as `drafts` says: texts, and what is awaited.
+    """Answers each role's requests with its lines; the planner's are shown as `drafts` says: texts, and waits.
 
     What is shown of a draft and what the planner answers in the end may differ.
     """
@@ -26,10 +26,9 @@ class WritingModel:
     async def complete(
         self,
         messages: Sequence[Message],
-        *,
-        on_text: OnText | None = None,
-        **options: Unpack[CompletionOptions],  # type: ignore[misc]  # on_text is its own
+        **options: Unpack[CompletionOptions],
     ) -> Completion:
+        on_text = options.pop("on_text", None)
         if options["role"] == "planner" and self._drafts and on_text is not None:
             await show(self._drafts.pop(0), on_text)
         return await self.script.complete(messages, **options)

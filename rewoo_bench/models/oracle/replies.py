@@ -106,7 +106,7 @@ def write_reply(
         )
     forms = {
         "plan": lambda: writer.plan("text"),
-        "numbered plan": lambda: writer.plan("numbered"),
+        "numbered plan": lambda: _without_thoughts(writer.plan("numbered")),
         "join": writer.joined,
         "join or replan": lambda: writer.joined(may_replan=True),
         "action": writer.turn,
@@ -124,6 +124,11 @@ def _native_call(call: GoldCall, tools: Sequence[Tool], id_: str) -> ToolCall:
     names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
     tool = next((tool for tool in tools if tool.name in names), tools[0])
     return ToolCall(id_, tool.name, {next(iter(tool.arguments.model_fields)): call.argument})
+
+
+def _without_thoughts(plan: str) -> str:
+    """A numbered plan as LLMCompiler's exemplars have it."""
+    return "\n".join(line for line in plan.splitlines() if not line.startswith("Thought: "))
 
 
 class OracleWriter:

@@ -41,7 +41,7 @@ async def ask(lines: Lines, *tools: Any, **wanted: Any) -> tuple[Trajectory, Scr
 
 
 async def write(drafts: list[Pieces], planner: list[str], *tools: Any, **wanted: Any) -> Trajectory:
-    """The trajectory where the planner's drafts are shown in these pieces, and `planner` is what they are in the end."""
+    """The trajectory where the planner's drafts are shown in these pieces; `planner` has them as they end."""
     model = WritingModel({"planner": planner, "solver": [ANSWER]}, drafts)
     assert isinstance(model, StreamingModel)
     with anyio.fail_after(10):
@@ -357,8 +357,8 @@ async def test_events_tell_what_is_started_finished_and_discarded() -> None:
 
 
 LINES = [
-    '1. Search("ä")', '2. Search("$1 🙂")', '3. Search("b $1 $2")', '1. Search("c")', '2. LLM("x")', "2. Search(", "Thought: é",
-    "3. join()", "prose", '4. Search("$3")', '3. Search("$4")',
+    '1. Search("ä")', '2. Search("$1 🙂")', '3. Search("b $1 $2")', '1. Search("c")', '2. LLM("x")', "2. Search(",
+    "Thought: é", "3. join()", "prose", '4. Search("$3")', '3. Search("$4")',
 ]  # fmt: skip
 
 
