@@ -5,8 +5,9 @@
     2. LLM("Who designed it? Context: $1")
     3. join()
 
-`$1` stands for the result of task 1, which is the step `E1` here. A line is read without the lines after it, so a task
-can start while the rest of the plan is being written. `$1,000`, `$1.50` and numbers of three digits are money.
+`$1` stands for the result of task 1, which is the step `E1` here; only an earlier task can be meant, so `$80` in task 3
+is money, as are `$1,000` and `$1.50`. A line is read without the lines after it, so a task can start while the rest of
+the plan is being written.
 Source of the idea: Kim et al. 2023, arXiv 2312.04511, section 3.
 """
 
@@ -68,21 +69,27 @@ def complete_steps(text: str) -> list[PlanStep]:
 
 
 def write_numbered(plan: Plan) -> str:
-    """A plan with its thoughts, as a planner would write it; `after $1` names a step that a task waits for without using it."""
+    """A plan as a planner would write it, thoughts included.
+
+    `after $1` names a step that a task waits for without using it.
+    """
     lines: list[str] = []
     for step in plan.steps:
         if step.thought:
             lines.append(f"Thought: {step.thought}")
         lines.append(f"{step.id.removeprefix('E')}. {write_task(step)}")
-    last = max((int(step.id.removeprefix("E")) for step in plan.steps), default=0)
+    last = max(map(_number, plan.steps), default=0)
     return "\n".join([*lines, f"{last + 1}. join()"])
 
 
 def write_task(step: PlanStep) -> str:
     """A step's call: `LLM("Who designed it? Context: $1")`."""
     used = references(step.args)
-    others = [f"${id_.removeprefix('E')}" for id_ in step.depends_on if id_ not in used]
-    return f"{step.tool}({_write_arguments(step.args)})" + (f" after {', '.join(others)}" if others else "")
+    number = _number(step)
+    others = ", ".join(f"{{{{{id_}}}}}" for id_ in step.depends_on if id_ not in used)
+    return f"{step.tool}({_write_arguments(step.args, number)})" + (
+        f" after {_dollars(others, number)}" if others else ""
+    )
 
 
 def as_numbered(sentence: str) -> str:
@@ -111,11 +118,18 @@ def _read_task(line: str, match: re.Match[str], thought: str) -> PlanStep:
     """The step of a line. Raises `_Fault`."""
     if len(line) > _LONGEST_LINE:
         raise _Fault(f"its line has {len(line)} characters, at most {_LONGEST_LINE} are read")
-    rest = _REFERENCE.sub(lambda found: f"{{{{E{int(found[1] or found[2])}}}}}", line[match.end() :])
+    number = int(match[1])
+    rest = _REFERENCE.sub(lambda found: _slot(found, number), line[match.end() :])
     args, end = _read_arguments(rest)
     after = _AFTER.match(rest, end)
     needs = tuple(f"E{int(number)}" for number in re.findall(r"\d+", after[1])) if after else ()
-    return PlanStep(id=f"E{int(match[1])}", tool=match[2], args=args, depends_on=needs, thought=thought)
+    return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=needs, thought=thought)
+
+
+def _slot(found: re.Match[str], number: int) -> str:
+    """`$1` as `{{E1}}` in a task with a later number; else as it is."""
+    named = int(found[1] or found[2])
+    return f"{{{{E{named}}}}}" if named < number else found[0]
 
 
 def _read_arguments(rest: str) -> tuple[Arguments, int]:
@@ -197,14 +211,21 @@ def _closing(rest: str) -> int:
     return last
 
 
-def _write_arguments(args: Arguments) -> str:
-    if isinstance(args, str):
-        return _literal(args)
-    if args and all(_IDENTIFIER.fullmatch(name) for name in args):
-        return ", ".join(f"{name}={_literal(value)}" for name, value in args.items())
-    return _literal(args)
+def _number(step: PlanStep) -> int:
+    return int(step.id.removeprefix("E"))
 
 
-def _literal(value: Any) -> str:
-    """A value as JSON, with `$1` for a step; a dollar sign that isn't one is escaped."""
-    return _WRITTEN.sub(r"$\1", json.dumps(value, ensure_ascii=False).replace("$", "\\u0024"))
+def _write_arguments(args: Arguments, number: int) -> str:
+    if isinstance(args, dict) and args and all(_IDENTIFIER.fullmatch(name) for name in args):
+        return ", ".join(f"{name}={_literal(value, number)}" for name, value in args.items())
+    return _literal(args, number)
+
+
+def _literal(value: Any, number: int) -> str:
+    """A value as JSON, with `$1` for an earlier task; a dollar sign that isn't one is escaped."""
+    return _dollars(json.dumps(value, ensure_ascii=False).replace("$", "\\u0024"), number)
+
+
+def _dollars(text: str, number: int) -> str:
+    """`{{E1}}` as `$1` where it is read back so in the task `number`."""
+    return _WRITTEN.sub(lambda found: f"${found[1]}" if int(found[1]) < number else found[0], text)

@@ -190,7 +190,7 @@ async def test_a_stream_that_goes_another_way_starts_its_own_tasks_at_once() -> 
 async def test_only_tasks_that_can_run_start_early() -> None:
     search = Told()
     pieces: Pieces = [
-        '1. Nothing("x")\n2. Search("$1")\n3. Search("$9")\n4. Search("")\n5. Search("fine")\n6. Search("too many")\n',
+        '1. Nothing("x")\n2. Search("$1")\n3. Search("{{E9}}")\n4. Search("")\n5. Search("fine")\n6. Search("too many")\n',
         anyio.wait_all_tasks_blocked,
     ]
     trajectory = await write([pieces], ["no plan", PLAN], search, max_steps=5)
@@ -200,9 +200,9 @@ async def test_only_tasks_that_can_run_start_early() -> None:
 
 
 async def test_a_broken_plan_gets_one_more_attempt_that_is_told_all_faults_in_its_own_names() -> None:
-    trajectory, model = await ask(['1. Serch("a")\n2. Search("$7")', PLAN, ANSWER])
+    trajectory, model = await ask(['1. Serch("a")\n9. Search("$7")', PLAN, ANSWER])
     complaint = model.requests[1].messages[-1].content
-    assert "$1 uses the unknown tool 'Serch'; the tools are: Search; $2 uses $7, which no step defines" in complaint
+    assert "$1 uses the unknown tool 'Serch'; the tools are: Search; $9 uses $7, which no step defines" in complaint
     assert (trajectory.answer, trajectory.replans) == ("Neva", 1)
 
 
@@ -358,7 +358,7 @@ async def test_events_tell_what_is_started_finished_and_discarded() -> None:
 
 LINES = [
     '1. Search("ä")', '2. Search("$1 🙂")', '3. Search("b $1 $2")', '1. Search("c")', '2. LLM("x")', "2. Search(",
-    "Thought: é", "3. join()", "prose", '4. Search("$3")', '3. Search("$4")',
+    "Thought: é", "3. join()", "prose", '4. Search("$3")', '3. Search("{{E4}}")',
 ]  # fmt: skip
 
 
