@@ -129,9 +129,7 @@ def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> 
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize(
-    ("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json"), ("llmcompiler", "numbered")]
-)
+@pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json"), ("llmcompiler", "numbered")])
 def test_every_example_plan_could_be_run(name: str, notation: Notation, style: str) -> None:
     for question, written in load_architecture(name, style=style).prompts.exemplars["planner"]:
         assert (question.role, written.role) == ("user", "assistant")
