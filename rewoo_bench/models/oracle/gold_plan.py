@@ -46,9 +46,7 @@ class GoldPlan:
         self._known = dict(known or {})
         self._called = called
         self._first = first
-        self._done: dict[int, str] = dict(
-            self._known
-        )  # hop -> the step that finds it, or its value where it is worked out at once
+        self._done = dict(self._known)  # hop -> the step that finds it, or its value where that is known at once
         self._read: dict[int, str] = {}  # look-up -> the step that reads its value
 
     def plan(self, question: str) -> Plan:
