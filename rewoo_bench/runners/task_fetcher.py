@@ -35,11 +35,6 @@ class _Task:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
 
-    def is_same(self, step: PlanStep) -> bool:
-        """Whether a step makes the same call; its thought may differ."""
-        mine = self.step
-        return (mine.tool, mine.args, mine.depends_on) == (step.tool, step.args, step.depends_on)
-
 
 class TaskFetcher:
     """The tasks of one plan. `done` has the results of earlier plans, and gets those of this one.
@@ -77,13 +72,13 @@ class TaskFetcher:
         first: dict[str, PlanStep] = {}
         for step in plan.steps[: self._max_steps]:
             first.setdefault(step.id, step)
-        self._discard([id_ for id_, step in first.items() if id_ in self._tasks and not self._tasks[id_].is_same(step)])
+        self._discard([id_ for id_, step in first.items() if id_ in self._tasks and self._tasks[id_].step != step])
         self.early += self._start_ready(list(first.values()))
 
     async def finish(self, plan: Plan) -> None:
         """Runs every step of a sound plan, except those that are running or done."""
         steps = {step.id: step for step in plan.steps}
-        self._discard([i for i, task in self._tasks.items() if i not in steps or not task.is_same(steps[i])])
+        self._discard([i for i, task in self._tasks.items() if task.step != steps.get(i)])
         self._start_ready(plan.steps)
         for task in list(self._tasks.values()):
             await task.ended.wait()
