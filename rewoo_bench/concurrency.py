@@ -1,15 +1,17 @@
-"""Additions to anyio: a background task, a limiter without a detour, a graph of tasks."""
+"""Additions to anyio: background tasks, a limiter without a detour, a graph of tasks."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from graphlib import TopologicalSorter
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 import anyio
 
+T = TypeVar("T")
 Schedule = Literal["ready", "levels", "sequential"]
 
 
@@ -30,6 +32,43 @@ async def background_task(work: Callable[[], Coroutine[Any, Any, None]]) -> Asyn
             group.cancel_scope.cancel()
     if raised is not None:
         raise raised
+
+
+class TaskStarter(Protocol):
+    """Starts `work(argument)` in the background."""
+
+    def __call__(self, work: Callable[[T], Awaitable[None]], argument: T) -> None: ...
+
+
+@asynccontextmanager
+async def background_tasks() -> AsyncIterator[TaskStarter]:
+    """Tasks that the body starts, and that end with it at the latest.
+
+    The first exception, of a task or of the body, ends all the others and is raised as it is. Tasks have the context
+    variables of this place, wherever they are started.
+    """
+    failures: list[Exception] = []
+    context = copy_context()
+    async with anyio.create_task_group() as group:
+
+        async def run(work: Callable[[T], Awaitable[None]], argument: T) -> None:
+            try:
+                await work(argument)
+            except Exception as error:  # nothing is swallowed: it is raised below
+                failures.append(error)
+                group.cancel_scope.cancel()
+
+        def start(work: Callable[[T], Awaitable[None]], argument: T) -> None:
+            context.run(group.start_soon, run, work, argument)
+
+        try:
+            yield start
+        except Exception as error:  # as above
+            failures.append(error)
+        finally:
+            group.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
 
 
 async def take(limiter: anyio.CapacityLimiter) -> None:

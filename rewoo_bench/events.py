@@ -26,7 +26,9 @@ EventKind = Literal[
     "plan_rejected",
     "step_started",
     "step_finished",
+    "step_discarded",
     "solver_started",
+    "replan_asked",
     "fallback_started",
     "answered",
 ]

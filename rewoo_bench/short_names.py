@@ -15,6 +15,7 @@ RUNNERS = {
     "react": "rewoo_bench.runners.react:ReAct",
     "react-native": "rewoo_bench.runners.react_native:NativeReAct",
     "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
+    "llmcompiler": "rewoo_bench.runners.llmcompiler:LLMCompiler",
     "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }

@@ -12,7 +12,7 @@ no gold answer, no counters, no limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkable
 
@@ -224,8 +224,12 @@ FaultMode = Literal["empty", "error", "timeout"]
 """How a tool call fails on purpose."""
 
 
+OnText = Callable[[str], None]
+"""Gets the text of a reply so far (streaming.py)."""
+
+
 class CompletionOptions(TypedDict, total=False):
-    """Keyword arguments of `Model.complete`, for wrappers."""
+    """Keyword arguments of `Model.complete`, for wrappers; `on_text` only of a model that streams."""
 
     role: Required[str]
     stop: Sequence[str]
@@ -233,6 +237,7 @@ class CompletionOptions(TypedDict, total=False):
     tools: Sequence[Tool] | None
     schema: Mapping[str, Any] | None
     grammar: str | None
+    on_text: OnText | None
 
 
 @runtime_checkable

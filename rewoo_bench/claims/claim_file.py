@@ -52,6 +52,8 @@ class RunFilter(BaseModel):
     """Look-ups that a question of the chain data set needs."""
     unforeseen: bool | None = None
     """Only questions of the chain data set with, or without, look-ups that no plan can foresee."""
+    question_type: str = ""
+    """Only questions of this type: a value of the column `question_type`, such as HotpotQA's `comparison`."""
 
     def part(self, group: RunGroup) -> RunGroup | None:
         """The part of the run group that the claim is about, if any."""
@@ -59,7 +61,8 @@ class RunFilter(BaseModel):
             return None
         if self.failure_rate and group.failure_mode != self.failure_mode:
             return None
-        return group.only(self.least_steps, self.most_steps, self.unforeseen)
+        part = group.of_type(self.question_type) if self.question_type else group
+        return part and part.only(self.least_steps, self.most_steps, self.unforeseen)
 
 
 class _Written(BaseModel):

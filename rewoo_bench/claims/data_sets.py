@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Data = Literal["hotpotqa", "triviaqa", "gsm8k", "strategyqa", "physics", "sports", "sotu", "chain", "sample", "other"]
+Data = Literal[
+    "hotpotqa", "triviaqa", "gsm8k", "strategyqa", "physics", "sports", "sotu", "parallelqa", "chain", "sample", "other"
+]
 # Recognised by the format of their rows, whatever their files are called.
-BY_FORMAT: tuple[Data, ...] = get_args(Data)[:7]
+BY_FORMAT: tuple[Data, ...] = get_args(Data)[:8]
 _TITLES: dict[Data, str] = {
     "hotpotqa": "HotpotQA",
     "triviaqa": "TriviaQA",
     "gsm8k": "GSM8K",
     "strategyqa": "StrategyQA",
+    "parallelqa": "ParallelQA",
     "physics": "PhysicsQA",
     "sports": "SportsUnderstanding",
     "sotu": "SOTUQA",
     "chain": "Generated chains of look-ups",
 }
-_FROM_A_FILE: tuple[Data, ...] = ("physics", "sports", "sotu")
-_WITHOUT_PAGES: tuple[Data, ...] = ("triviaqa", "strategyqa", "physics", "sports", "sotu")
+_FROM_A_FILE: tuple[Data, ...] = ("physics", "sports", "sotu", "parallelqa")
+_WITHOUT_PAGES: tuple[Data, ...] = ("triviaqa", "strategyqa", "physics", "sports", "sotu", "parallelqa")
 
 
 def title(data: Data) -> str:

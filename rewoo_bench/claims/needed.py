@@ -29,6 +29,7 @@ def needed(test: ClaimTest) -> str:
     command = f"run --arch {','.join(measure.architectures())} --dataset {first}{_flags(test)}"
     word = "and" if measure.data_sets() else "or"
     parts = [command, *(f"{word} --dataset {name}" for name in others)]
+    parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
     parts += [measure.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
     return "; ".join(filter(None, parts))

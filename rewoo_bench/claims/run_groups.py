@@ -103,6 +103,14 @@ class RunGroup:
         run = f"run {self.runs[0].rpartition('-')[2]}" if self.ambiguous else ""
         return ", ".join(filter(None, [dataset, self.model, failing, run, "" if self.complete else "unfinished"]))
 
+    def of_type(self, question_type: str) -> RunGroup | None:
+        """The same with the questions of one type only; None where there is none."""
+        kept = {
+            name: replace(own, rows=own.rows[own.rows["question_type"].astype(str) == question_type], never_asked=0)
+            for name, own in self.architectures.items()
+        }
+        return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
+
     def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> RunGroup | None:
         """The same with the fitting questions of the chain data set only; None where none fits."""
         if least_steps is None and most_steps is None and unforeseen is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.llmcompiler import LLMCompiler
 from rewoo_bench.runners.plan_execute import PlanExecute
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.react_native import NativeReAct
@@ -44,7 +45,7 @@ def most_steps(runner: Runner, dataset: Dataset) -> int:
 
 def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
     """Steps of a plan, or turns, in which a bundled runner answers without a mistake; 0 for any other runner."""
-    if isinstance(runner, ReWOO | ReWOOReAct):
+    if isinstance(runner, ReWOO | ReWOOReAct | LLMCompiler):
         return _planned(chain)
     if isinstance(runner, ReAct | PlanExecute):
         return len(chain) + 1  # one hop a turn, and one for the answer
@@ -57,7 +58,9 @@ def steps_allowed(runner: Runner) -> int | None:
     """The step limit of a bundled runner; None without one."""
     if isinstance(runner, ReWOOReAct):
         return runner.rewoo.settings.max_steps
-    return runner.settings.max_steps if isinstance(runner, ReWOO | ReAct | NativeReAct | PlanExecute) else None
+    if isinstance(runner, ReWOO | LLMCompiler | ReAct | NativeReAct | PlanExecute):
+        return runner.settings.max_steps
+    return None
 
 
 def _planned(chain: Sequence[Hop]) -> int:

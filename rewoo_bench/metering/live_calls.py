@@ -23,6 +23,7 @@ from rewoo_bench.journal.store import Spent
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion, sensible, sensible_call_cost
+from rewoo_bench.streaming import complete
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
 UNAUTHORISED = 401
@@ -142,7 +143,7 @@ class LiveCall:
         is_first = not (endpoint.answered or endpoint.accepted)
         endpoint.first_calls += is_first
         try:
-            completion = await self._model.complete(self._messages, **self._options)
+            completion = await complete(self._model, self._messages, **self._options)
         except ModelError as error:
             endpoint.failed(error)
             error.call_cost = self._call_cost = sensible_call_cost(error.call_cost, self._messages, self._options)
@@ -164,6 +165,8 @@ class LiveCall:
 
 class LiveModel:
     """A model without recording: every call is live."""
+
+    streams = True
 
     def __init__(self, live: LiveCalls, model: Model) -> None:
         self.name = name_of(model)

@@ -26,6 +26,7 @@ from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorded_tools import RecalledText
 from rewoo_bench.models.call_cost import call_cost_of, combined
+from rewoo_bench.streaming import complete
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
@@ -43,6 +44,8 @@ class Meter:
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
     count their parts.
     """
+
+    streams = True
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class Meter:
         begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
         outcome: dict[str, Any] = {}
         try:
-            completion = await model.complete(messages, **options)
+            completion = await complete(model, messages, **options)
             outcome = {
                 "status": "ok",
                 "usage": completion.usage,

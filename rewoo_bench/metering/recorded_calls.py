@@ -76,6 +76,8 @@ class _Request:
 class RecordedModel:
     """A recorded model."""
 
+    streams = True
+
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = getattr(model, "name", type(model).__name__)
         self._identity = getattr(model, "identity", self.name)

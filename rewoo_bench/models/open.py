@@ -40,6 +40,7 @@ from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.paths import cache_dir
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.streaming import StreamingModel
 from rewoo_bench.types import Completion, Message, Model
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
@@ -137,7 +138,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
-        clients: dict[LocalServer, Model] = {}
+        clients: dict[LocalServer, StreamingModel] = {}
         for server in servers.all:
             find_route = partial(route_to_ours, file.label, server.api_base)
             client = _client(name, settings, style, constrain, server.api_base, "none", find_route)

@@ -12,7 +12,18 @@ from typing import Any, Literal
 
 from rewoo_bench.types import Tool
 
-Form = Literal["plan", "action", "step", "words", "words or answer", "answer", "thought and answer"]
+Form = Literal[
+    "plan",
+    "numbered plan",
+    "join",
+    "join or replan",
+    "action",
+    "step",
+    "words",
+    "words or answer",
+    "answer",
+    "thought and answer",
+]
 
 
 class Grammar(str):
@@ -63,6 +74,36 @@ def _argument(number: int) -> str:
         return f"{text}{{1,160}}"
     earlier = " | ".join(f'"#E{n}"' for n in range(1, number))
     return f"( {text} | {earlier} ){{1,160}}"
+
+
+def numbered_grammar(tools: Iterable[str], max_steps: int, first: int = 1) -> Grammar:
+    """A plan of 1 to `max_steps` numbered tasks and `join()`; a task refers only to tasks before it.
+
+    `first` is the number of its first task: those before it are of earlier plans.
+    """
+    return _numbered_grammar(tuple(tools), max_steps, first)
+
+
+@lru_cache(maxsize=64)
+def _numbered_grammar(names: tuple[str, ...], max_steps: int, first: int) -> Grammar:
+    rules = [f"root ::= s{first}"]
+    calls = " | ".join(f'"{name}(\\""' for name in names)
+    text = '[^\\n$"\\\\]'
+    for number in range(first, first + max_steps):
+        join = f'"{number + 1}. join()" end?'
+        more = f"( s{number + 1} | {join} )" if number + 1 < first + max_steps else join
+        earlier = "".join(f' | "${n}"' for n in range(1, number))
+        rules.append(f's{number} ::= "{number}. " ( {calls} ) a{number} "\\")\\n" {more}')
+        rules.append(f"a{number} ::= ( {text}{earlier} ){{1,160}}")
+    return Grammar("\n".join([*rules, 'end ::= "\\n"']), "numbered plan")
+
+
+def join_grammar(*, replan: bool) -> Grammar:
+    """A thought, and an answer or, where `replan` allows it, what a new plan has to find."""
+    either = f'( "Answer: " | "Replan: " ) {_ANSWER}' if replan else f'"Answer: " {_ANSWER}'
+    return Grammar(
+        f'root ::= "Thought: " [^\\n]{{1,300}} "\\n" {either} "\\n"?', "join or replan" if replan else "join"
+    )
 
 
 def action_grammar(actions: Iterable[str], *, thought: bool = True) -> Grammar:

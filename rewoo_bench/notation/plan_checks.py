@@ -23,11 +23,16 @@ _MOST_REFERENCES = 100  # in one step's arguments; each is replaced by a whole p
 
 
 def read_checked(
-    text: str, notation: Notation, tools: Mapping[str, Tool], max_steps: int, too_long: TooLong = "reject"
+    text: str,
+    notation: Notation,
+    tools: Mapping[str, Tool],
+    max_steps: int,
+    too_long: TooLong = "reject",
+    done: Collection[str] = (),
 ) -> tuple[Plan | None, list[str], int]:
     """The plan in a planner's reply, its faults, and how many steps too many were dropped.
 
-    It can be run where there is a plan and no fault.
+    It can be run where there is a plan and no fault. `done` are the ids of earlier plans' steps, which it may use.
     """
     try:
         plan = with_tool_names(read_plan(text, notation), tools)
@@ -35,7 +40,7 @@ def read_checked(
         return None, _first_faults(error.faults), 0
     dropped = max(0, len(plan.steps) - max_steps) if too_long == "truncate" else 0
     plan = Plan(steps=plan.steps[: len(plan.steps) - dropped])
-    return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps)), dropped
+    return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps, done=done)), dropped
 
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
@@ -45,17 +50,20 @@ def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     return Plan(steps=tuple(steps))
 
 
-def plan_faults(plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None = None) -> list[str]:
+def plan_faults(
+    plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None = None, done: Collection[str] = ()
+) -> list[str]:
     """Everything that keeps a plan from being run, a sentence each; empty for a sound plan.
 
     A step that waits for a later one without a circle is only a matter of order, and no fault.
     """
     ids = Counter(step.id for step in plan.steps)
     faults = [f"#{id_} is defined more than once" for id_, count in ids.items() if count > 1]
+    faults += [f"#{id_} was done by an earlier plan; number on from there" for id_ in ids if id_ in done]
     if max_steps is not None and len(plan.steps) > max_steps:
         faults.append(f"the plan has {len(plan.steps)} steps, at most {max_steps} are allowed")
     for step in plan.steps:
-        faults += _step_faults(step, ids, tools)
+        faults += step_faults(step, {*ids, *done}, tools)
     cycle = _cycle(plan)
     if cycle:
         faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
@@ -67,7 +75,8 @@ def _first_faults(faults: Sequence[str]) -> list[str]:
     return [*faults[:_MOST_FAULTS], f"and {more} more faults"] if more > 0 else list(faults)
 
 
-def _step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
+def step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
+    """What keeps one step from being run; `ids` are the steps that it may use."""
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
     if (named := count_references(step.args)) > _MOST_REFERENCES:
         faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")

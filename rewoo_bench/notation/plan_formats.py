@@ -1,4 +1,4 @@
-"""The two notations of a plan, read and written; a plan written in either reads back equal.
+"""The notations of a plan, read and written; a plan written in any of them reads back equal.
 
 text    Plan: Find who designed the tower.
         #E1 = Search[Kuala Lumpur Tower]
@@ -8,6 +8,11 @@ text    Plan: Find who designed the tower.
 json    {"steps": [{"id": "E1", "thought": "Find who …", "tool": "Search",
                     "args": {"query": "Kuala Lumpur Tower"}, "depends_on": []}, …]}
 
+numbered (numbered.py)
+        1. Search("Kuala Lumpur Tower")
+        2. LLM("Where was the architect born? Context: $1")
+        3. join()
+
 Reading is tolerant where the intent is plain: prose and code fences around the plan, Markdown
 signs, several steps on a line, numbering that starts anywhere, a bare JSON list.
 """
@@ -16,15 +21,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.notation.arguments import Arguments, map_strings, read_call, write_call
+from rewoo_bench.notation.numbered import read_numbered, write_numbered
 from rewoo_bench.notation.plan import Plan, PlanStep, as_text, references
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
 
-Notation = Literal["text", "json"]
+Notation = Literal["text", "json", "numbered"]
 
 # With or without Markdown's signs.
 _STEP = re.compile(r"(?:^[ *`-]+)?#E(\d{1,9})[\s*`]*=[\s*`]*([^\W\d]\w*)[\s*`]*\[", re.MULTILINE)
@@ -43,12 +50,12 @@ _ARGS_KEYS = ("args", "arguments", "input", "argument")
 
 def read_plan(text: str, notation: Notation = "text") -> Plan:
     """The plan in a planner's reply. Raises `PlanError` where there is no step in it, or half of one."""
-    return read_text(text) if notation == "text" else read_json(text)
+    return _READERS[notation](text)
 
 
 def write_plan(plan: Plan, notation: Notation = "text") -> str:
     """The plan as a planner would write it."""
-    return write_text(plan) if notation == "text" else write_json(plan)
+    return _WRITERS[notation](plan)
 
 
 def read_text(text: str) -> Plan:
@@ -191,3 +198,7 @@ def _read_id(value: Any) -> str:
     if not match:
         raise ValueError(f"{shown(value)!r} is no step; steps are named E1, E2, …")
     return f"E{int(match[1])}"
+
+
+_READERS: dict[Notation, Callable[[str], Plan]] = {"text": read_text, "json": read_json, "numbered": read_numbered}
+_WRITERS: dict[Notation, Callable[[Plan], str]] = {"text": write_text, "json": write_json, "numbered": write_numbered}

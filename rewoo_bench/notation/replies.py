@@ -17,6 +17,9 @@ _BARE = re.compile(r"^[ *`]*([^\W\d]\w*)[*`]*\[", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
+_REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*:(.*)$")
+_THOUGHT_LINE = re.compile(r"(?im)^[^\w\n]*+thought[^\w\n]*:.*$")
+
 _UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
 _CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
 _CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
@@ -70,6 +73,28 @@ def read_answer(text: str) -> str:
     """
     matches = _ANSWER.findall(text)
     return str(matches[-1] if matches else text).strip().strip("*\"'`").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What LLMCompiler's joiner decided: the answer, or what a new plan has to find."""
+
+    answer: str
+    missing: str | None = None
+
+
+def read_joined(text: str) -> Joined:
+    """The first `Answer:` or `Replan:` of a joiner's reply; without either, all but its thought is the answer.
+
+    >>> read_joined("Thought: The page names no city.\\nReplan: Utzon's place of birth")
+    Joined(answer='', missing="Utzon's place of birth")
+    """
+    answer, replan = _ANSWER.search(text), _REPLAN.search(text)
+    if replan and (answer is None or replan.start() < answer.start()):
+        return Joined("", replan[1].strip().strip("*").strip())
+    if answer:
+        return Joined(read_answer(answer[0]))
+    return Joined(read_answer(_THOUGHT_LINE.sub("", text)))
 
 
 def names_answer(text: str) -> bool:

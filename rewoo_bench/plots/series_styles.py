@@ -38,12 +38,13 @@ _STYLES = {
     "react-native": SeriesStyle("ReAct, native calls", "#E69F00", "v"),
     "rewoo-react": SeriesStyle("ReWOO, then ReAct", "#009E73", "D"),
     "plan-execute": SeriesStyle("plan-execute", "#CC79A7", "P"),
+    "llmcompiler": SeriesStyle("LLMCompiler", "#882255", "h"),
     "direct": SeriesStyle("direct", "#000000", "X"),
     "cot": SeriesStyle("chain of thought", "#7F7F7F", "p"),
 }
 # For other architectures, including variants of bundled ones; in this order.
-_COLOURS = ("#882255", "#332288", "#44AA99", "#999933", *(own.colour for own in _STYLES.values()))
-_MARKERS = ("h", "<", ">", "d", "8", *(own.marker for own in _STYLES.values()))
+_COLOURS = ("#332288", "#44AA99", "#999933", *(own.colour for own in _STYLES.values()))
+_MARKERS = ("<", ">", "d", "8", *(own.marker for own in _STYLES.values()))
 
 
 def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:

@@ -130,6 +130,12 @@ def describe_tools(tools: Mapping[str, Tool]) -> str:
     return "\n".join(lines)
 
 
+def describe_functions(tools: Mapping[str, Tool]) -> str:
+    """The tools for calls in parentheses: `Search(query): what it does`, a line each."""
+    lines = [f"{each.name}({', '.join(each.arguments.model_fields)}): {each.description}" for each in tools.values()]
+    return "\n".join(lines)
+
+
 def describe_schemas(tools: Mapping[str, Tool]) -> str:
     """The tools with the fields of their arguments, for calls in JSON:
 

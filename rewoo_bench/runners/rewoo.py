@@ -19,7 +19,6 @@ from rewoo_bench.events import emit
 from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.notation.plan import Plan
 from rewoo_bench.notation.plan_checks import TooLong, read_checked
-from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.replies import answered, citations, read_answer
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
@@ -33,7 +32,7 @@ class ReWOOSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    notation: Notation = "text"
+    notation: Literal["text", "json"] = "text"
     """How the planner writes."""
     max_steps: int = Field(default=8, ge=1)
     """Steps of a plan."""

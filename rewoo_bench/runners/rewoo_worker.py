@@ -19,6 +19,39 @@ from rewoo_bench.runners.tool_calls import NO_RESULTS, Observation, call_tool
 from rewoo_bench.types import Step, Tool
 
 
+class StepRunner:
+    """Runs single steps. One with a failed input is skipped, or gets the error's text (`failed_input` "pass")."""
+
+    def __init__(
+        self,
+        tools: Mapping[str, Tool],
+        evidence_budget: EvidenceBudget,
+        *,
+        slot_tokens: int,
+        failed_input: Literal["skip", "pass"] = "skip",
+    ) -> None:
+        self._tools = tools
+        self._evidence_budget = evidence_budget
+        self._slot_tokens = slot_tokens
+        self._failed_input = failed_input
+
+    async def run(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
+        """The step's result; `done` has its inputs, `level` is its depth in the plan."""
+        args = substitute(step.args, {need: done[need].observation for need in step.depends_on})
+        emit("step_started", step.id, tool=step.tool, argument=show_call(args))
+        failed = [need for need in step.depends_on if done[need].failed]
+        with call_site(step.id, level):
+            if failed and self._failed_input == "skip":
+                observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
+            else:
+                observation = await call_tool(self._tools[step.tool], args)
+            query = f"{step.thought} {show_call(args)}"
+            text = await self._evidence_budget.admit(
+                step.id, observation.text, query=query, max_tokens=self._slot_tokens
+            )
+        return Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
+
+
 class Worker:
     """Runs one plan once. `steps` and `evidence` fill up as steps end."""
 
@@ -33,10 +66,7 @@ class Worker:
     ) -> None:
         self.plan = plan
         self.done: dict[str, Step] = {}
-        self._tools = tools
-        self._evidence_budget = evidence_budget
-        self._slot_tokens = slot_tokens
-        self._failed_input = failed_input
+        self._runner = StepRunner(tools, evidence_budget, slot_tokens=slot_tokens, failed_input=failed_input)
         self._levels = plan.levels()
 
     async def run(self, schedule: Schedule = "ready") -> None:
@@ -59,17 +89,5 @@ class Worker:
         return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
 
     async def _run_step(self, step: PlanStep) -> None:
-        args = substitute(step.args, {need: self.done[need].observation for need in step.depends_on})
-        emit("step_started", step.id, tool=step.tool, argument=show_call(args))
-        failed = [need for need in step.depends_on if self.done[need].failed]
-        with call_site(step.id, self._levels[step.id]):
-            if failed and self._failed_input == "skip":
-                observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
-            else:
-                observation = await call_tool(self._tools[step.tool], args)
-            query = f"{step.thought} {show_call(args)}"
-            text = await self._evidence_budget.admit(
-                step.id, observation.text, query=query, max_tokens=self._slot_tokens
-            )
-        self.done[step.id] = Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
-        emit("step_finished", step.id, observation=text, failed=observation.failed)
+        done = self.done[step.id] = await self._runner.run(step, self.done, self._levels[step.id])
+        emit("step_finished", step.id, observation=done.observation, failed=done.failed)

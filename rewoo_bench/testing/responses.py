@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.testing.event_stream import HEAD, event, to_events
 from rewoo_bench.types import ToolCall, Usage
 
 _CUT = b'{"id": "cut off he'
@@ -53,6 +54,9 @@ class ServerFault:
     error_object: 200, and `{"error": …}` with `message`
     other_form: 200, and JSON with choices that aren't objects
     no_usage: an answer (`message`) without usage
+    cut_stream: a stream of `message`, closed after `after` tokens; as truncated where no stream is asked for
+    error_event: the same stream, with an error event in the place of its rest
+    whole: an answer (`message`) without a stream, although one is asked for
 
     `usage` is the recorded usage of a `body` or `raw` response; `code` and `param` are fields of the error object of
     a `status`.
@@ -70,6 +74,9 @@ class ServerFault:
         "error_object",
         "other_form",
         "no_usage",
+        "cut_stream",
+        "error_event",
+        "whole",
     ] = "status"
     status: int = 500
     message: str = "the server was told to fail"
@@ -79,15 +86,23 @@ class ServerFault:
     usage: Usage | None = None
     code: str | None = None
     param: str | None = None
+    after: int = 0
 
 
 class Sent(NamedTuple):
-    """A response: HTTP status (0: none), usage, and bytes (None: nothing). `close` ends the connection."""
+    """A response: HTTP status (0: none), usage, and bytes (None: nothing). `close` ends the connection.
+
+    `tokens` of a stream follow `response` one by one, and then `rest`. `delays` is the number of tokens that a response
+    without a stream takes the time of.
+    """
 
     status: int
     usage: Usage | None
     response: bytes | None
     close: bool = False
+    tokens: Sequence[bytes] = ()
+    rest: bytes = b""
+    delays: int = 0
 
 
 def render(
@@ -95,19 +110,38 @@ def render(
 ) -> Sent:
     """The response to `request`; a token of the server is a word between spaces."""
     if isinstance(answer, ServerFault):
+        if answer.kind in ("cut_stream", "error_event") and request.get("stream"):
+            return _broken_stream(answer, request, chat)
         return _render_fault(answer, request, chat)
     reply = answer if isinstance(answer, ServerReply) else ServerReply(answer)
     usage = reply.usage or _count(request, reply, cached_share)
     document = _document(request, reply, usage, chat=chat)
     if reply.usage_object is not None:
         document["usage"] = reply.usage_object
-    return Sent(200, usage, respond(200, document))
+    if request.get("stream"):
+        return _streamed(request, document, usage)
+    return Sent(200, usage, respond(200, document), delays=len(reply.text.split()))
 
 
 def respond(status: int, document: Mapping[str, Any], headers: str = "") -> bytes:
     """An HTTP response with a JSON body; `headers` are whole lines."""
     body = json.dumps(document).encode()
     return _head(status, len(body), headers) + body
+
+
+def _streamed(request: Mapping[str, Any], document: Mapping[str, Any], usage: Usage) -> Sent:
+    asks_for_usage = bool((request.get("stream_options") or {}).get("include_usage"))
+    first, tokens, rest = to_events(document, usage=asks_for_usage)
+    return Sent(200, usage, HEAD + first, tokens=tokens, rest=rest)
+
+
+def _broken_stream(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
+    """A stream without its end. Its usage, which the client is never told, is that of a provider's bill."""
+    document = _document(request, ServerReply(fault.message), None, chat=chat)
+    first, tokens, _ = to_events(document, usage=False)
+    rest = event({"error": {"message": "overloaded", "type": "fault"}}) if fault.kind == "error_event" else b""
+    begun = _count(request, ServerReply(" ".join(fault.message.split()[: fault.after])), 0.0)
+    return Sent(200, begun, HEAD + first, close=True, tokens=tokens[: fault.after], rest=rest)
 
 
 def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
@@ -129,6 +163,9 @@ def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) ->
         "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
         "other_form": Sent(200, None, respond(200, {**document, "choices": [fault.message]})),
         "no_usage": Sent(200, None, respond(200, document)),
+        "cut_stream": Sent(200, None, _head(200, 4096) + _CUT, close=True),
+        "error_event": Sent(200, None, respond(200, error)),
+        "whole": Sent(200, usage, respond(200, {**document, "usage": _usage(usage)})),
         "status": Sent(fault.status, None, respond(fault.status, error, wait)),
     }
     return sent[fault.kind]

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewoo_bench.errors import ModelError
+from rewoo_bench.streaming import show_lines
 from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import CallCost, Completion, Message, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Message, OnText, Tool, Usage
 
 Line = str | Completion | Exception
 Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Message], str], Line]
@@ -41,9 +42,11 @@ class Request:
 class ScriptedModel:
     """Answers with the next of `lines`, the next of its role's lines, or the function's result.
 
-    A `Completion` is returned unchanged; an exception is raised; the tokens of a text are counted. Raises
-    `ModelError` when the lines run out.
+    A `Completion` is returned unchanged; an exception is raised; the tokens of a text are counted. A text is shown
+    line by line to a caller that wants to see it (`on_text`). Raises `ModelError` when the lines run out.
     """
+
+    streams = True
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -60,6 +63,7 @@ class ScriptedModel:
         tools: Sequence[Tool] | None = None,
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
+        on_text: OnText | None = None,
     ) -> Completion:
         self.requests.append(
             Request(tuple(messages), role, tuple(stop), max_tokens, tuple(tools or ()), schema, grammar)
@@ -69,6 +73,8 @@ class ScriptedModel:
             raise line
         if isinstance(line, Completion):
             return line
+        if on_text is not None:
+            await show_lines(line, on_text)
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(line))
         return Completion(line, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 

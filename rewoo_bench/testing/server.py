@@ -26,6 +26,7 @@ import json
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -62,13 +63,15 @@ Respond = Callable[[dict[str, Any]], str | ServerReply | ServerFault]
 class ModelServer:
     """The server: a context manager, or `start()` and `stop()`.
 
-    `latency_s` is the time that every answer takes. `cached_share` (0 to 1) is the share of each prompt
-    reported as read from a cache. An exception of `reply` is raised again by `stop()`, or at the
-    end of the `with` block.
+    `latency_s` is the time that every answer takes, and `token_delay_s` the time of each of its tokens: a stream begins
+    after `latency_s` and has a token every `token_delay_s`, any other answer comes after both. `cached_share` (0 to 1)
+    is the share of each prompt reported as read from a cache. An exception of `reply` is raised again by `stop()`, or
+    at the end of the `with` block.
     """
 
     reply: Respond
     latency_s: float = 0.0
+    token_delay_s: float = 0.0
     cached_share: float = 0.0
     port: int = 0
     books: list[BookEntry] = field(default_factory=list, init=False)
@@ -186,13 +189,27 @@ class _Connection(asyncio.Protocol):
         sent = self.server._answer(first.split(" ")[1], headers, rest[:size])
         if sent.response is None:
             return
-        if self.server.latency_s:
-            asyncio.get_running_loop().call_later(self.server.latency_s, self._send, sent.response, sent.close)
+        delay_s, loop = self.server.token_delay_s, asyncio.get_running_loop()
+        pieces = deque([sent.response, *sent.tokens])
+        pieces[-1] += sent.rest
+        if not delay_s:
+            pieces = deque([b"".join(pieces)])
+        wait_s = self.server.latency_s + sent.delays * delay_s
+        moment = loop.time() + wait_s
+        if wait_s:
+            loop.call_at(moment, self._send, pieces, moment, sent.close)
         else:
-            self._send(sent.response, sent.close)
+            self._send(pieces, moment, sent.close)
 
-    def _send(self, response: bytes, close: bool) -> None:
-        self.transport.write(response)
+    def _send(self, pieces: deque[bytes], moment: float, close: bool) -> None:
+        """Sends the next piece of a response, due at `moment`; after its last one it is the next request's turn."""
+        if self.transport.is_closing():  # the client is gone
+            return
+        self.transport.write(pieces.popleft())
+        if pieces:
+            moment += self.server.token_delay_s
+            asyncio.get_running_loop().call_at(moment, self._send, pieces, moment, close)
+            return
         if close:
             self.transport.close()
             return
@@ -207,9 +224,15 @@ def main() -> None:
     )
     parser.add_argument("--port", type=int, default=0, help="port, 0 for any free one (default)")
     parser.add_argument("--latency-ms", type=float, default=0.0, help="time that each answer takes (default 0)")
+    parser.add_argument("--token-delay-ms", type=float, default=0.0, help="time of each token (default 0)")
     parser.add_argument("--reply", default="ok", help="what is answered to everything (default 'ok')")
     options = parser.parse_args()
-    server = ModelServer(lambda request: options.reply, latency_s=options.latency_ms / 1000, port=options.port)
+    server = ModelServer(
+        lambda request: options.reply,
+        latency_s=options.latency_ms / 1000,
+        token_delay_s=options.token_delay_ms / 1000,
+        port=options.port,
+    )
     with suppress(KeyboardInterrupt), server:
         print(server.api_base, flush=True)
         threading.Event().wait()

@@ -26,6 +26,7 @@ from typing import Any, ParamSpec, Unpack, cast
 
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.streaming import complete
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, ToolCall, Trajectory
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call
@@ -62,12 +63,14 @@ def checks_replies(run: _Run[_P]) -> _Run[_P]:
 class CheckedModel:
     """A model with sound texts and sound tool calls in its replies."""
 
+    streams = True
+
     def __init__(self, model: Model) -> None:
         self._model = model
 
     async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
         """The model's completion, checked."""
-        completion = await self._model.complete(messages, **asked)
+        completion = await complete(self._model, messages, **asked)
         if not completion.tool_calls and completion.text.isascii():
             return completion
         text = check_text(completion.text)

@@ -13,9 +13,11 @@ from answering import asked_about
 from rewoo_bench.testing.server import ServerFault, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
-ARCHITECTURES = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot")
+ARCHITECTURES = (
+    *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
+)
 
-THOUGHT = "The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]"
+THOUGHT = 'The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]\n1. Search("wrong")\nok'
 Answer = str | ServerReply | ServerFault
 
 # A part of the system prompt that tells an architecture from all others.
@@ -23,11 +25,12 @@ _PROMPTS = {
     "rewoo-json": "The plan is JSON",
     "react-native": "Call a tool for every fact",
     "plan-execute": "by a plan that is done step by step",
+    "llmcompiler": "The last line is join()",
 }
 
 
 def answer(request: dict[str, Any]) -> Answer:
-    """What a good model would write, for all eight architectures."""
+    """What a good model would write, for all bundled architectures."""
     system = str(request["messages"][0]["content"])
     asking = next((name for name, start in _PROMPTS.items() if start in system), None)
     name = asked_about(request)
@@ -36,6 +39,8 @@ def answer(request: dict[str, Any]) -> Answer:
     if asking == "rewoo-json":
         step = {"id": "E1", "thought": "find it", "tool": "Search", "args": {"query": f"Kyiv {name}"}}
         return json.dumps({"steps": [{**step, "depends_on": []}]})
+    if asking == "llmcompiler":
+        return f'1. Search("Kyiv {name}")\n2. join()'
     last = str(request["messages"][-1]["content"])
     if asking == "react-native":
         if "Question:" not in last:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
     [
         (
             ["--arch", "rewo"],
-            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, plan-execute, react, ",
+            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, llmcompiler, plan-execute, ",
         ),
         (["--arch", " , "], "--arch: no architecture given"),
         (["--arch", "direct,direct"], "--arch: 'direct' twice; two folders need two names"),

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from answering import answer
+from answering import answer, asked_about
 from processes import under
 
 from rewoo_bench.runs.folder import load
@@ -208,3 +208,43 @@ def test_a_cap_is_a_place_to_stop_and_go_on_from(tmp_path: Path, questions: Path
     pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
     assert len(server.books) == 2 * before
     assert int(load(tmp_path / "capped")["billed_tokens"].sum()) == whole
+
+
+def test_a_kill_in_the_middle_of_a_plan_pays_twice_for_what_was_in_flight_alone(
+    tmp_path: Path, questions: Path, launcher: Launcher
+) -> None:
+    """LLMCompiler's tasks end before the plan that they are from: their records come before the planner's."""
+
+    def reply(request: dict[str, Any]) -> str:
+        system = request["messages"][0]["content"]
+        if "The last line is join()" not in system:
+            return answer(request)
+        name = asked_about(request)
+        return f'1. LLM("First of {name}?")\n2. LLM("Then $1 of {name}?")\n3. Search("{"so " * 400}")\n4. join()'
+
+    def asked() -> list[str]:
+        last = [str(entry.request["messages"][-1]["content"]) for entry in server.books]
+        marks = {"Result:": "joiner", "First of": "first task", "Then": "second task"}
+        return [next((name for mark, name in marks.items() if mark in text), "planner") for text in last]
+
+    with ModelServer(reply, token_delay_s=0.02) as server:
+        arguments = new_run(server, questions, tmp_path / "broken")
+        arguments[1] = "llmcompiler"
+        pid = launcher.start(*arguments, "-n", 1, "--timeout", 60)
+        deadline = time.monotonic() + 60
+        while "second task" not in asked() and time.monotonic() < deadline:
+            time.sleep(0.001)  # it uses the result of the first, which is in the journal then
+        for each in [*under(pid), pid]:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        assert launcher.code() == -signal.SIGKILL
+        before = asked()
+        assert before == ["planner", "first task", "second task"]
+        server.token_delay_s = 0.0
+        launcher.start("--resume", tmp_path / "broken", "--no-progress")
+        assert launcher.code() == 0, launcher.errors.read_text()[-2000:]
+        assert sorted(asked()[3:]) == ["joiner", "planner", "second task"]
+        paid = [server.books[1], *server.books[3:]]
+    assert load(tmp_path / "broken")["billed_tokens"].sum() == sum(
+        entry.usage.total_tokens for entry in paid if entry.usage
+    )

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 NASTY = '\x00\x1b[2J\ud800 \udfff\u2028\ufffe"\\'
 ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
-ARCHITECTURES = ["direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute"]
+ARCHITECTURES = [
+    *("direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "llmcompiler"),
+]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -37,6 +39,8 @@ TEXTS = [
     json.dumps({"name": "Search", "arguments": nested(300)}),
     json.dumps({"name": ["Search"], "arguments": {"query": "x"}}),
     f'{{"name": "Search", "arguments": {{"query": "{ESCAPED}"}}}}',
+    f'1. Search("{NASTY}")\n2. Search("{ESCAPED} $1")\n3. join()',
+    f"1. Search({json.dumps(nested(600))})\n2. Search(query={NASTY})\n",
 ]
 CALLS: list[Any] = [
     ToolCall("1", "Search", {"query": NASTY}),

@@ -21,7 +21,12 @@ ChangeKind = Literal[
     "drop", "max_completion_tokens", "developer", "fold_system", "merge_turns", "chat", "limit", "thoughts"
 ]
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
-_TOOL_PARAMETERS = ("tools", "tool_choice", "parallel_tool_calls")
+_TOGETHER = {
+    **dict.fromkeys(_TOKEN_LIMITS, _TOKEN_LIMITS),
+    "tools": ("tools", "tool_choice", "parallel_tool_calls"),
+    "stream": ("stream", "stream_options"),
+}
+"""Parameters that are left out with another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +122,7 @@ class Adaptation:
         if self.max_tokens_as != "max_tokens" and "max_tokens" in changed:
             changed[self.max_tokens_as] = changed.pop("max_tokens")
         for name in self.dropped:
-            for parameter in (
-                _TOKEN_LIMITS if name in _TOKEN_LIMITS else _TOOL_PARAMETERS if name == "tools" else (name,)
-            ):
+            for parameter in _TOGETHER.get(name, (name,)):
                 changed.pop(parameter, None)
         if "messages" in changed:
             changed["messages"] = list(self._messages(changed["messages"]))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -27,13 +28,21 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
 from rewoo_bench.models.hosted.attempts import AttemptCosts
-from rewoo_bench.models.hosted.completions import CompletionResult, estimated_prompt, read_answer, unreadable
+from rewoo_bench.models.hosted.completions import (
+    CompletionResult,
+    broken_off,
+    estimated_prompt,
+    read_answer,
+    unreadable,
+)
 from rewoo_bench.models.hosted.refusals import find_change
+from rewoo_bench.models.hosted.reply_stream import ReplyStream
 from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body
+from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.redaction import of_environment, sent_in, without, without_in
-from rewoo_bench.types import Completion, Message, Tool
+from rewoo_bench.types import Completion, Message, OnText, Tool
 from rewoo_bench.wire_request import WireMessages
 
 __all__ = ["HostedModel", "Style"]
@@ -63,6 +72,8 @@ class HostedModel:
     litellm's callbacks are not called: the journal has every call. `find_route` replaces litellm's choice of the
     endpoint. Connections belong to this object and to one event loop; `aclose` closes them.
     """
+
+    streams = True
 
     def __init__(
         self,
@@ -112,6 +123,7 @@ class HostedModel:
         tools: Sequence[Tool] | None = None,
         schema: Mapping[str, Any] | None = None,
         grammar: str | None = None,
+        on_text: OnText | None = None,
     ) -> Completion:
         """The model's answer. Raises `ModelError`, with the provider's `retry_after` if any, and `HarnessFault`
         where this machine has no file or memory left for the call.
@@ -123,7 +135,8 @@ class HostedModel:
         if isinstance(messages, WireMessages):
             return await self._pass_on(messages)
         visible = self.max_output_tokens if max_tokens is None else max_tokens
-        call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, visible + self.thinking_tokens)
+        budget = visible + self.thinking_tokens
+        call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, budget, on_text)
         costs = AttemptCosts()
         completion = await self._complete(call, costs)
         if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
@@ -196,17 +209,21 @@ class HostedModel:
         route = self._route(style)
         settings = replace(self._settings, thoughts=True) if adaptation.sends_thoughts else self._settings
         body = adaptation.apply(to_body(call, settings, route, style))
+        stream = ReplyStream(partial(self._show, call)) if body.get("stream") else None
         try:
-            answer = await self._transport.send(route, body)
+            answer = await self._transport.send(route, body, stream)
             result = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
             return replace(result, completion=_without(result.completion, self._secrets()))
         except TimeoutError:
-            raise self._failed(provider_errors.no_answer(self.name, self._transport.timeout), costs) from None
+            failure = provider_errors.no_answer(self.name, self._transport.timeout)
+            failure.call_cost = broken_off(stream, call, route)
+            raise self._failed(failure, costs) from None
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if (bad := provider_errors.unreadable_answer(error)) is not None:
-                failure = provider_errors.bad_answer(self.name, bad, self._secrets(), unreadable(bad, call, route))
+                paid = broken_off(stream, call, route) or unreadable(bad, call, route)
+                failure = provider_errors.bad_answer(self.name, bad, self._secrets(), paid)
                 raise self._failed(failure, costs) from None
             next_change = find_change(*provider_errors.refusal(error), body)
             if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
@@ -218,11 +235,18 @@ class HostedModel:
             failure = provider_errors.to_model_error(
                 error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
             )
+            failure.call_cost = broken_off(stream, call, route)
             raise self._failed(failure, costs) from None
         except anyio.get_cancelled_exc_class() as cancelled:
-            costs.add(estimated_prompt(call, route))
+            costs.add(broken_off(stream, call, route) or estimated_prompt(call, route))
             cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # read by the meter
             raise
+
+    def _show(self, call: ModelRequest, text: str) -> None:
+        """Shows the caller the visible text of a reply so far."""
+        if call.on_text is not None:
+            visible = visible_so_far(text, call.stop, begins_in_thought=self._begins_in_thought)
+            call.on_text(without(visible, self._secrets()))
 
     def _failed(self, error: ModelError, costs: AttemptCosts) -> ModelError:
         """The error, with the cost of all requests of its call."""

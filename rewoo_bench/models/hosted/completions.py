@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from rewoo_bench.models.hosted import openai_format, providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
+from rewoo_bench.models.hosted.reply_stream import ReplyStream
 from rewoo_bench.models.hosted.request import ModelRequest
 from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response
 from rewoo_bench.models.hosted.transport import Answer
@@ -103,6 +104,20 @@ def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
         return CallCost()
     usage = openai_format.estimate_chat(request.messages, request.tools, "", ())
     return cost_of(usage, "estimated", route, Answer({}))
+
+
+def broken_off(stream: ReplyStream | None, request: ModelRequest, route: providers.Route) -> CallCost | None:
+    """The cost of an answer that broke off in the middle of its stream; None where none had begun.
+
+    It is the usage so far if it counts at least the text that arrived, else an estimate.
+    """
+    if stream is None or not stream.has_begun:
+        return None
+    usage, least = read_usage(stream.counts), count_tokens(stream.written)
+    if usage is not None and usage.input_tokens and usage.output_tokens >= least:
+        return cost_of(usage, "provider", route, Answer({}))
+    estimate = openai_format.estimate_chat(request.messages, (), stream.written, ())
+    return cost_of(estimate, "estimated", route, Answer({}))
 
 
 def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:

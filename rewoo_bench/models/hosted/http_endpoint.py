@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic_core import to_json
 
 from rewoo_bench.http_session import basic_authorization, open_session
+from rewoo_bench.models.hosted.event_stream import EventStream
 
 if TYPE_CHECKING:
     import aiohttp
 
+EVENT_STREAM = "text/event-stream"
 LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
 _LONGEST_HEADER = 1 << 18
 OPENAI = "https://api.openai.com/v1"
@@ -78,14 +80,25 @@ class Endpoint:
 
         Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
         """
-        text = await self._text(path, to_json(body))
-        try:
-            document = _DECODER.decode(text)
-        except (ValueError, RecursionError) as error:
-            raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
-        if not isinstance(document, dict):
-            raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
-        return document
+        return _document(await self._text(path, to_json(body)))
+
+    async def stream(
+        self, path: str, body: Mapping[str, Any], on_event: Callable[[bytes], None]
+    ) -> Mapping[str, Any] | None:
+        """Gives each server-sent event of the answer to `on_event`. Raises as `post` does.
+
+        Returns the answer of a server that doesn't stream, which is a JSON object; else None.
+        """
+        import aiohttp
+
+        async with self.open(path, to_json(body), {}) as response:
+            if response.content_type != EVENT_STREAM:
+                return _document((await read_body(response)).decode("utf-8", "replace"))
+            try:
+                await _read_events(response, on_event)
+            except aiohttp.ClientPayloadError:
+                raise BadAnswer("a stream that ended in the middle") from None
+        return None
 
     async def _text(self, path: str, body: bytes) -> str:
         import aiohttp
@@ -161,6 +174,29 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
             raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB", start)
         pieces.append(piece)
     return b"".join(pieces)
+
+
+async def _read_events(response: aiohttp.ClientResponse, on_event: Callable[[bytes], None]) -> None:
+    stream, size = EventStream(), 0
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > LONGEST_BODY:
+            raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
+        for event in stream.add(piece):
+            on_event(event)
+    if stream.rest:
+        on_event(stream.rest)
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    """The JSON object of an answer. Raises `BadAnswer`."""
+    try:
+        document = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
+    if not isinstance(document, dict):
+        raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
+    return document
 
 
 def _no_number(_: str) -> None:

@@ -21,7 +21,7 @@ from rewoo_bench.models.hosted.adaptation import RequestChange
 
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
 _LONGEST = 8_000  # characters of an error that are read
-_NEVER = frozenset({"model", "messages", "prompt", "input", "stream"})
+_NEVER = frozenset({"model", "messages", "prompt", "input"})
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 
 _NO = re.compile(
@@ -30,6 +30,7 @@ _NO = re.compile(
     r"|cannot both be|unrecogni[sz]ed|(?:unknown|unexpected) (?:\w+ )?(?:param|arg|field|name|key|propert|role)"
     r"|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated|unavailable"
     r"|no longer|only the default|may only be|no endpoints found that support|requires? --\w|invalid (?:role|param)"
+    r"|must be verified to stream"  # OpenAI's organisations, for some models
     r"|unable to use|is only supported (?:with|in|for|by)|enabled only for|only \S+ is allowed",
     re.IGNORECASE,
 )
@@ -50,6 +51,7 @@ _ALIASES = {
     "grammar": r"grammars?",
     "json_schema": r"json[_ ]schema",
     "max_tokens": r"max_tokens",
+    "stream": r"stream(?:ing)?|stream_options(?:\.\w+)*",
     "cache_control": r"cache_control(?:\.\w+)*|prompt caching",
 }
 _SYSTEM = re.compile(
@@ -199,6 +201,7 @@ def _candidates(body: Mapping[str, Any]) -> list[str]:
 def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The change for a refused parameter, by its name in the request."""
     name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
+    name = "stream" if name == "stream_options" else name  # without its usage, a stream's cost would be an estimate
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
     return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from rewoo_bench.models.hosted import openai_format
 from rewoo_bench.models.hosted.providers import Route
-from rewoo_bench.types import Message, Tool
+from rewoo_bench.types import Message, OnText, Tool
 
 Style = Literal["chat", "completion"]
 Constrain = Literal["grammar", "schema", "none"]
+_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class ModelRequest:
     schema: Mapping[str, Any] | None = None
     grammar: str | None = None
     budget: int = 512
+    on_text: OnText | None = None
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether a stream is asked for; tool calls are read whole."""
+        return self.on_text is not None and not self.tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ def to_body(request: ModelRequest, settings: RequestSettings, route: Route, styl
         "reasoning_effort": settings.reasoning_effort,
         **_constraint(request, settings.constrain, route, style),
         "tools": openai_format.to_functions(request.tools) or None,
+        **(_STREAM if request.is_streamed else {}),
         **settings.extra_body,
     }
     body = {name: value for name, value in body.items() if value is not None}

@@ -76,10 +76,10 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
 def _read(choice: Mapping[str, Any]) -> ParsedResponse:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
-    written, aside = _content(fields.get("text") if message is None else fields.get("content"))
+    written, aside = read_content(fields.get("text") if message is None else fields.get("content"))
     finish_reason = _finish_reason(choice.get("finish_reason"))
     parts = split(check_text(written), cut=finish_reason == "length")
-    thoughts = [check_text(thought) for thought in (*_thought_fields(fields), aside, parts.thoughts) if thought]
+    thoughts = [check_text(thought) for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
     return ParsedResponse(
         parts.text,
         "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
@@ -99,7 +99,18 @@ def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
     return text[:end], text[end:]
 
 
-def _content(content: Any) -> tuple[str, str]:
+def visible_so_far(text: str, stop: Sequence[str], *, begins_in_thought: bool) -> str:
+    """The visible text of a reply that is still being written; it may end with a part of a stop string.
+
+    `begins_in_thought`: this endpoint's replies begin inside a thought, without an opening mark.
+    """
+    parts = split(text, cut=True)
+    if begins_in_thought and not parts.late_close:
+        return ""
+    return cut_at_stop(parts.text, stop)[0]
+
+
+def read_content(content: Any) -> tuple[str, str]:
     """The written text and the thoughts of a content: text, or a list of parts of several types."""
     if content is None or isinstance(content, str):
         return content or "", ""
@@ -113,7 +124,7 @@ def _content(content: Any) -> tuple[str, str]:
         elif isinstance(part, Mapping):
             is_thought = part.get("thought") is True or bool(_THOUGHT_TYPE.search(str(part.get("type"))))
             value = next((part[name] for name in _TEXTS_OF_PARTS if part.get(name)), "")
-            (thoughts if is_thought else texts).append("".join(_content([value] if _is_part(value) else value)))
+            (thoughts if is_thought else texts).append("".join(read_content([value] if _is_part(value) else value)))
     return "".join(texts), "".join(thoughts)
 
 
@@ -121,11 +132,11 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _thought_fields(fields: Mapping[str, Any]) -> Iterator[str]:
+def read_thoughts(fields: Mapping[str, Any]) -> Iterator[str]:
     """The thoughts in separate fields; their names depend on the server."""
     for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
         if value := fields.get(name):
-            yield "".join(_content([value] if _is_part(value) else value))
+            yield "".join(read_content([value] if _is_part(value) else value))
 
 
 def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:

@@ -25,6 +25,7 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion
 from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.streaming import complete
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
 # Taking a free place of the limiter takes microseconds, too; a shorter wait isn't recorded.
@@ -40,6 +41,8 @@ class RetryingModel:
     default its own; `identity` is its part of a cache key, settings included. `prices` are dollars per million
     tokens by kind, where they are known.
     """
+
+    streams = True
 
     def __init__(
         self,
@@ -121,13 +124,13 @@ class RetryingModel:
     ) -> Completion:
         """One attempt, within the limit of calls in flight; the wait for a place is recorded."""
         if self._limiter is None:
-            return await self.model.complete(messages, **options)
+            return await complete(self.model, messages, **options)
         started = time.monotonic()
         async with self._limiter:
             got = time.monotonic()
             if got - started > _SHORTEST_WAIT_S:
                 costs.waiting.append((started, got))
-            return await self.model.complete(messages, **options)
+            return await complete(self.model, messages, **options)
 
     def _delay(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after the failed attempt number `attempt`, from 0."""

@@ -15,11 +15,12 @@ from typing import Any
 
 from rewoo_bench.models.hosted import providers, shared_pool
 from rewoo_bench.models.hosted.http_endpoint import Endpoint
+from rewoo_bench.models.hosted.reply_stream import ReplyStream
 
 # Arguments of litellm; everything else is passed on to the provider unchanged.
 _ARGUMENTS = frozenset(
     {"messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"}
-    | {"reasoning_effort", "tools", "response_format"}
+    | {"reasoning_effort", "tools", "response_format", "stream", "stream_options"}
 )
 
 
@@ -42,13 +43,20 @@ class Transport:
         self.connect_timeout = connect_timeout
         self._endpoint: Endpoint | None = None
 
-    async def send(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
-        """The response. Raises `TimeoutError`, or one of `provider_errors.expected()`."""
+    async def send(self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None = None) -> Answer:
+        """The response. Raises `TimeoutError`, or one of `provider_errors.expected()`.
+
+        `stream` gets the answer as it arrives, where `body` asks for a stream and the server sends one.
+        """
         async with asyncio.timeout(self.timeout):  # anyio's takes nearly three times as long
-            if route.provider in providers.OPENAI_FORM:
-                path = "/completions" if "prompt" in body else "/chat/completions"
-                return Answer(await self._endpoint_of(route).post(path, body))
-            return await self._send_through_litellm(route, body)
+            if route.provider not in providers.OPENAI_FORM:
+                return await self._send_through_litellm(route, body, stream)
+            path = "/completions" if "prompt" in body else "/chat/completions"
+            endpoint = self._endpoint_of(route)
+            if stream is None:
+                return Answer(await endpoint.post(path, body))
+            whole = await endpoint.stream(path, body, stream.add)
+            return Answer(stream.document() if whole is None else whole)
 
     async def aclose(self) -> None:
         """Closes the connections. The next call opens new ones."""
@@ -63,7 +71,9 @@ class Transport:
             self._endpoint = Endpoint(route.api_base, key=route.api_key or "none", connect_timeout=connect_timeout)
         return self._endpoint
 
-    async def _send_through_litellm(self, route: providers.Route, body: Mapping[str, Any]) -> Answer:
+    async def _send_through_litellm(
+        self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None
+    ) -> Answer:
         shared_pool.use(self)
         arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
         turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
@@ -83,4 +93,10 @@ class Transport:
                 **arguments,
                 **(providers.plain_tools() if "tools" in arguments else {}),
             )
-        return Answer(response.model_dump(), getattr(response, "usage", None))
+            if stream is None:
+                return Answer(response.model_dump(), getattr(response, "usage", None))
+            details = None
+            async for chunk in response:
+                details = getattr(chunk, "usage", None) or details
+                stream.add_document(chunk.model_dump())
+        return Answer(stream.document(), details)

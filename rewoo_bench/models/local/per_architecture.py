@@ -18,13 +18,16 @@ from anyio import to_thread
 from rewoo_bench.call_site import current_architecture
 from rewoo_bench.errors import ModelError, ModelGone
 from rewoo_bench.models.local.server import LocalServer, Servers
-from rewoo_bench.types import Completion, CompletionOptions, Message, Model
+from rewoo_bench.streaming import StreamingModel
+from rewoo_bench.types import Completion, CompletionOptions, Message
 
 
 class PerArchitectureModel:
     """The servers, and the client of each."""
 
-    def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:
+    streams = True
+
+    def __init__(self, servers: Servers, clients: Mapping[LocalServer, StreamingModel]) -> None:
         self._servers = servers
         self._clients = clients
 

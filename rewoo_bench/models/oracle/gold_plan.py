@@ -8,34 +8,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rewoo_bench.models.oracle.lookup_path import CALCULATOR, LookupPath, fill, is_calculation
 from rewoo_bench.models.oracle.page_queries import PageQueries
 from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.text.words import fold
 
 READER = "LLM"
 
 
 class GoldPlan:
-    """Writes the plan of one question, with the tools that the prompt lists."""
+    """Writes the plan of one question, with the tools that the prompt lists.
 
-    def __init__(self, path: LookupPath, tools: Sequence[str], search_tool: str, wordy: Callable[[str], str]) -> None:
+    `known` has the value of each hop that earlier plans have found, and `called` the arguments of their calls, folded:
+    a second plan has only what is missing, and may have what couldn't be foreseen before. `first` is the number of its
+    first step.
+    """
+
+    def __init__(
+        self,
+        path: LookupPath,
+        tools: Sequence[str],
+        search_tool: str,
+        wordy: Callable[[str], str],
+        *,
+        known: Mapping[int, str] | None = None,
+        called: Collection[str] = (),
+        first: int = 1,
+    ) -> None:
         self._path = path
         self._queries = PageQueries(path.example)
         self._tools = tools
         self._search_tool = search_tool
         self._wordy = wordy
         self._steps: list[PlanStep] = []
-        self._done: dict[int, str] = {}  # hop -> the step that finds it, or its value where it is worked out at once
+        self._known = dict(known or {})
+        self._called = called
+        self._first = first
+        self._done = dict(self._known)  # hop -> the step that finds it, or its value where that is known at once
         self._read: dict[int, str] = {}  # look-up -> the step that reads its value
 
     def plan(self, question: str) -> Plan:
         """The whole plan; a single look-up of the question where nothing can be foreseen."""
         for number, hop in enumerate(self._path.hops):
-            if hop.foreseen and set(hop.needs) <= self._done.keys():
+            possible = hop.foreseen or set(hop.needs) <= self._known.keys()
+            if number not in self._done and possible and set(hop.needs) <= self._done.keys():
                 self._calculate(number) if is_calculation(hop) else self._look_up(number)
-        for extra in self._path.extras:
+        for extra in self._path.extras if self._first == 1 else ():
             if extra.tool != CALCULATOR:
                 self._add(self._search_tool, extra.argument, "Look at one more page to be sure.")
             elif CALCULATOR in self._tools:
@@ -46,8 +66,15 @@ class GoldPlan:
         return Plan(steps=tuple(self._steps))
 
     def _look_up(self, number: int) -> None:
-        hop, query = self._path.hops[number], self._path.query(number)
-        if hop.needs and not self._path.wrong(number):
+        hop, wrong = self._path.hops[number], self._path.wrong(number)
+        wrong = "" if fold(wrong) in self._called else wrong
+        query = wrong or hop.title
+        if self._first > 1 and set(hop.needs) <= self._known.keys():
+            again = self._path.next_call(number, self._called)
+            if again is None:
+                return
+            query = again.argument
+        elif hop.needs and not wrong:
             query = fill(self._queries.query(number), self._slot)
         self._done[number] = self._add(
             self._search_tool, query, f"Find {hop.ask or 'the page that the question needs'}."
@@ -65,6 +92,8 @@ class GoldPlan:
     def _slot(self, number: int) -> str:
         """The text that stands for a hop's value in a later step. A look-up's value is read by a step of its own."""
         done = self._done[number]
+        if number in self._known:
+            return done
         if is_calculation(self._path.hops[number]) or READER not in self._tools:
             return done
         if number not in self._read:
@@ -74,6 +103,6 @@ class GoldPlan:
 
     def _add(self, tool: str, args: str, thought: str) -> str:
         """Adds a step; returns its slot."""
-        id_ = f"E{len(self._steps) + 1}"
+        id_ = f"E{len(self._steps) + self._first}"
         self._steps.append(PlanStep(id=id_, tool=tool, args=args, thought=self._wordy(thought)))
         return f"#{id_}"

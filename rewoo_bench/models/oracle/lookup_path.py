@@ -60,9 +60,20 @@ class LookupPath:
 
     def next_calls(self, called: Collection[str], seen: Evidence) -> list[GoldCall]:
         """The calls that are possible now, in the order of the chain; empty at its end. `called` is folded."""
-        calls = [self._next(number, called) for number in range(len(self.hops)) if self._open(number, seen)]
+        calls = [self.next_call(number, called) for number in range(len(self.hops)) if self._open(number, seen)]
         waiting = [call for call in calls if call]
         return waiting or [call for call in self.extras if fold(call.argument) not in called][:1]
+
+    def next_call(self, number: int, called: Collection[str]) -> GoldCall | None:
+        """The call of a hop that wasn't made yet; None where all were."""
+        hop = self.hops[number]
+        if is_calculation(hop):
+            expression = self.expression(number)
+            tries = [expression, f"({expression})"]
+        else:
+            tries = [self.wrong(number), hop.title, f"{hop.title} {hop.ask}".strip()]
+        argument = next((text for text in tries if text and fold(text) not in called), None)
+        return GoldCall(hop.tool, argument) if argument else None
 
     def found(self, number: int, seen: Evidence) -> bool:
         """Whether the evidence so far shows this hop's value."""
@@ -120,16 +131,6 @@ class LookupPath:
 
     def _open(self, number: int, seen: Evidence) -> bool:
         return not self.found(number, seen) and all(self.found(need, seen) for need in self.hops[number].needs)
-
-    def _next(self, number: int, called: Collection[str]) -> GoldCall | None:
-        hop = self.hops[number]
-        if is_calculation(hop):
-            expression = self.expression(number)
-            tries = [expression, f"({expression})"]
-        else:
-            tries = [self.wrong(number), hop.title, f"{hop.title} {hop.ask}".strip()]
-        argument = next((text for text in tries if text and fold(text) not in called), None)
-        return GoldCall(hop.tool, argument) if argument else None
 
     def _equals_before(self, number: int) -> int:
         """How many earlier calculations have the same value, each of which needs an observation of its own."""

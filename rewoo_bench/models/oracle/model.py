@@ -24,6 +24,7 @@ from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
 from rewoo_bench.models.oracle.lookup_path import LookupPath
 from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, write_reply
+from rewoo_bench.streaming import show_lines
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
@@ -84,8 +85,10 @@ class _QuestionOracle:
     name: str
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
+    streams = True
+
     async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
-        """The next reply along the gold chain. Raises `ModelError` for an unknown form."""
+        """The next reply along the gold chain, shown line by line. Raises `ModelError` for an unknown form."""
         settings = self.settings
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         prompt = ParsedPrompt.read(messages, self.example.question)
@@ -97,6 +100,8 @@ class _QuestionOracle:
             output_tokens=_count_reply(answer),
         )
         self._sent.append(list(messages))
+        if (on_text := options.get("on_text")) is not None:
+            await show_lines(answer.text, on_text)
         call_cost = CallCost(billed=usage, usage_source="estimated")
         return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
 

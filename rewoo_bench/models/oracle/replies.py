@@ -2,6 +2,7 @@
 
 form                  caller                       reply
 plan, JSON schema     planner of ReWOO             every step that can be foreseen
+numbered plan, join   planner, joiner (LLMCompiler) the same; a new plan of what is missing, or the answer
 action, tools         ReAct, native ReAct          the next search or calculation, or the answer
 words, step           plan and execute             the steps left, and the first as an action
 answer                solver, LLM tool, direct     the value that the prompt shows
@@ -23,8 +24,10 @@ from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CompletionOptions, Hop, Message, Tool, ToolCall
 
-_TOOL = re.compile(r"(?m)^(\w+)(?=\[| \{)")  # as the prompts list them
+_TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
+_TASK_INPUT = re.compile(r'(?m)^\d+\. \w+\("(.*)"\)$')  # in the prompts of LLMCompiler's joiner and second planner
+_NUMBER_ON = re.compile(r"with numbers from (\d+)\.")
 _FINDERS = ("Search", "Wikipedia")
 _IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. ){CALCULATOR}[\[(]")
 
@@ -72,7 +75,15 @@ class ParsedPrompt:
             if message.role == "assistant":
                 found |= {fold(text) for text in _INPUT.findall(message.content)}
                 found |= {fold(str(value)) for call in message.tool_calls for value in call.arguments.values()}
+            else:
+                found |= {fold(text) for text in _TASK_INPUT.findall(message.content)}
         return found
+
+    @property
+    def next_number(self) -> int:
+        """The number of a plan's first step: 1, or that from which a second plan has to go on."""
+        match = _NUMBER_ON.search(self.last)
+        return int(match[1]) if match else 1
 
     @property
     def tools(self) -> list[str]:
@@ -105,6 +116,9 @@ def write_reply(
         )
     forms = {
         "plan": lambda: writer.plan("text"),
+        "numbered plan": lambda: _without_thoughts(writer.plan("numbered")),
+        "join": writer.joined,
+        "join or replan": lambda: writer.joined(may_replan=True),
         "action": writer.turn,
         "step": writer.step,
         "words": writer.words,
@@ -120,6 +134,11 @@ def _native_call(call: GoldCall, tools: Sequence[Tool], id_: str) -> ToolCall:
     names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
     tool = next((tool for tool in tools if tool.name in names), tools[0])
     return ToolCall(id_, tool.name, {next(iter(tool.arguments.model_fields)): call.argument})
+
+
+def _without_thoughts(plan: str) -> str:
+    """A numbered plan as LLMCompiler's exemplars have it."""
+    return "\n".join(line for line in plan.splitlines() if not line.startswith("Thought: "))
 
 
 class OracleWriter:
@@ -169,9 +188,22 @@ class OracleWriter:
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
 
     def plan(self, notation: Notation) -> str:
-        """Every step that can be foreseen. An LLM step reads the value of a page that a later step needs."""
-        plan = GoldPlan(self._path, self._prompt.tools, self._search_tool(), self._wordy).plan(self._prompt.question)
-        return write_plan(plan, notation)
+        """Every step that can be foreseen. An LLM step reads the value of a page that a later step needs.
+
+        LLMCompiler's second plan has the steps that are still missing.
+        """
+        first, hops = self._prompt.next_number, enumerate(self._path.hops)
+        found = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
+        plan = GoldPlan(
+            self._path,
+            self._prompt.tools,
+            self._search_tool(),
+            self._wordy,
+            known=found,
+            called=self._prompt.called,
+            first=first,
+        )
+        return write_plan(plan.plan(self._prompt.question), notation)
 
     def read(self) -> str:
         """The value that the LLM tool has to read, if its context shows it."""
@@ -192,6 +224,13 @@ class OracleWriter:
 
     def answer(self) -> str:
         return f"Answer: {self._known_answer()}"
+
+    def joined(self, *, may_replan: bool = False) -> str:
+        """The decision of LLMCompiler's joiner."""
+        if may_replan and self.calls:
+            thought = self._wordy("A fact that the answer needs is missing.")
+            return f"Thought: {thought}\nReplan: {self.calls[0].argument}"
+        return f"Thought: {self._wordy('The results tell the answer.')}\n{self.answer()}"
 
     def reasoned(self) -> str:
         """A chain of thought along the chain, and the answer."""

@@ -73,6 +73,10 @@ def test_every_measure_and_rule_serves_a_bundled_claim() -> None:
         ("sotu-f1-rewoo-direct", 0.448 - 0.153),
         ("sotu-steps-react", 2.43),
         ("average-tokens", 1 - 7783.4 / 21451.9),
+        ("llmcompiler-hotpotqa-latency", 1.80),
+        ("llmcompiler-hotpotqa-cost", 3.37),
+        ("llmcompiler-parallelqa-latency", 2.15),
+        ("llmcompiler-parallelqa-cost", 4.65),
     ],
 )
 def test_claimed_numbers_are_those_of_the_papers_tables(name: str, number: float) -> None:
@@ -154,6 +158,24 @@ def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_late
         (refused,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
         assert refused.verdict == "no data"
         assert refused.reason.endswith("with a real model, an oracle won't do")
+
+
+def test_a_claim_can_be_about_questions_of_one_type(tmp_path: Path) -> None:
+    rows = system(matches="1" * 20), system("react", "1" * 20, 26_000)
+    for architecture in rows:
+        for number, row in enumerate(architecture):
+            row["question_type"] = "comparison" if number % 2 else "bridge"
+            row["total_tokens"] *= 1 if number % 2 or row["architecture"] == "rewoo" else 10
+    run = run_folder(tmp_path / "0001", *rows)
+    (every,) = found(one_claim(ABOVE), tmp_path, run)
+    (some,) = found(one_claim(ABOVE, on='question_type = "comparison"'), tmp_path, run)
+    (none,) = found(one_claim(ABOVE, on='question_type = "yes_no"'), tmp_path, run)
+    assert every.interval is not None
+    assert some.interval is not None
+    assert (every.interval.n, some.interval.n) == (20, 10)
+    assert some.interval.high < every.interval.low
+    assert none.verdict == "no data"
+    assert "only its questions of type 'yes_no' count" in none.reason
 
 
 @pytest.mark.parametrize(("model", "at_once", "tells"), [("local/a", 8, 0), ("local/a", 1, 1), ("openai/a", 8, 1)])

@@ -10,6 +10,8 @@ from parts import Told, Year, toolbox
 from rewoo_bench.notation.grammars import (
     action_grammar,
     answer_grammar,
+    join_grammar,
+    numbered_grammar,
     plan_grammar,
     plan_schema,
     words_grammar,
@@ -29,6 +31,16 @@ def test_a_step_refers_only_to_steps_before_it(max_steps: int) -> None:
         assert '"Search["' in plan[f"s{number}"]
 
 
+@pytest.mark.parametrize("first", [1, 4])
+def test_a_numbered_task_refers_only_to_tasks_before_it(first: int) -> None:
+    plan = rules(numbered_grammar(["Search"], 3, first))
+    for number in range(first, first + 3):
+        assert re.findall(r"\$(\d+)\"", plan[f"a{number}"]) == [str(n) for n in range(1, number)]
+        assert f'"{number}. " ( "Search(' in plan[f"s{number}"]
+        assert f'"{number + 1}. join()"' in plan[f"s{number}"]
+    assert f"s{first + 3}" not in plan
+
+
 def test_a_plan_ends_at_its_last_step() -> None:
     plan = rules(plan_grammar(["Search"], 3))
     assert ("s3" in plan["s2"], "s4" in plan["s3"], "s4" in plan) == (True, False, False)
@@ -39,6 +51,10 @@ def test_a_plan_ends_at_its_last_step() -> None:
     [
         plan_grammar(["Search"], 3),
         action_grammar(["Search", "Finish"]),
+        numbered_grammar(["Search"], 3),
+        numbered_grammar(["Search", "LLM"], 2, first=4),
+        join_grammar(replan=True),
+        join_grammar(replan=False),
         answer_grammar(),
         answer_grammar(thought=True),
         words_grammar(3, answer=True),
@@ -48,7 +64,7 @@ def test_a_plan_ends_at_its_last_step() -> None:
 def test_every_rule_that_is_used_is_there(grammar: str) -> None:
     defined = rules(grammar)
     for rule in defined.values():
-        bare = re.sub(r'"[^"]*"|\[(?:\\.|[^\]])*\]', "", rule)
+        bare = re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]])*\]', "", rule)
         assert set(re.findall(r"[a-z]\w*", bare)) <= set(defined)
 
 

@@ -16,9 +16,10 @@ from parts import toolbox
 
 from rewoo_bench.errors import RewooBenchError
 from rewoo_bench.notation.arguments import write_call
+from rewoo_bench.notation.numbered import complete_steps
 from rewoo_bench.notation.plan import as_text, canonical
 from rewoo_bench.notation.plan_checks import read_checked
-from rewoo_bench.notation.replies import citations, gives_up, parse_action, read_answer
+from rewoo_bench.notation.replies import citations, gives_up, parse_action, read_answer, read_joined
 from rewoo_bench.runners.evidence_budget import nearest_sentences
 from rewoo_bench.runners.plan_execute import read_items
 from rewoo_bench.runners.react_native import is_like_a_call, read_final, written_calls
@@ -32,13 +33,27 @@ TOOLS = toolbox()
 
 UNITS = [
     *(" ", "\n", "\r\n", "*", "-", "`", ".", "!", ",", "'", '"', "\\", "[", "]", "{", "}", "(", ")", "()", "_"),
+    *(
+        "$1",
+        "${1}",
+        "$1 ",
+        "\n1. S(",
+        '\n1. S("a',
+        "a=1,",
+        "a='",
+        "\\'",
+        "\njoin",
+        "\nThought",
+        "\nReplan",
+        ") after $1",
+    ),
     *("#E1", "#E1 = ", "#E1 = S[", '#E1=S["', '#E1=S[{"a":', "[#E1", "[#E1 ", "#E1, ", "{{E1", "{E", "after #E1 "),
     *("1", "1.", "1. ", "1,", "\n1.", "\n ", "\n*", " *", "` ", "a", "a.", "a. ", "A. ", "a'", "é", "中", "🙂"),
     *("Action:", "Action ", "Action: a", "\nAction", "Answer:", "\nAnswer", "final\n", "Thought ", "Plan ", "unknown"),
     *('"name"', '"name":', '"name":"arguments"', '"arguments":', '{"name":', "[{", '[{"a":', '{"a":', "[1,"),
     *("\u0301\u0327", "\u0327", "&#1", "\x00", "\u2028"),
 ]
-BEGINNINGS = ["", "Action: Search[", "#E1 = Search[", '{"steps":["']
+BEGINNINGS = ["", "Action: Search[", "#E1 = Search[", '{"steps":["', '1. Search("', "1. Search("]
 
 READERS: dict[str, Callable[[str], Any]] = {
     "an action": lambda text: parse_action(text, TOOLS),
@@ -47,6 +62,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "giving up": gives_up,
     "a plan in text": lambda text: read_checked(text, "text", TOOLS, 8),
     "a plan in JSON": lambda text: read_checked(text, "json", TOOLS, 8),
+    "a numbered plan": lambda text: read_checked(text, "numbered", TOOLS, 8),
+    "the beginning of a numbered plan": complete_steps,
+    "a joiner's decision": read_joined,
     "a plan in words": read_items,
     "a written call": lambda text: written_calls(text, TOOLS) or read_final(text),
     "a call to write": write_call,

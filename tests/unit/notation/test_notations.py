@@ -17,7 +17,7 @@ from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.notation.plan_checks import plan_faults
 from rewoo_bench.notation.plan_formats import Notation, read_json, read_plan, read_text, write_plan
 
-NOTATIONS: list[Notation] = ["text", "json"]
+NOTATIONS: list[Notation] = ["text", "json", "numbered"]
 
 TOWER = """Plan: Find the tower.
 #E1 = Search[Kuala Lumpur Tower]

@@ -8,21 +8,29 @@ from gbnf import fits
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
-from rewoo_bench.notation.grammars import action_grammar, answer_grammar, plan_grammar, words_grammar
+from rewoo_bench.notation.grammars import (
+    action_grammar,
+    answer_grammar,
+    join_grammar,
+    numbered_grammar,
+    plan_grammar,
+    words_grammar,
+)
 from rewoo_bench.notation.plan_checks import plan_faults
 from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
-from rewoo_bench.notation.replies import parse_action, read_answer
+from rewoo_bench.notation.replies import parse_action, read_answer, read_joined
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool
 
-NAMES = ["cot", "direct", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
+NAMES = ["cot", "direct", "llmcompiler", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
 STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
 SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
     "cot": ["answer"],
     "direct": ["answer"],
+    "llmcompiler": ["planner"],
     "plan-execute": ["planner"],
     "react": ["agent"],
     "rewoo": ["planner"],
@@ -99,6 +107,8 @@ def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
         ("rewoo", "solver"): [answer_grammar()],
         ("react", "agent"): [action_grammar([*tools_of("react", style), "Finish"])],
         ("plan-execute", "planner"): executed,
+        ("llmcompiler", "planner"): [numbered_grammar(tools_of("llmcompiler", style), 8)],
+        ("llmcompiler", "joiner"): [join_grammar(replan=True)],
     }
     for (name, prompt), grammars in allowed.items():
         for reply in replies(name, prompt):
@@ -108,6 +118,9 @@ def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
 def test_a_grammar_refuses_what_it_doesnt_describe() -> None:
     assert fits(answer_grammar(), "Answer: -2.5")
     assert fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[(1 + 15%) * 2]")
+    assert fits(numbered_grammar(["Calculator"], 2), '1. Calculator("1 + 15%")\n2. Calculator("2 * $1")\n3. join()')
+    assert not fits(numbered_grammar(["Calculator"], 2), '1. Calculator("1 + $1")\n2. join()')
+    assert not fits(join_grammar(replan=False), "Thought: so\nReplan: more")
     assert not fits(answer_grammar(), "Answer:\n24")
     assert not fits(plan_grammar(["Calculator"], 2), "Plan: Add.\n#E1 = Calculator[1 + #E1]")
 
@@ -128,7 +141,21 @@ def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> 
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json")])
+def test_a_joiners_exemplar_begins_a_plan_of_the_planners_exemplars_and_may_end_in_a_replan(style: str) -> None:
+    prompts = load_architecture("llmcompiler", style=style).prompts
+    multihop = load_architecture("llmcompiler", style="multihop").prompts
+    shots = (*prompts.exemplars["planner"], *multihop.exemplars["planner"])
+    plans = {asked.content: written.content for asked, written in shots}
+    for asked, decided in prompts.exemplars["joiner"]:
+        question, *lines = asked.content.splitlines()
+        tasks = "\n".join(line for line in lines if line[:2] in ("1.", "2.", "3."))
+        assert plans[question].startswith(f"{tasks}\n")
+        joined = read_joined(decided.content)
+        assert bool(joined.answer) != bool(joined.missing)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json"), ("llmcompiler", "numbered")])
 def test_every_example_plan_could_be_run(name: str, notation: Notation, style: str) -> None:
     for question, written in load_architecture(name, style=style).prompts.exemplars["planner"]:
         assert (question.role, written.role) == ("user", "assistant")
@@ -138,12 +165,11 @@ def test_every_example_plan_could_be_run(name: str, notation: Notation, style: s
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_both_notations_show_the_same_plans(style: str) -> None:
-    text, as_json = (
-        load_architecture(name, style=style).prompts.exemplars["planner"] for name in ("rewoo", "rewoo-json")
-    )
-    for (_, one), (_, other) in zip(text, as_json, strict=True):
-        first, second = read_plan(one.content, "text"), read_plan(other.content, "json")
+@pytest.mark.parametrize(("name", "notation"), [("rewoo-json", "json"), ("llmcompiler", "numbered")])
+def test_all_notations_show_the_same_plans(name: str, notation: Notation, style: str) -> None:
+    text, others = (load_architecture(each, style=style).prompts.exemplars["planner"] for each in ("rewoo", name))
+    for (_, one), (_, other) in zip(text, others, strict=True):
+        first, second = read_plan(one.content, "text"), read_plan(other.content, notation)
         assert [step.call for step in first.steps] == [step.call for step in second.steps]
         assert first.dependencies() == second.dependencies()
 

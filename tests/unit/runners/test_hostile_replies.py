@@ -31,7 +31,9 @@ from rewoo_bench.text.model_output import check_call
 from rewoo_bench.types import Completion, Document, Example, ToolCall
 
 EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "20"))
-ARCHITECTURES = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
+ARCHITECTURES = [
+    *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
+]
 RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
 QUESTION = Example("q", "Which river?", ("Neva",), (Document("Oslo", "Oslo is a city. It has a river."),))
 
@@ -58,6 +60,7 @@ PIECES = [
         "`",
     ),
     *("Search[", "Lookup[", "LLM[", "Calculator[", "Finish[", "Nothing[", "]", "[", "{", "}", '"', "'", ",", ":", "="),
+    *("1. Search(", '2. LLM("', "$1", "${2}", "$99", '")\n', "query=", "3. join()", "after $1", "Replan:"),
     *("#E1", "#E2 = ", "#E1 = Search[", "after #E1", "{{E1}}", "{E2}", "[#E1]", "#E999999999", "#E99999999999"),
     *('"name":', '"arguments":', '"tool":', '"steps":', '"args":', '"query":', "NaN", "-Infinity", "1e999", "null"),
     *(

@@ -65,7 +65,17 @@ def test_the_parts_add_up_to_the_prompt(messages: list[Message], question: str) 
 @pytest.mark.anyio
 async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
     """The oracle counts with the same tokenizer, so its input is the whole to the token."""
-    names = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
+    names = [
+        "rewoo",
+        "rewoo-json",
+        "react",
+        "react-native",
+        "rewoo-react",
+        "llmcompiler",
+        "plan-execute",
+        "direct",
+        "cot",
+    ]
     results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", limit=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50

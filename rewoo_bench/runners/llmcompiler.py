@@ -1,0 +1,241 @@
+"""LLMCompiler: a plan that runs while it is being written, and a joiner that answers or asks for another one.
+
+plan     = planner(question, results so far)      one model call, streamed: a task starts when its line has ended
+results  = {task: tool(task's argument)}          as soon as its inputs are there, many at the same time
+decision = joiner(question, plans, results)       one model call: an answer, or what a new plan has to find
+
+Kim et al. 2023, arXiv 2312.04511.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.call_site import call_site
+from rewoo_bench.concurrency import background_tasks
+from rewoo_bench.events import emit
+from rewoo_bench.notation.grammars import join_grammar, numbered_grammar
+from rewoo_bench.notation.numbered import as_numbered, write_task
+from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.notation.plan_checks import TooLong, read_checked
+from rewoo_bench.notation.replies import Joined, answered, read_joined
+from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
+from rewoo_bench.runners.prompts import Prompts, describe_functions
+from rewoo_bench.runners.rewoo_worker import StepRunner
+from rewoo_bench.runners.task_fetcher import TaskFetcher
+from rewoo_bench.streaming import complete
+from rewoo_bench.text.model_output import checks_replies
+from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Step, StopReason, Tool, Trajectory
+
+_STOP = ["\nQuestion:"]
+_LAST = "No new plan is possible: answer now."
+
+
+class LLMCompilerSettings(BaseModel):
+    """The `[settings]` table of an LLMCompiler architecture."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stream: bool = True
+    """Whether a task starts when its line has ended; else when the plan is whole."""
+    max_steps: int = Field(default=8, ge=1)
+    """Tasks of a plan, without `join()`."""
+    too_long: TooLong = "reject"
+    """A longer plan is broken, or loses its last tasks."""
+    max_replans: int = Field(default=1, ge=0)
+    """Planner calls after the first one: after a broken plan, or where the joiner asks for a new plan."""
+    failed_input: Literal["skip", "pass"] = "skip"
+    """A task with a failed input is skipped, or gets the error's text."""
+    shorten: Shorten = "truncate"
+    """How a result that is too long is shortened."""
+    slot_tokens: int = Field(default=200, ge=1)
+    """Tokens to which the result of a task is shortened."""
+    map_tokens: int = Field(default=1500, ge=1)
+    """Tokens to which all results are shortened for joiner and planner, shared by the tasks."""
+
+
+@dataclass
+class _Course:
+    """One question so far: the planner's conversation, all plans, and the results of their tasks."""
+
+    question: str
+    messages: list[Message]
+    evidence_budget: EvidenceBudget
+    runner: StepRunner
+    done: dict[str, Step] = field(default_factory=dict)
+    planned: list[PlanStep] = field(default_factory=list)
+    evidence: dict[str, str] = field(default_factory=dict)
+    drafts: list[dict[str, Any]] = field(default_factory=list)
+    joined: list[str] = field(default_factory=list)
+    discarded: list[dict[str, Any]] = field(default_factory=list)
+    dropped_steps: int = 0
+    early_steps: int = 0
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(self.done[step.id] for step in self.planned)
+
+    @property
+    def next_number(self) -> int:
+        return 1 + max((int(step.id.removeprefix("E")) for step in self.planned), default=0)
+
+    def results(self) -> str:
+        """The tasks and what they found, as joiner and planner see them; the same text is sent once."""
+        first: dict[str, str] = {}  # result -> its first task
+        lines = []
+        for step in self.planned:
+            number = step.id.removeprefix("E")
+            text = self.evidence[step.id]
+            same_as = first.setdefault(text, number)
+            shown = text if same_as == number else f"the same as ${same_as}"
+            lines.append(f"{number}. {write_task(step)}\nResult: {shown}")
+        return "\n\n".join(lines)
+
+    def notes(self) -> dict[str, Any]:
+        """Notes for the trace."""
+        return {
+            "drafts": self.drafts,
+            "dropped_steps": self.dropped_steps,
+            "early_steps": self.early_steps,
+            "discarded": self.discarded,
+            "cuts": self.evidence_budget.cuts,
+            "joiner": self.joined,
+        }
+
+
+class LLMCompiler:
+    """Plans, runs the plan in parallel while it is being written, and answers or plans again."""
+
+    Settings = LLMCompilerSettings
+
+    def __init__(self, prompts: Prompts, settings: LLMCompilerSettings | None = None) -> None:
+        self.prompts = prompts
+        self.settings = settings or LLMCompilerSettings()
+        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
+        prompts.fill("joiner")
+        check_shorten(self.settings.shorten, prompts)
+
+    @checks_replies
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+        """Answers a question; without any sound plan it ends as `invalid_plan`, without an answer as `step_limit`."""
+        course = self._course(question, model, tools)
+        while await self._plan_and_run(course, model, tools):
+            joined, completion = await self._join(course, model, may_replan=self._may_plan(course))
+            if joined.missing is None:
+                answer, stop_reason = answered(joined.answer, completion)
+                emit("answered", answer=answer)
+                return self._end(course, answer, stop_reason)
+            if not self._may_plan(course):
+                return self._end(course, None, "step_limit")
+            emit("replan_asked", missing=joined.missing)
+            course.messages += [Message("user", self._request(course, joined.missing))]
+        return self._end(course, None, "invalid_plan")
+
+    def _course(self, question: str, model: Model, tools: Mapping[str, Tool]) -> _Course:
+        """The planner's prompt; the part that is the same for every question comes first."""
+        messages = [
+            self.prompts.system("planner", tools=describe_functions(tools), max_steps=self.settings.max_steps),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
+        ]
+        budget = EvidenceBudget(self.settings.shorten, model, self.prompts)
+        runner = StepRunner(
+            tools, budget, slot_tokens=self.settings.slot_tokens, failed_input=self.settings.failed_input
+        )
+        return _Course(question, messages, budget, runner)
+
+    def _may_plan(self, course: _Course) -> bool:
+        return len(course.drafts) <= self.settings.max_replans
+
+    async def _plan_and_run(self, course: _Course, model: Model, tools: Mapping[str, Tool]) -> bool:
+        """Runs the next sound plan, if one is written. Returns whether there is any result for the joiner."""
+        async with background_tasks() as start:
+            fetcher = TaskFetcher(start, course.runner, tools, course.done, max_steps=self.settings.max_steps)
+            plan = await self._plan(course, fetcher, model, tools)
+            if plan is None:
+                fetcher.discard_all()
+            else:
+                await fetcher.finish(plan)
+                course.planned += plan.steps
+            course.early_steps += fetcher.early
+            course.discarded += fetcher.discarded
+        if plan is not None:
+            await self._admit_evidence(course)
+        return bool(course.planned)
+
+    async def _admit_evidence(self, course: _Course) -> None:
+        """All results within `map_tokens`, for the joiner and the next planner call."""
+        queries = {step.id: f"{step.thought} {step.argument}" for step in course.steps}
+        found = {step.id: step.observation for step in course.steps}
+        with call_site(f"map {len(course.joined)}"):
+            course.evidence = await course.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
+
+    async def _plan(
+        self, course: _Course, fetcher: TaskFetcher, model: Model, tools: Mapping[str, Tool]
+    ) -> Plan | None:
+        """The first sound plan of the planner calls that are left. Its tasks are started while it is written."""
+        while self._may_plan(course):
+            attempt = len(course.drafts)
+            emit("planner_started", attempt=attempt)
+            options: CompletionOptions = {"role": "planner", "stop": _STOP, "grammar": self._form(course, tools)}
+            if self.settings.stream:
+                options["on_text"] = fetcher.read
+            with call_site(f"planner {attempt}"):
+                completion = await complete(model, course.messages, **options)
+            plan, faults, course.dropped_steps = read_checked(
+                completion.text,
+                "numbered",
+                tools,
+                self.settings.max_steps,
+                self.settings.too_long,
+                [step.id for step in course.planned],
+            )
+            course.drafts.append({"text": completion.text, "faults": faults})
+            course.messages.append(Message("assistant", completion.text))
+            if plan is not None and not faults:
+                emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
+                return plan
+            emit("plan_rejected", faults=faults)
+            course.messages.append(_complaint(course.question, faults))
+        return None
+
+    def _form(self, course: _Course, tools: Mapping[str, Tool]) -> str:
+        return numbered_grammar(tools, self.settings.max_steps, course.next_number)
+
+    def _request(self, course: _Course, missing: str) -> str:
+        """The planner's next task: results so far, what is missing, and the question."""
+        wanted = f"Still missing: {missing}\nWrite a plan of the tasks that are still needed, with numbers from"
+        return f"{course.results()}\n\n{wanted} {course.next_number}.\n\nQuestion: {course.question}"
+
+    async def _join(self, course: _Course, model: Model, *, may_replan: bool) -> tuple[Joined, Completion]:
+        """The joiner: question, plans and results in one call."""
+        last = "" if may_replan else f"{_LAST}\n\n"
+        shown = f"Question: {course.question}\n\n{course.results()}\n\n{last}Question: {course.question}"
+        messages = [self.prompts.system("joiner"), *self.prompts.shots("joiner"), Message("user", shown)]
+        emit("solver_started")
+        with call_site(f"joiner {len(course.joined)}"):
+            completion = await model.complete(
+                messages, role="solver", stop=_STOP, grammar=join_grammar(replan=may_replan)
+            )
+        course.joined.append(completion.text)
+        return read_joined(completion.text), completion
+
+    def _end(self, course: _Course, answer: str | None, stop_reason: StopReason) -> Trajectory:
+        return Trajectory(
+            answer,
+            stop_reason,
+            course.steps,
+            plan=[step.model_dump(mode="json") for step in course.planned] or None,
+            evidence=course.evidence if course.planned else None,
+            replans=len(course.drafts) - 1,
+            notes=course.notes(),
+        )
+
+
+def _complaint(question: str, faults: list[str]) -> Message:
+    listed = as_numbered("; ".join(faults))
+    return Message("user", f"The plan can't be run: {listed}.\nWrite a new plan.\n\nQuestion: {question}")

@@ -1,0 +1,131 @@
+"""Streamed answers: put together as they arrive, however their bytes are cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench.models.hosted.event_stream import EventStream
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer
+from rewoo_bench.models.hosted.refusals import find_change
+from rewoo_bench.models.hosted.reply_stream import ReplyStream
+from rewoo_bench.models.hosted.responses import visible_so_far
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+
+
+def event(document: Any, border: str = "\n\n") -> bytes:
+    return f"data: {json.dumps(document, ensure_ascii=False)}{border}".encode()
+
+
+def delta(text: str, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, **more}]}
+
+
+def streamed(*events: bytes) -> tuple[ReplyStream, list[str]]:
+    shown: list[str] = []
+    stream = ReplyStream(shown.append)
+    for each in events:
+        stream.add(each)
+    return stream, shown
+
+
+@given(
+    st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.sampled_from(["\n\n", "\r\n\r\n"]),
+    st.data(),
+)
+def test_bytes_may_be_cut_anywhere(texts: list[str], border: str, data: st.DataObject) -> None:
+    body = b"".join(event(delta(text), border) for text in texts)
+    body += event({"choices": [], "usage": USAGE}, border) + f"data: [DONE]{border}".encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=6)))
+    shown: list[str] = []
+    stream, pieces = ReplyStream(shown.append), EventStream()
+    for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
+        for each in pieces.add(body[start:end]):
+            stream.add(each)
+    assert shown == ["".join(texts[: n + 1]) for n in range(len(texts))]
+    assert stream.document()["choices"][0]["message"]["content"] == "".join(texts)
+    assert stream.document()["usage"] == USAGE
+
+
+def test_a_completion_has_its_text_in_the_choice() -> None:
+    stream, shown = streamed(
+        event({"choices": [{"text": "Par"}]}), event({"choices": [{"text": "is", "finish_reason": "length"}]})
+    )
+    assert shown == ["Par", "Paris"]
+    (choice,) = stream.document()["choices"]
+    assert (choice["text"], choice["finish_reason"]) == ("Paris", "length")
+
+
+def test_thoughts_in_fields_or_parts_are_no_text() -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Oslo"}]
+    stream, shown = streamed(
+        event({"choices": [{"delta": {"reasoning_content": "so "}}]}),
+        event({"choices": [{"delta": {"content": parts}, "finish_reason": "stop"}]}),
+    )
+    assert shown == ["Oslo"]
+    assert stream.document()["choices"][0]["message"]["reasoning_content"] == "so hm"
+
+
+def test_other_choices_are_left_out() -> None:
+    second = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}]}
+    assert streamed(event(second), event(delta("yes")))[1] == ["yes"]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event(delta("a"))],
+        [event({"error": {"message": "overloaded"}})],
+        [event({"choices": ["a"]})],
+        [event({"choices": [{"delta": {"content": 7}}]})],
+    ],
+)
+def test_what_broke_off_or_has_another_form_is_a_bad_answer(events: list[bytes]) -> None:
+    with pytest.raises(BadAnswer):
+        streamed(*events)[0].document()
+
+
+def test_a_very_long_answer_is_no_longer_shown_piece_by_piece() -> None:
+    stream, shown = streamed(*[event(delta("x" * 60_000))] * 3, b"data: [DONE]\n\n")
+    assert len(shown) == 1
+    assert len(stream.text) == 180_000
+
+
+@pytest.mark.parametrize(
+    ("text", "visible"),
+    [
+        ("<think>1. Search(", ""),
+        ("<think>so</think>\n1. Sea", "1. Sea"),
+        ("1. Search()\nQuestion: next", "1. Search()"),
+        ("<|channel|>analysis<|message|>1. Search", ""),
+    ],
+)
+def test_of_an_unfinished_reply_only_the_visible_part_is_shown(text: str, visible: str) -> None:
+    assert visible_so_far(text, ["\nQuestion:"], begins_in_thought=False) == visible
+
+
+def test_where_replies_begin_inside_a_thought_nothing_is_shown_before_its_end() -> None:
+    assert visible_so_far('1. Search("x")\n', (), begins_in_thought=True) == ""
+    assert visible_so_far("hm</think>Neva", (), begins_in_thought=True) == "Neva"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "parameter"),
+    [
+        (400, "Your organization must be verified to stream this model. Please go to: https://…", "stream"),
+        (400, "Unsupported parameter: 'stream_options' is not supported.", "stream_options"),
+        (422, "Streaming is not supported for this endpoint.", ""),
+        (501, "stream not implemented", ""),
+    ],
+)
+def test_a_refused_stream_is_asked_for_without_it(status: int, message: str, parameter: str) -> None:
+    body = {"model": "x", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+    change = find_change(status, json.dumps({"error": {"message": message, "param": parameter or None}}), body)
+    assert change is not None
+    assert (change.kind, change.name) == ("drop", "stream")
