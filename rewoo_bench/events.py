@@ -28,6 +28,7 @@ EventKind = Literal[
     "step_finished",
     "solver_started",
     "fallback_started",
+    "routed",
     "answered",
 ]
 

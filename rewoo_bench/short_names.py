@@ -16,6 +16,7 @@ RUNNERS = {
     "react-native": "rewoo_bench.runners.react_native:NativeReAct",
     "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
     "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
+    "router": "rewoo_bench.runners.router:Router",
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }
 AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"

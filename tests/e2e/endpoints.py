@@ -13,7 +13,17 @@ from answering import asked_about
 from rewoo_bench.testing.server import ServerFault, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
-ARCHITECTURES = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot")
+ARCHITECTURES = (
+    "rewoo",
+    "rewoo-json",
+    "react",
+    "react-native",
+    "rewoo-react",
+    "plan-execute",
+    "direct",
+    "cot",
+    "router?policy=model",
+)
 
 THOUGHT = "The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]"
 Answer = str | ServerReply | ServerFault
@@ -23,16 +33,19 @@ _PROMPTS = {
     "rewoo-json": "The plan is JSON",
     "react-native": "Call a tool for every fact",
     "plan-execute": "by a plan that is done step by step",
+    "router": "Two agents can answer the question",
 }
 
 
 def answer(request: dict[str, Any]) -> Answer:
-    """What a good model would write, for all eight architectures."""
+    """What a good model would write, for all nine architectures."""
     system = str(request["messages"][0]["content"])
     asking = next((name for name, start in _PROMPTS.items() if start in system), None)
     name = asked_about(request)
     if asking is None:
         return plain_answer(request)
+    if asking == "router":
+        return "Agent: 2"
     if asking == "rewoo-json":
         step = {"id": "E1", "thought": "find it", "tool": "Search", "args": {"query": f"Kyiv {name}"}}
         return json.dumps({"steps": [{**step, "depends_on": []}]})

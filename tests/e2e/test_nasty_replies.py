@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 NASTY = '\x00\x1b[2J\ud800 \udfff\u2028\ufffe"\\'
 ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
 ARCHITECTURES = ["direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute"]
+ARCHITECTURES += ["router?policy=model"]
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def test_the_parts_add_up_to_the_prompt(messages: list[Message], question: str) 
 async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
     """The oracle counts with the same tokenizer, so its input is the whole to the token."""
     names = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
+    names += ["router", "router?policy=model"]
     results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", limit=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50
