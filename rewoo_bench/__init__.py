@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         check_gate,
         compare,
         plot,
+        route,
         summarise,
     )
     from rewoo_bench.report.notebook import show
@@ -94,6 +95,7 @@ _MODULES = {
     "plot": "reading",
     "publish": "runs.publish",
     "reprice": "repricing.render",
+    "route": "reading",
     "score": "scoring",
     "show": "report.notebook",
     "summarise": "reading",
@@ -140,6 +142,7 @@ __all__ = [
     "plot",
     "publish",
     "reprice",
+    "route",
     "score",
     "show",
     "summarise",

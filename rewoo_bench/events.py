@@ -30,6 +30,7 @@ EventKind = Literal[
     "solver_started",
     "replan_asked",
     "fallback_started",
+    "routed",
     "answered",
 ]
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rewoo_bench.claims import Finding
     from rewoo_bench.gate.verdict import Verdict
     from rewoo_bench.plots.data import PlotData
+    from rewoo_bench.routing.render import RoutingReport
     from rewoo_bench.runs.manifest import Manifest
 
 
@@ -175,6 +176,29 @@ def check_gate(
     before = None if baseline is None else _folder(baseline)
     limits = None if budgets is None else as_path("budgets", budgets)
     return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
+
+
+def route(
+    *runs: str | Path | HasFolder,
+    parents: tuple[str, str] | None = None,
+    router: str | Path = "router",
+    texts: Mapping[str, str] | None = None,
+    threshold: float = 0.5,
+    out: str | Path | None = None,
+) -> RoutingReport:
+    """What choosing one of two architectures for each question would buy, on runs that have both.
+
+    `router` is the architecture whose rules are tried, and whose parents are the default. `texts` are the questions by
+    id, for published runs. `threshold` is the chance of a win above which the learned router takes the dearer parent;
+    `out` is where that router is written, fitted on all questions. Needs the extra `rewoo-bench[route]`. Raises
+    `UsageError` for runs without both parents, `DataError` where `out` is given and there is nothing to learn.
+    """
+    from rewoo_bench.routing.whole import route_runs
+
+    folders = [_folder(run) for run in runs]
+    check_kind("threshold", threshold, (int, float), "a number from 0 to 1")
+    target = None if out is None else as_path("out", out)
+    return route_runs(folders, parents, str(router), texts or {}, threshold, target)
 
 
 def assert_within_budget(

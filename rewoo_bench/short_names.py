@@ -17,6 +17,7 @@ RUNNERS = {
     "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
     "llmcompiler": "rewoo_bench.runners.llmcompiler:LLMCompiler",
     "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
+    "router": "rewoo_bench.runners.router:Router",
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }
 AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"

@@ -244,7 +244,7 @@ class CompletionOptions(TypedDict, total=False):
 class Model(Protocol):
     """A language model.
 
-    `role` is the part of an architecture that calls: planner, solver, agent, tool or judge.
+    `role` is the part of an architecture that calls: planner, solver, agent, tool, router or judge.
     `grammar` (GBNF) and `schema` (JSON Schema) describe the outputs that the caller can read; a model
     that can't constrain its decoding ignores them.
 

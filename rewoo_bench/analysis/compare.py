@@ -38,7 +38,7 @@ ROW_KEYS = ("example_id", "trial")
 # Means that a summary lacks; a file of an older version may lack one of these columns.
 MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
-    "gold_pages_found",
+    *("router_tokens", "gold_pages_found"),
 )
 
 

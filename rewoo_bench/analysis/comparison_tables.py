@@ -43,7 +43,7 @@ def tables(comparison: ComparisonData) -> Iterator[Table]:
         systems = [system for system in comparison.systems if system.summary.dataset == dataset]
         yield Table(f"{dataset}: means per question [95% interval]", _rows(_means(systems), systems))
         yield Table(f"{dataset}: how the questions ended", _rows(_endings(systems), systems))
-        yield Table(f"{dataset}: tokens per question", _rows(_TOKENS, systems))
+        yield Table(f"{dataset}: tokens per question", _rows(_tokens(systems), systems))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
         yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
@@ -58,6 +58,12 @@ def _means(systems: Sequence[System]) -> list[Column[System]]:
     return [column for column in _SYSTEM if judged or column[0] != "judged"]
 
 
+def _tokens(systems: Sequence[System]) -> list[Column[System]]:
+    """Columns: tokens by kind and by role; a router's where one asked a model."""
+    asked = any(system.means["router_tokens"] for system in systems)
+    return [column for column in _TOKENS if asked or column[0] != "router"]
+
+
 def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
     """Columns: differences of accuracy. Those that only one got right are named where there is one pair."""
     (only, *others), name = pairs, DISCORDANT
@@ -69,14 +75,21 @@ def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
 
 
 def _endings(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: rows, those answered, and those of each reason for which one ended without an answer."""
+    """Columns: rows, those answered, those of each reason for which one ended without an answer; a router's choices."""
 
     def count(reason: str) -> Callable[[System], str]:
         return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
 
     known = any(system.means["gold_pages_found"] is not None for system in systems)
     pages = [("gold pages found", lambda s: _decimals(s.means["gold_pages_found"]))] if known else []
-    return [*_ENDINGS, *pages, *((reason, count(reason)) for reason in reasons([system.summary for system in systems]))]
+    chosen = dict.fromkeys(name for system in systems for name in system.summary.routed_to)
+    routed = [(f"routed to {name}", lambda s, name=name: f"{s.summary.routed_to.get(name, 0):,}") for name in chosen]
+    return [
+        *_ENDINGS,
+        *routed,
+        *pages,
+        *((reason, count(reason)) for reason in reasons([system.summary for system in systems])),
+    ]
 
 
 def _rows(columns: Sequence[Column[T]], items: Sequence[T]) -> list[list[str]]:
@@ -168,6 +181,7 @@ _TOKENS: tuple[Column[System], ...] = (
     ("solver", lambda s: _count(s.means["solver_tokens"])),
     ("LLM tool", lambda s: _count(s.means["tool_llm_tokens"])),
     ("agent", lambda s: _count(s.means["agent_tokens"])),
+    ("router", lambda s: _count(s.means["router_tokens"])),
     ("billed", lambda s: _count(s.means["billed_tokens"])),
 )
 

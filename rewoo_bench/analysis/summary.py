@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
+ROUTED_TO = "routed_to"  # an older run lacks the column
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -79,6 +80,8 @@ class Summary:
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
+    routed_to: dict[str, int] = field(default_factory=dict)
+    """Chosen architecture -> rows, of a router."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
 
@@ -92,9 +95,9 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
     import numpy as np
 
-    from rewoo_bench.runs.table_columns import read_columns
+    from rewoo_bench.runs.table_columns import read_columns, there
 
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS, *there(rows, [ROUTED_TO])])
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
@@ -118,6 +121,7 @@ def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
 
     p50, p95 = (None if oracle else _quantile(scored, "latency_s", share) for share in (0.5, 0.95))
     sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
+    chosen = rows.get(ROUTED_TO)
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     return Summary(
         architecture=rows["architecture"].names_in_use[0],
@@ -142,6 +146,7 @@ def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         cost_usd=mean("cost_usd") if priced else None,
+        routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
     )

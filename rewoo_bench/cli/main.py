@@ -34,6 +34,7 @@ _COMMANDS = {
     "compare": ("compare", "Compare architectures: accuracy, tokens, cost and latency."),
     "reprice": ("reprice", "What a run would have cost under other price sheets."),
     "advise": ("advise", "Recommend an architecture, with what is uncertain."),
+    "route": ("route", "Estimate what choosing an architecture by question would buy."),
     "claims": ("claims", "Test published claims against runs of your own."),
     "plot": ("plot", "Draw runs: tokens, accuracy and latency."),
     "publish": ("publish", "Copy a run without the texts of its data set."),

@@ -78,7 +78,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     if page is not None and not quiet:
         click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
-    for line in [] if quiet else [*_not_answered(summaries), *_not_judged(outcome, rows), *_agent_errors(rows)]:
+    notes = (*_routed(summaries), *_not_answered(summaries), *_not_judged(outcome, rows), *_agent_errors(rows))
+    for line in () if quiet else notes:
         click.echo(terminal(line), err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
@@ -161,6 +162,14 @@ def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:
     judge = read_manifest(outcome.folder).options.get("judge_model")
     if judge and (missing := rows["judged_correct"].null_count):
         yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
+
+
+def _routed(summaries: Sequence[Summary]) -> Iterator[str]:
+    """Which architectures a router chose."""
+    for summary in summaries:
+        if summary.routed_to:
+            chosen = ", ".join(f"{name} for {count}" for name, count in summary.routed_to.items())
+            yield f"{summary.architecture} chose {chosen} of {summary.total} rows"
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:

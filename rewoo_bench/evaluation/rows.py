@@ -82,12 +82,14 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "tool_calls": sum(call.kind == "tool" for call in result.calls),
         "steps": len(trajectory.steps),
         "replans": trajectory.replans,
+        "routed_to": routed_to(result),
         **numbers(usage),
         "total_tokens": usage.total_tokens,
         "planner_tokens": _role_tokens(model_calls, "planner"),
         "solver_tokens": _role_tokens(model_calls, "solver"),
         "tool_llm_tokens": _role_tokens(model_calls, "tool"),
         "agent_tokens": _role_tokens(model_calls, "agent"),
+        "router_tokens": _role_tokens(model_calls, "router") if result.task.architecture.parents else None,
         "evidence_tokens": sum(count_tokens(step.observation) for step in trajectory.steps),
         "gold_pages_found": gold_pages_found(example.chain, trajectory.steps),
         "billed_tokens": sum(call.call_cost.billed.total_tokens for call in model_calls),
@@ -99,6 +101,15 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "started_at": result.started_at,
         "trace_id": trace_id_of(run["run_id"], result.task.key) if run.get("trace_id") else None,
     }
+
+
+def routed_to(result: Result) -> str | None:
+    """The parent that a router chose, by the place of its calls: they tell it of a question that a limit ended, too."""
+    names = [parent.name for parent in result.task.architecture.parents]
+    for call in result.calls:
+        if chosen := next((name for name in names if call.call_site.name.startswith(f"{name}/")), None):
+            return chosen
+    return None
 
 
 def call_rows(result: Result, run_id: str) -> list[dict[str, Any]]:

@@ -27,15 +27,21 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
     """Raises `UsageError` where a question of a generated set needs more steps than an architecture may take."""
     if "generator" not in (dataset.manifest.get("source") or {}):
         return
-    short = [(needed, allowed, architecture.name) for architecture in architectures
-             if (allowed := steps_allowed(architecture.runner)) is not None
-             and (needed := most_steps(architecture.runner, dataset)) > allowed]  # fmt: skip
+    runners = [(architecture.name, runner) for architecture in architectures for runner in _runners(architecture)]
+    short = [(needed, allowed, name) for name, runner in runners
+             if (allowed := steps_allowed(runner)) is not None
+             and (needed := most_steps(runner, dataset)) > allowed]  # fmt: skip
     if short:
         needed, allowed, name = max(short)
         raise UsageError(
             f"{dataset.name} has questions that need {needed} steps of {name!r}, which takes at most {allowed}: "
             f"give --max-steps {needed}"
         )
+
+
+def _runners(architecture: Architecture) -> list[Runner]:
+    """The loop of an architecture; of one that chooses from others, theirs."""
+    return [parent.runner for parent in architecture.parents] or [architecture.runner]
 
 
 def most_steps(runner: Runner, dataset: Dataset) -> int:

@@ -105,5 +105,5 @@ def _changed(old: dict[str, str] | None, new: dict[str, str] | None) -> Iterator
 
 
 def _settings(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    for part in ("runner", "settings", "tools"):
+    for part in ("runner", "settings", "tools", "parents", "router_file"):
         yield from differences(old.get(part), new.get(part), part)

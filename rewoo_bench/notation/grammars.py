@@ -23,6 +23,7 @@ Form = Literal[
     "words or answer",
     "answer",
     "thought and answer",
+    "choice",
 ]
 
 
@@ -132,6 +133,12 @@ def answer_grammar(*, thought: bool = False) -> Grammar:
     """
     before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
     return Grammar(f'root ::= {before}"Answer: " {_ANSWER} "\\n"?', "thought and answer" if thought else "answer")
+
+
+def choice_grammar(agents: int) -> Grammar:
+    """`Agent: ` and a number from 1 to that of the agents."""
+    numbers = " | ".join(f'"{number}"' for number in range(1, agents + 1))
+    return Grammar(f'root ::= "Agent: " ({numbers}) "\\n"?', "choice")
 
 
 def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
     series_styles(["rewoo", "rewoo?max_steps=5"])["rewoo?max_steps=5"].name    # "ReWOO, max steps 5"
 
 Colours are those of Okabe and Ito 2008 (Color Universal Design), without their yellow, which is invisible on
-white, and four more of Paul Tol's muted scheme. Each has its own marker, so that a grey print is readable too.
+white, and five more of Paul Tol's muted scheme. Each has its own marker, so that a grey print is readable too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _STYLES = {
     "react": SeriesStyle("ReAct", "#D55E00", "^"),
     "react-native": SeriesStyle("ReAct, native calls", "#E69F00", "v"),
     "rewoo-react": SeriesStyle("ReWOO, then ReAct", "#009E73", "D"),
+    "router": SeriesStyle("router", "#AA4499", "*"),
     "plan-execute": SeriesStyle("plan-execute", "#CC79A7", "P"),
     "llmcompiler": SeriesStyle("LLMCompiler", "#882255", "h"),
     "direct": SeriesStyle("direct", "#000000", "X"),
@@ -48,7 +49,7 @@ _MARKERS = ("<", ">", "d", "8", *(own.marker for own in _STYLES.values()))
 
 
 def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
-    """A style for each: up to 12 have unique colours and markers, more have unique pairs.
+    """A style for each: up to 13 have unique colours and markers, more have unique pairs.
 
     A bundled architecture has the same style everywhere, another one wherever the same architectures are drawn.
     """

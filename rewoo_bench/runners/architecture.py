@@ -31,6 +31,7 @@ from rewoo_bench.config.specs import (
 from rewoo_bench.config.tools import tools_for
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
+from rewoo_bench.runners.parents import Parent, merged
 from rewoo_bench.runners.prompts import Prompts, read_prompts
 from rewoo_bench.short_names import AGENT_RUNNER, RUNNERS, short_name
 from rewoo_bench.types import Runner
@@ -56,6 +57,8 @@ class Architecture:
     """The installed package that has it; None for a bundled one and for a path."""
     fallback_styles: Mapping[str, str] = field(default_factory=dict)
     """The style whose exemplars a prompt has instead, for prompts without exemplars of the questions' style."""
+    parents: tuple[Parent, ...] = ()
+    """The architectures that it chooses from."""
 
     @property
     def name(self) -> str:
@@ -77,6 +80,8 @@ class Architecture:
             "tool_prompts_sha256": {
                 name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
             },
+            **({"parents": [parent.manifest for parent in self.parents]} if self.parents else {}),
+            **getattr(self.runner, "facts", {}),
         }
 
 
@@ -86,8 +91,8 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
     Options behind a `?` replace settings, `max_exemplars` and the `tools` (names joined by `+`); they
     are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
-    settings where the runner has them, the value is not None and no option says otherwise. `tools` are those that the
-    questions need (`config.tools`), unless an option names others. Raises `SpecError`.
+    settings where the runner has them, and `max_exemplars`, where the value is not None and no option says otherwise.
+    `tools` are those that the questions need (`config.tools`), unless an option names others. Raises `SpecError`.
     """
     if name.startswith(AGENT_COMMAND):
         return _agent(name, tools)
@@ -99,11 +104,17 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
+    limit = overrides.pop(MAX_EXEMPLARS, None)
+    if limit is not None and MAX_EXEMPLARS not in options:
+        spec = spec.model_copy(update={MAX_EXEMPLARS: limit})
     styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()} if folder else {}
     prompts, tool_prompts = _texts(folder, spec, styles) if folder else (Prompts(), {})
     if folder and spec.runner == AGENT:
         overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
+    if getattr(_runner_class(spec, where), "takes_parents", False):
+        made = _with_parents(spec, prompts, folder, where, overrides, style=style, tools=tools)
+        return replace(made, package=named.package)
     assembled = _assembled(spec, prompts, tool_prompts, overrides, where)
     others = {prompt: chosen for prompt, chosen in styles.items() if chosen != style and prompts.exemplars[prompt]}
     return replace(assembled, package=named.package, fallback_styles=others)
@@ -195,13 +206,62 @@ def _spec_of_class(named: Named) -> ArchitectureSpec:
     return ArchitectureSpec(name=named.name, description=path, runner=path, tools=tools)
 
 
-def _assembled(
-    spec: ArchitectureSpec, prompts: Prompts, tool_prompts: dict[str, str], overrides: dict[str, Any], where: str
+def _with_parents(
+    spec: ArchitectureSpec,
+    prompts: Prompts,
+    folder: Path | None,
+    where: str,
+    overrides: dict[str, Any],
+    **questions: Any,
 ) -> Architecture:
+    """An architecture that runs others: those of `parents` in its settings, with their tools and prompts.
+
+    `questions` has their style and the tools that they need.
+    """
+    settings = _settings(_runner_class(spec, where), spec, overrides, where)
+    names = [_beside(name, folder) for name in getattr(settings, "parents", ())]
+    shared = {**questions, **overrides, MAX_EXEMPLARS: spec.max_exemplars}
+    try:
+        loaded = [load_architecture(name, **shared) for name in names]
+        parents = [_parent(each) for each in loaded]
+        if len({parent.name for parent in parents}) < len(parents):
+            raise SpecError(f"its parents are both called {parents[0].name!r}; they need two names")
+        spec, all_prompts, tool_prompts = merged(spec, prompts, parents)
+    except SpecError as error:
+        raise SpecError(f"{where}: {error}") from None
+    made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents, folder=folder)
+    others = {f"{each.name}/{prompt}": chosen for each in loaded for prompt, chosen in each.fallback_styles.items()}
+    return replace(made, prompts=all_prompts, parents=tuple(parents), fallback_styles=others)
+
+
+def _beside(name: str, folder: Path | None) -> str:
+    """The name of a parent; a path such as `../mine` begins in the folder of the architecture that names it."""
+    beside = folder / name if folder and name.startswith(".") else None
+    return str(beside) if beside and (beside.parent / beside.name.partition("?")[0]).is_dir() else name
+
+
+def _parent(loaded: Architecture) -> Parent:
+    """An architecture that another one runs. Raises `SpecError` for one that can't be run so."""
+    if loaded.parents or loaded.spec.runner == AGENT:
+        what = "chooses between architectures itself" if loaded.parents else "is an external agent"
+        raise SpecError(f"{loaded.name!r} can't be a parent: it {what}")
+    facts = {name: loaded.manifest[name] for name in ("name", "runner", "settings")}  # the rest is in the router's
+    return Parent(loaded.spec, loaded.prompts, loaded.tool_prompts, loaded.runner, facts)
+
+
+def _assembled(
+    spec: ArchitectureSpec,
+    prompts: Prompts,
+    tool_prompts: dict[str, str],
+    overrides: dict[str, Any],
+    where: str,
+    **more: Any,
+) -> Architecture:
+    """The architecture; its class is made with its prompts, its settings and `more`."""
     kind = _runner_class(spec, where)
     settings = _settings(kind, spec, overrides, where)
     try:
-        runner = kind(prompts, settings) if settings else kind(prompts)
+        runner = kind(prompts, settings, **more) if settings else kind(prompts)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
     except Exception as error:  # of a user's class: the architecture can't run

@@ -12,6 +12,8 @@ every model.
 `hops` is the number of look-ups and calculations that the gold chain needs, and `gold_pages_found` the share of its
 pages that an observation showed (retrieval.py); null where the data set has no gold evidence. `level` is the difficulty
 in the data set's words. `seed`, `temperature` (of the default model) and `tool_failure_rate` are the run's options.
+`routed_to` is the architecture that a router chose, and `router_tokens` are those of its own calls; both are null for
+every other architecture.
 `oracle` is true where the answers are an oracle's, or a replay of an oracle's: accuracy and latency mean nothing.
 
 Tokens are null for a tool's call. A cost is null where the price isn't known, and where no call was answered or paid
@@ -53,6 +55,7 @@ QUESTIONS = pa.schema(
         ("tool_calls", pa.int32()),
         ("steps", pa.int32()),
         ("replans", pa.int32()),
+        ("routed_to", pa.string()),
         ("input_tokens", pa.int64()),
         ("cached_input_tokens", pa.int64()),
         ("output_tokens", pa.int64()),
@@ -63,6 +66,7 @@ QUESTIONS = pa.schema(
         ("solver_tokens", pa.int64()),
         ("tool_llm_tokens", pa.int64()),
         ("agent_tokens", pa.int64()),
+        ("router_tokens", pa.int64()),
         ("evidence_tokens", pa.int64()),
         ("gold_pages_found", pa.float64()),
         ("billed_tokens", pa.int64()),

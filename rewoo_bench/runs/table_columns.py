@@ -61,6 +61,14 @@ def read_columns(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> dict[st
     return {name: _read(table[name]) for name in names}
 
 
+def there(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> list[str]:
+    """Those of the names that are columns of the table."""
+    import pyarrow as pa
+
+    has = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
+    return [name for name in names if name in has]
+
+
 def check_columns(there: Iterable[str], names: Iterable[str]) -> None:
     """Raises `DataError` where a table of questions lacks a column."""
     has = set(there)

@@ -15,6 +15,7 @@ from rewoo_bench.types import ToolCall, Usage
 
 ARCHITECTURES = (
     *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
+    "router?policy=model",
 )
 
 THOUGHT = 'The user wants a fact. Answer: wrong. Action: Search[wrong] #E1 = Search[wrong]\n1. Search("wrong")\nok'
@@ -26,6 +27,7 @@ _PROMPTS = {
     "react-native": "Call a tool for every fact",
     "plan-execute": "by a plan that is done step by step",
     "llmcompiler": "The last line is join()",
+    "router": "Two agents can answer the question",
 }
 
 
@@ -36,6 +38,8 @@ def answer(request: dict[str, Any]) -> Answer:
     name = asked_about(request)
     if asking is None:
         return plain_answer(request)
+    if asking == "router":
+        return "Agent: 2"
     if asking == "rewoo-json":
         step = {"id": "E1", "thought": "find it", "tool": "Search", "args": {"query": f"Kyiv {name}"}}
         return json.dumps({"steps": [{**step, "depends_on": []}]})

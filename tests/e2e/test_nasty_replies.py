@@ -21,6 +21,7 @@ ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
 ARCHITECTURES = [
     *("direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "llmcompiler"),
 ]
+ARCHITECTURES += ["router?policy=model"]
 
 
 def nested(depth: int) -> dict[str, Any]:

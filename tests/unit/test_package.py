@@ -12,7 +12,7 @@ import pytest
 import rewoo_bench
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ["pandas", "litellm", "datasets", "matplotlib", "xllamacpp", "scipy", "httpx", "pyarrow"]
+HEAVY = ["pandas", "litellm", "datasets", "matplotlib", "xllamacpp", "scipy", "sklearn", "httpx", "pyarrow"]
 
 
 def loaded_by(code: str) -> set[str]:

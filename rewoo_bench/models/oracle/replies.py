@@ -6,6 +6,7 @@ numbered plan, join   planner, joiner (LLMCompiler) the same; a new plan of what
 action, tools         ReAct, native ReAct          the next search or calculation, or the answer
 words, step           plan and execute             the steps left, and the first as an action
 answer                solver, LLM tool, direct     the value that the prompt shows
+choice                router                       the first agent where every look-up can be foreseen, else the second
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def write_reply(
         "words or answer": lambda: writer.words() if writer.calls else writer.answer(),
         "answer": writer.answer,
         "thought and answer": writer.reasoned,
+        "choice": writer.choice,
     }
     return OracleReply(forms[grammar.form]())
 
@@ -236,6 +238,10 @@ class OracleWriter:
         """A chain of thought along the chain, and the answer."""
         facts = [self._fact(number) for number in range(len(self._path.hops))]
         return f"Thought: {self._wordy(' '.join(facts) or 'This is known.')[:600]}\n{self.answer()}"
+
+    def choice(self) -> str:
+        """The agent of a router: the first is taken for one that plans ahead, the second for one that adapts."""
+        return f"Agent: {1 if all(hop.foreseen for hop in self._path.hops) else 2}"
 
     def _known_answer(self) -> str:
         return self._path.example.answers[0] if self._from_memory else self._path.answer(self._seen)

@@ -14,7 +14,7 @@ from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
 
-ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react", "llmcompiler")
+ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react", "llmcompiler", "router")
 SHAPES = ("chain?hops=1", "chain?hops=4", "chain?hops=2&width=2", "chain?hops=5&branching=4")
 UNSOUND = {"invalid_plan", "step_limit"}
 

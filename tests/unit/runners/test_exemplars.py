@@ -25,7 +25,10 @@ from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool
 
-NAMES = ["cot", "direct", "llmcompiler", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"]
+NAMES = [
+    *("cot", "direct", "llmcompiler", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"),
+    "router",
+]
 STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
 SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
     "cot": ["answer"],
@@ -36,6 +39,7 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
     "rewoo": ["planner"],
     "rewoo-json": ["planner"],
     "rewoo-react": ["agent", "planner"],
+    "router": ["rewoo/planner", "react/agent"],
 }
 
 

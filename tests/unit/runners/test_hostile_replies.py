@@ -34,6 +34,7 @@ EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "20"))
 ARCHITECTURES = [
     *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
 ]
+ARCHITECTURES += ["router?policy=model"]
 RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
 QUESTION = Example("q", "Which river?", ("Neva",), (Document("Oslo", "Oslo is a city. It has a river."),))
 

@@ -76,6 +76,7 @@ async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
         "direct",
         "cot",
     ]
+    names += ["router", "router?policy=model"]
     results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", limit=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50

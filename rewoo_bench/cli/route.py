@@ -1,0 +1,72 @@
+"""`rewoo-bench route RUN …`: what choosing an architecture for each question would buy, and a router that learns it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.escaping import terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rewoo_bench.routing.render import Format
+    from rewoo_bench.runs.manifest import Manifest
+
+
+# fmt: off
+@click.command(context_settings=SETTINGS)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
+@click.option("--parents", metavar="A,B",
+              help="The two architectures to choose from.  [default: those of --router]")
+@click.option("--router", default="router", metavar="NAME|FOLDER",
+              help="Architecture with the rules for the policy 'rule'.")
+@click.option("--dataset", metavar="NAME|FILE",
+              help="Where the questions' texts are, for a published run, which has none.")
+@click.option("--threshold", type=click.FloatRange(0, 1), default=0.5,
+              help="The learned router takes the dearer parent where its chance to be the one that is right, of two "
+                   "of which one is right, is above this. 0.5 is for accuracy; more is for cost.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the learned router there, fitted on all questions.")
+@click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
+              help="Output format.")
+def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
+          out: Path | None, form: Format) -> int:
+    """Estimate what a router would buy: a choice between two architectures for each question.
+
+    RUN is a run's folder with both architectures. The output has accuracy and cost of each policy (rules, a learned
+    router out of fold, a model where the run has one), against always taking either, with bounds of the best choice.
+    A learned router is used with --arch 'router?policy=learned&file=router.json'.
+    """
+    from rewoo_bench.errors import UsageError
+    from rewoo_bench.reading import route as route_runs
+    from rewoo_bench.routing.render import render
+    from rewoo_bench.runs.folder import manifests
+
+    names = tuple(parents.split(",")) if parents else None
+    if names is not None and (len(names) != 2 or not all(names)):
+        raise UsageError(f"--parents: expected two architectures, as in rewoo,react; got {parents!r}")
+    texts = _texts(dataset, list(manifests(*runs).values())) if dataset else {}
+    report = route_runs(*runs, parents=names, router=router, texts=texts, threshold=threshold, out=out)
+    click.echo(terminal(render(report, form)))
+    if out and form != "json":
+        click.echo(terminal(f"\nwritten: {out}; use it with --arch 'router?policy=learned&file={out}'"), err=True)
+    return 0
+# fmt: on
+
+
+def _texts(dataset: str, manifests: Sequence[Manifest]) -> dict[str, str]:
+    """The questions by id: all of a file, else the sample that the run took."""
+    from rewoo_bench.loaders.load import load_dataset_examples
+
+    if not manifests or Path(dataset).is_file():
+        examples = load_dataset_examples(dataset).examples
+    else:
+        facts = manifests[0].dataset
+        sample = load_dataset_examples(dataset, split=facts.split, limit=facts.limit, seed=facts.seed or 0)
+        examples = sample.examples
+    return {example.id: example.question for example in examples}

@@ -1,0 +1,303 @@
+"""The router: which architecture it chooses, by which policy, and that the chosen one runs as it does alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rewoo_bench
+from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
+from rewoo_bench.cli.main import main
+from rewoo_bench.config.router_file import TARGET
+from rewoo_bench.config.router_settings import RouterSettings, Rule
+from rewoo_bench.errors import SpecError
+from rewoo_bench.evaluation.rows import question_row
+from rewoo_bench.paths import bundled_folder
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.testing.scripted_model import Lines
+from rewoo_bench.text.question_features import count_names, features_of, words_of
+
+PLAN = "Plan: find the city\n#E1 = Search[Oslo]"
+FINISH = "Thought: I know it\nAction: Finish[Akerselva]"
+OSLO = (Document("Oslo", "Oslo is a city on the Akerselva."),)
+RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
+COMPARED = "Is Oslo or Bergen older?"
+DESCRIBED = "Which river flows through the city where the treaty was signed?"
+
+
+def question(text: str = COMPARED) -> Example:
+    return Example("q", text, ("Akerselva",), OSLO)
+
+
+async def ask(name: str, lines: Lines, text: str = COMPARED, **more: Any) -> tuple[Result, ScriptedModel]:
+    model = ScriptedModel(lines)
+    (result,) = await rewoo_bench.evaluate([question(text)], [name], model=model, scoring="hotpotqa", **more)
+    return result, model
+
+
+def by_name(results: Sequence[Result], name: str) -> list[Result]:
+    return [result for result in results if result.task.architecture.name == name]
+
+
+def learned(folder: Path, **changes: Any) -> Path:
+    """A router.json that sends questions with "bergen" to react."""
+    path = folder / "router.json"
+    path.write_text(
+        json.dumps({
+            "version": 1, "rewoo_bench": "0.1.0", "scikit_learn": "1.9.1", "parents": ["rewoo", "react"],
+            "cheaper": "rewoo", "target": TARGET, "threshold": 0.5,
+            "data": {"datasets": ["d"], "models": ["m"], "questions": 9, "decided": 4, "ids_sha256": "5a"},
+            "intercept": -2.0, "weights": {"word=bergen": 3.0}, **changes,
+        })
+    )  # fmt: skip
+    return path
+
+
+@pytest.mark.anyio
+async def test_the_first_rule_that_fits_chooses() -> None:
+    result, model = await ask("router", {"planner": [PLAN], "solver": ["Answer: Akerselva"]})
+    assert [request.role for request in model.requests] == ["planner", "solver"]
+    assert result.trajectory.notes["routed"] == {"policy": "rule", "to": "rewoo", "rule": 1}
+    assert {call.call_site.name for call in result.calls} == {"rewoo/planner 0", "rewoo/E1", "rewoo/solver"}
+    other, _ = await ask("router", [FINISH], DESCRIBED)
+    assert other.trajectory.notes["routed"] == {"policy": "rule", "to": "react", "rule": 2}
+    assert [call.call_site.name for call in other.calls] == ["react/turn 1"]
+
+
+@pytest.mark.anyio
+async def test_where_no_rule_fits_the_first_parent_is_taken() -> None:
+    result, _ = await ask("router", {"planner": [PLAN], "solver": ["Answer: Akerselva"]}, "Where is Oslo?")
+    assert result.trajectory.notes["routed"] == {"policy": "rule", "to": "rewoo", "rule": None}
+
+
+@pytest.mark.anyio
+async def test_each_parent_sees_the_tools_that_it_has_alone() -> None:
+    for text, name, lines in (
+        (COMPARED, "rewoo", {"planner": [PLAN], "solver": ["Answer: x"]}),
+        (DESCRIBED, "react", [FINISH]),
+    ):
+        _, routed = await ask("router", lines, text)
+        _, alone = await ask(name, lines, text)
+        assert routed.requests == alone.requests
+
+
+@pytest.mark.anyio
+async def test_a_routed_question_costs_what_the_chosen_one_costs() -> None:
+    """With the oracle, whose counts are exact."""
+    results = await rewoo_bench.evaluate("sample", ["rewoo", "react", "router"], model="oracle", limit=30)
+    alone = {(each.task.architecture.name, each.task.example.id): each for each in results}
+    chosen = [(each, alone[each.trajectory.notes["routed"]["to"], each.task.example.id])
+              for each in by_name(list(results), "router")]  # fmt: skip
+    assert {parent.task.architecture.name for _, parent in chosen} == {"rewoo", "react"}
+    for routed, parent in chosen:
+        assert [call.usage for call in routed.calls] == [call.usage for call in parent.calls]
+        assert routed.trajectory.answer == parent.trajectory.answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("reply", "to", "readable"),
+    [
+        ("Agent: 2", "react", True),
+        ("agent 2", "react", True),
+        ("2", "react", True),
+        ("Agent: 1", "rewoo", True),
+        ("Agent: 12", "rewoo", False),
+        ("the second one", "rewoo", False),
+        ("", "rewoo", False),
+    ],
+)
+async def test_a_model_chooses_by_number(reply: str, to: str, readable: bool) -> None:
+    lines = {"router": [reply], "planner": [PLAN], "solver": ["Answer: x"], "agent": [FINISH]}
+    result, model = await ask("router?policy=model", lines)
+    assert result.trajectory.notes["routed"] == {"policy": "model", "to": to, "reply": reply, "readable": readable}
+    first = model.requests[0]
+    assert (first.role, first.max_tokens, result.calls[0].call_site.name) == ("router", 8, "router")
+    assert "1. rewoo: plan every tool call" in first.messages[0].content
+    assert "2. react: think, act, observe" in first.messages[0].content
+    assert question_row(result, RUN)["router_tokens"] == result.calls[0].usage.total_tokens > 0
+    assert question_row(result, RUN)["total_tokens"] == sum(call.usage.total_tokens for call in result.calls)
+
+
+@pytest.mark.anyio
+async def test_the_oracle_routes_by_whether_everything_can_be_foreseen() -> None:
+    chosen = {}
+    for dataset in ("chain?hops=3", "chain?hops=3&branching=2"):
+        results = await rewoo_bench.evaluate(dataset, ["router?policy=model"], model="oracle", limit=2)
+        chosen[dataset] = {question_row(result, RUN)["routed_to"] for result in results}
+        assert all(result.score and result.score.exact_match for result in results)
+    assert chosen == {"chain?hops=3": {"rewoo"}, "chain?hops=3&branching=2": {"react"}}
+
+
+@pytest.mark.anyio
+async def test_a_learned_router_chooses_by_its_words(tmp_path: Path) -> None:
+    name = f"router?policy=learned&file={learned(tmp_path)}"
+    result, _ = await ask(name, [FINISH])
+    routed = result.trajectory.notes["routed"]
+    assert (routed["to"], routed["dearer"], round(routed["chance"], 3)) == ("react", "react", 0.731)
+    other, _ = await ask(name, {"planner": [PLAN], "solver": ["Answer: x"]}, "Is Oslo or Molde older?")
+    assert other.trajectory.notes["routed"]["to"] == "rewoo"
+
+
+@pytest.mark.anyio
+async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says_who_was_chosen() -> None:
+    lines = {"router": ["Agent: 2"], "agent": ["Thought: look\nAction: Search[Oslo]", FINISH]}
+    whole, _ = await ask("router?policy=model", lines)
+    limits = Limits(tokens=sum(call.usage.total_tokens for call in whole.calls[:2]))  # the router's, and one turn
+    result, _ = await ask("router?policy=model", lines, limits=limits)
+    assert result.trajectory.stop_reason == "token_limit"
+    assert question_row(result, RUN)["routed_to"] == "react"
+    alone, _ = await ask("react", lines, limits=limits)
+    assert alone.trajectory.stop_reason == "answered"
+    assert question_row(alone, RUN)["routed_to"] is None
+
+
+def test_the_manifest_names_the_parents_and_hashes_all_texts(tmp_path: Path) -> None:
+    facts = load_architecture("router", style="multihop").manifest
+    assert [parent["name"] for parent in facts["parents"]] == ["rewoo", "react"]
+    assert set(facts["tools"]) == {"Search", "LLM", "Lookup"}
+    assert {"prompt 'router'", "prompt 'rewoo/planner'", "exemplars of 'react/agent'"} <= set(facts["texts_sha256"])
+    assert set(facts["tool_prompts_sha256"]) == {"LLM"}
+    path = learned(tmp_path)
+    first = load_architecture(f"router?policy=learned&file={path}", style="multihop").manifest["router_file"]
+    assert (first["threshold"], first["data"]["questions"]) == (0.5, 9)
+    learned(tmp_path, intercept=-1.0)
+    other = load_architecture(f"router?policy=learned&file={path}", style="multihop").manifest["router_file"]
+    assert first["sha256"] != other["sha256"]
+
+
+def test_a_run_is_not_resumed_with_another_router(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"router?policy=learned&file={learned(tmp_path)}"
+    flags = ["run", "--arch", name, "--model", "oracle", "-n", "1", "--no-progress", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit, match="0"):
+        main(flags)
+    assert "chose rewoo for 1 of 1 rows" in capsys.readouterr().err
+    learned(tmp_path, intercept=-1.5)
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--resume", str(tmp_path / "run")])
+    assert "router_file.sha256 was" in capsys.readouterr().err
+
+
+def test_options_hold_for_both_parents() -> None:
+    made = load_architecture("router?max_exemplars=2", style="multihop", max_steps=3)
+    assert {len(shots) for name, shots in made.prompts.exemplars.items() if name != "rewoo/solver"} == {2}
+    assert [parent.runner.settings.max_steps for parent in made.parents] == [3, 3]  # type: ignore[attr-defined]
+
+
+def test_a_copy_can_choose_between_folders_beside_it(tmp_path: Path) -> None:
+    for name in ("rewoo", "react", "router"):
+        shutil.copytree(bundled_folder("architectures") / name, tmp_path / name)
+    mine = tmp_path / "rewoo" / "architecture.toml"
+    mine.write_text(mine.read_text().replace('name = "rewoo"', 'name = "mine"'))
+    toml = tmp_path / "router" / "architecture.toml"
+    text = (
+        toml.read_text()
+        .replace('"rewoo", "react"', '"../rewoo?max_steps=5", "react"')
+        .replace('"rewoo"', '"mine?max_steps=5"')
+    )
+    toml.write_text(text)
+    assert [parent.name for parent in load_architecture(str(tmp_path / "router"), style="trivia").parents] == [
+        "mine?max_steps=5",
+        "react",
+    ]
+
+
+AGENT = 'name = "own"\n[agent]\ncommand = ["true"]\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("parents=rewoo", "parents: expected two different architectures, as in rewoo+react, got 'rewoo'"),
+        ("parents=rewoo+rewoo", "parents: expected two different architectures"),
+        ("parents=rewo+react", "unknown architecture 'rewo', did you mean 'rewoo'?"),
+        ("parents=router+react", "'router' can't be a parent: it chooses between architectures itself"),
+        ("parents=./own+react", "'own' can't be a parent: it is an external agent"),
+        ("parents=cot+direct", "rule 1 chooses 'rewoo'; the parents are cot and direct"),
+        ("policy=learned", "file: policy 'learned' needs one; 'rewoo-bench route RUN --out router.json' writes it"),
+        ("file=x.json", "file: it is for policy 'learned', and the policy is 'rule', got 'x.json'"),
+        ("policy=learned&file=x.json", "no such router file: 'x.json'"),
+        (
+            "policy=learned&file=router.json&parents=cot+react",
+            "is for rewoo and react, and the parents are cot and react",
+        ),
+        ("policy=luck", "policy: Input should be 'rule', 'model' or 'learned', got 'luck'"),
+        ("tools=Search", "its tools are those of its parents"),
+    ],
+)
+def test_a_router_that_cannot_be_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    learned(tmp_path)
+    Path("own").mkdir()
+    Path("own/architecture.toml").write_text(AGENT)
+    with pytest.raises(SpecError) as raised:
+        load_architecture(f"router?{options}", style="multihop")
+    assert str(raised.value).startswith(f"architecture 'router?{options}': ")
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"choose": "rewoo"}, "a rule needs a condition; without one it fits every question"),
+        ({"choose": "rewoo", "pattern": "("}, "not a regular expression"),
+        ({"choose": "rewoo", "words": ["?"]}, "'\\?' has no word"),
+        ({"choose": "rewoo", "min_words": 0}, "greater than or equal to 1"),
+        ({"choose": "rewoo", "min_word": 3}, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_rule_is_refused(rule: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RouterSettings(rules=(rule,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fits"),
+    [
+        ({"min_words": 5}, True),
+        ({"min_words": 6}, False),
+        ({"max_words": 5, "min_names": 2}, True),
+        ({"max_names": 1}, False),
+        ({"first_words": ["was", "is"]}, True),
+        ({"first_words": ["is Oslo or"]}, True),
+        ({"first_words": ["oslo"]}, False),
+        ({"words": ["younger", "OLDER"]}, True),
+        ({"words": ["old"]}, False),
+        ({"words": ["bergen older"], "pattern": r"^is\b"}, True),
+        ({"words": ["older"], "pattern": "molde"}, False),
+    ],
+)
+def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits: bool) -> None:
+    assert Rule(choose="rewoo", **conditions).fits(COMPARED) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Who built the Eiffel Tower in Paris?", 2),
+        ("Paris is where?", 0),
+        ("Marie Curie was born where?", 1),
+        ("Where?", 0),
+        ("", 0),
+        ("Où est la Tour Eiffel?", 1),
+    ],
+)
+def test_names_are_runs_of_capitals(text: str, names: int) -> None:
+    assert count_names(text) == names
+
+
+@given(st.text())
+def test_features_are_of_any_text(text: str) -> None:
+    features = features_of(text)
+    assert all(value >= 0 for value in features.values())
+    assert sum(name.startswith("word=") for name in features) <= len(words_of(text))
