@@ -22,6 +22,7 @@ _FOR_COLUMN = {
     "cost_usd": "of a model with a price",
     "latency_s": "one question at once where the model is a local one",
 }
+_WITHOUT_QUESTIONS = frozenset({"parallelqa"})  # data sets whose file a user has to get
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +106,4 @@ def _datasets(on: RunFilter, chain_questions: int) -> list[str]:
     if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
         least, most = on.least_steps or 1, on.most_steps or 8
         return [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {chain_questions}"]
-    return list(on.data) or ["sample"]
+    return [f"{name}=FILE" if name in _WITHOUT_QUESTIONS else name for name in on.data] or ["sample"]
