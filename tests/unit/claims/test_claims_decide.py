@@ -154,6 +154,8 @@ def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Pat
     name = arguments.index("--dataset") + 1
     if arguments[name].partition("=")[0] in BY_FORMAT:
         arguments[name] = "sample"
+    elif arguments[name] == "parallelqa=FILE":
+        arguments[name] = "sample-parallel"
     few = ["--model", "oracle", "--out", str(tmp_path / "run"), "--no-progress", "-n", "2"]
     assert command(*arguments, *few) == 0
 
