@@ -70,6 +70,7 @@ class Endpoint:
         address = urlsplit((api_base or OPENAI).rstrip("/"))
         plain = address._replace(netloc=address.netloc.rpartition("@")[2], query="", fragment="")
         self._base = plain.geturl().rstrip("/")
+        self._is_plain = address.scheme == "http"
         self._query = f"?{address.query}" if address.query else ""
         self._authorization = _basic(address) if address.username else f"Bearer {key}" if key else None
         self._connect_timeout = connect_timeout
@@ -91,7 +92,10 @@ class Endpoint:
         """
         import aiohttp
 
-        async with self.open(path, to_json(body), {}) as response:
+        # llama.cpp closes the connection behind a stream, and the next request would find it closing. Without TLS a new
+        # one costs next to nothing.
+        headers = {"Connection": "close"} if self._is_plain else {}
+        async with self.open(path, to_json(body), headers) as response:
             if response.content_type != EVENT_STREAM:
                 return _document((await read_body(response)).decode("utf-8", "replace"))
             try:
