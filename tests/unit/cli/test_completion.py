@@ -39,7 +39,8 @@ def test_architectures_are_completed_after_a_comma_too() -> None:
 
 
 def test_data_sets_are_completed() -> None:
-    assert completed("run", "--dataset", "sam") == [("plain", "sample"), ("file", "sam")]
+    samples = ["sample", "sample-arithmetic", "sample-parallel", "sample-yes-no"]
+    assert completed("run", "--dataset", "sam") == [*(("plain", name) for name in samples), ("file", "sam")]
 
 
 @pytest.mark.parametrize("flag", ["--model", "--planner-model", "--judge-model"])
