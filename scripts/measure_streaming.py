@@ -87,7 +87,7 @@ class OracleReplies:
         form = _form_of(system, last, form)
         role = "tool" if "fact asked for" in system else "planner"
         prompt = ParsedPrompt.read(messages, example.question)
-        text = write_reply(prompt, LookupPath(example), {"role": role, "grammar": Grammar("", form)}, 1.0, True).text
+        text = write_reply(prompt, LookupPath(example), {"role": role, "grammar": Grammar("any", form)}, 1.0, True).text
         return ServerReply(text, usage=Usage(count_messages(messages), 0, count_tokens(text)))
 
 
