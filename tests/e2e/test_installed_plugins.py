@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ def command(python: Path, folder: Path, *arguments: str) -> subprocess.Completed
 def test_what_is_installed_is_listed(python: Path, tmp_path: Path) -> None:
     shown = command(python, tmp_path, "list").stdout
     for name, value in {name: value for group in ENTRY_POINTS.values() for name, value in group.items()}.items():
-        assert f"  {name:14} {value} (my-agents)\n" in shown
+        assert re.search(rf"^  {re.escape(name)} +{re.escape(value)} \(my-agents\)$", shown, re.MULTILINE)
 
 
 def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, tmp_path: Path) -> None:
