@@ -181,6 +181,7 @@ async def test_a_key_that_a_server_repeats_is_not_shown() -> None:
     assert KEY not in " ".join([completion.text, *shown])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of litellm's own use of pydantic
 async def test_a_provider_behind_litellm_streams_too() -> None:
     with ModelServer(Script(ServerReply(PLAN, usage=Usage(70, 0, 9)))) as server:
         model = HostedModel("deepseek/deepseek-chat", api_base=server.api_base, api_key=KEY)

@@ -87,6 +87,7 @@ class RemoteCaps:
         """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
         await self._shutdown.admit()
         reservation: Reservation = await self._link.ask("admit", estimate)
+        await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
         return reservation
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
