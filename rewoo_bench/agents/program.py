@@ -6,6 +6,8 @@ The answer is the last line of the output, or `{"answer": …}`. The question al
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,6 +17,7 @@ from anyio.abc import Process
 
 from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, read_into
 from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.errors import UsageError
 
 QUESTION = "REWOO_BENCH_QUESTION"
 _LONGEST_OUTPUT = 1 << 20  # bytes that are kept of its end
@@ -47,10 +50,27 @@ class Program:
             code = await process.wait()
             # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
             group.cancel_scope.deadline = anyio.current_time() + 1.0
+        if is_one_cut_line(output):
+            raise AgentFailed(f"the agent's answer has more than {_LONGEST_OUTPUT >> 20} MB")
         if code:
             ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise AgentFailed(f"the agent {ended}{last_line(log)}")
         return read_answer(output.text)
+
+
+def is_one_cut_line(output: Tail) -> bool:
+    """Whether the beginning of the last line isn't kept: an answer that is too long."""
+    if output.size <= _LONGEST_OUTPUT:
+        return False
+    return "\n" not in output.text.rstrip().partition("bytes left out …\n")[2]
+
+
+def check_program(command: str, settings: AgentSettings) -> None:
+    """Raises `UsageError` where there is no such program: before any question is paid for."""
+    path = settings.env.get("PATH") or os.environ.get("PATH")
+    program = str(settings.working_folder / command) if os.sep in command else command
+    if shutil.which(program, path=path) is None:
+        raise UsageError(f"agent: can't start {command!r}: no such program; expected a name on PATH, or a path")
 
 
 async def _write(process: Process, question: str) -> None:

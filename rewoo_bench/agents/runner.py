@@ -18,7 +18,7 @@ from rewoo_bench.agents.function import answer_with
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.agents.own_count import read_own_count
 from rewoo_bench.agents.process import ProcessGroups
-from rewoo_bench.agents.program import AgentFailed, Program
+from rewoo_bench.agents.program import AgentFailed, Program, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.agents.worker import Worker
@@ -56,6 +56,7 @@ class AgentRunner:
             self._connected = _Connected(gateway, self._ask_function)
             return
         command = await command_in_environment(self.settings)
+        check_program(command[0], self.settings)  # before any other architecture is paid for
         agent: Program | Worker
         if self.settings.protocol == "worker":
             agent = Worker(self.settings, command, groups)

@@ -93,7 +93,8 @@ def sample_note(dataset: Dataset, limit: int | None) -> str | None:
     """A note on the number of questions, if there are fewer than asked for."""
     size, facts = len(dataset.examples), dataset.manifest
     without_chain, without_pages = facts.get("without_chain") or 0, facts.get("without_pages") or 0
-    reasons = [f"{without_chain} others have no gold chain, and the oracle needs one"] if without_chain else []
+    others = f"{without_chain} {'other has' if without_chain == 1 else 'others have'}"
+    reasons = [f"{others} no gold chain, and the oracle needs one"] if without_chain else []
     if without_pages:
         others = "more have" if reasons else "others have"
         reasons.append(f"{without_pages} {others} a gold chain, but no documents to find its pages in")

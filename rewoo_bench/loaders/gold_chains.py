@@ -23,6 +23,12 @@ _NO_CHAIN = (
     "the oracle needs a way to each answer, and no question has a gold chain or a page that shows its answer; "
     "ask a language model, or give passages with --corpus"
 )
+_ON_NO_PAGE = frozenset({"gsm8k", "yes_no", "physics", "parallelqa"})
+"""Scorers of answers that are worked out: a page that shows the same word or number doesn't answer the question."""
+_WORKED_OUT = (
+    "the oracle needs a way to each answer, and no question has a gold chain: answers that are worked out stand on "
+    "no page; ask a language model"
+)
 _LARGER = 4  # times the sample, where too few of its questions have a chain
 
 
@@ -43,6 +49,7 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
     """
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
     sample, chained, read, without_pages, with_gold = dataset, list[Example](), 0, 0, 0
+    is_worked_out = dataset.scoring in _ON_NO_PAGE
     brings_pages = corpus is None and dataset.corpus is None and any(each.documents for each in dataset.examples)
     while True:
         for example in sample.examples[read:]:
@@ -51,7 +58,7 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
             read += 1
             if example.chain and brings_pages and not example.documents:
                 without_pages += 1
-            elif chain := with_chain(example, corpus):
+            elif chain := _way(example, corpus, is_worked_out=is_worked_out):
                 chained.append(chain)
                 with_gold += bool(example.chain)
         if load is None or not _has_more(sample, asked) or len(chained) == limit:
@@ -59,13 +66,17 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
         asked *= _LARGER
         sample = load(asked)
     if not chained:
-        raise DataError(f"{dataset.name!r}: {_NO_CHAIN}")
+        raise DataError(f"{dataset.name!r}: {_WORKED_OUT if is_worked_out else _NO_CHAIN}")
     digest = ids_hash(example.id for example in chained)
     without_chain = read - len(chained) - without_pages
     left_out = {"without_chain": without_chain, "without_pages": without_pages}
     counts = {"examples": len(chained), "with_chain": with_gold, **left_out}
     manifest = {**dataset.manifest, **counts, "ids_hash": digest}
     return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
+
+
+def _way(example: Example, corpus: Pages | None, *, is_worked_out: bool) -> Example | None:
+    return with_chain(example, corpus) if example.chain or not is_worked_out else None
 
 
 def _has_more(sample: Dataset, limit: int | None) -> bool:

@@ -11,7 +11,7 @@ from rewoo_bench.types import Document, Example
 
 Row = Mapping[str, Any]
 
-HIDDEN = "test splits hide their answers, so take another split"
+HIDDEN = "every question needs one; the test splits of public sets hide theirs"
 
 
 class RowError(ValueError):
@@ -73,6 +73,15 @@ def gold(row: Row, *keys: str) -> Any:
     if value is None or value == [] or (isinstance(value, str) and not value.strip()):
         raise RowError(f"no answer under {key!r}; {HIDDEN}")
     return value
+
+
+def plain_answer(value: object, key: str) -> str | None:
+    """A text, a number or a truth value as text; None stays. Raises `RowError` for anything else."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    raise RowError(f"{key!r} has {value!r:.80}, expected a text or a number")
 
 
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:

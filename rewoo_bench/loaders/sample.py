@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, plain_answer, text
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Document, Example, Hop
 
@@ -42,7 +42,7 @@ def sample_example(row: Row) -> Example:
     return Example(
         identifier(row, "id"),
         text(row, "question"),
-        answers((str(gold) if type(gold) is int else gold for gold in golds), key),
+        answers((plain_answer(gold, key) for gold in golds), key),
         tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
         str(row.get("type") or ""),
         _hops(chain),

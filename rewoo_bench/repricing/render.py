@@ -133,7 +133,8 @@ def _text(
 
 def _notes(repriced: Repriced) -> Iterable[str]:
     yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
-    if any(found.any() for rule, found in repriced.tokens.found.items() if rule is not None):
+    has_cache = any(found.any() for rule, found in repriced.tokens.found.items() if rule is not None)
+    if has_cache and not any("--recorded-cache" in each for each in repriced.notes):
         yield _METHOD
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
         yield f"{lost:,} rows that the infrastructure failed are in no mean"

@@ -68,7 +68,8 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     columns = [*_ROW, "kind", "role", "input_tokens", "cached_input_tokens", "output_tokens"]
     columns += ["cache_write_tokens", "billed_tokens"]
     try:
-        calls = pd.read_parquet(folder / CALLS_FILE, columns=columns)
+        calls = pd.read_parquet(folder / CALLS_FILE)
+        calls = calls.reindex(columns=columns).fillna({"cache_write_tokens": 0})  # older runs lack that column
     except (OSError, ValueError) as error:
         raise DataError(f"{folder / CALLS_FILE}: can't be read: {str(error).splitlines()[0]}") from None
     calls = calls[(calls["kind"] == "model") & ~calls["role"].isin(UNPRICED_ROLES)]

@@ -118,15 +118,25 @@ def test_a_flood_is_read_in_little_memory(provider: DialectServer) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KiB, of the 500 MB
 
 
+def test_an_answer_that_is_too_long_is_a_failure(provider: DialectServer) -> None:
+    long = "import json; print(json.dumps({'answer': 'z' * 2_000_000}))"
+    run_agents(provider, [write_program("long", long)], questions=1)
+    assert list(rows().stop_reason) == ["agent_failed"]
+    assert "the agent's answer has more than 1 MB" in rows().error[0]
+
+
 def test_a_command_that_does_not_exist_is_one_line(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert run_agents(provider, [write_agent("no-program", command=["no-such-program"])], questions=2) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert "agent: can't start 'no-such-program': No such file or directory" in line
+    assert "agent: can't start 'no-such-program': no such program" in line
     assert not Path("out").exists()
 
 
 def test_a_command_that_does_not_exist_leaves_the_answers_of_other_agents(provider: DialectServer) -> None:
-    agents = [write_program("works", "print('Neva')"), write_agent("no-program", command=["no-such-program"])]
+    Path("broken").write_text("#!/no/such/interpreter\n")  # found only when it is started
+    Path("broken").chmod(0o755)
+    broken = write_agent("no-program", command=[str(Path("broken").absolute())])
+    agents = [write_program("works", "print('Neva')"), broken]
     assert run_agents(provider, agents, "--concurrency", 1, questions=2) == 2
     assert list(rows().prediction) == ["Neva"]
 

@@ -102,6 +102,16 @@ def test_a_provider_without_a_dialect_is_asked_in_the_one_it_has() -> None:
     check_books(provider)
 
 
+def test_a_translated_call_has_the_providers_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with DialectServer() as provider:
+        flags = ("--model", "anthropic/claude-x", "--api-base", provider.root)
+        assert run_agents(provider, [write_function("chat")], *flags, questions=2) == 0
+    assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
+    assert all(trace["notes"]["gateway"]["translated"] == 1 for trace in traces())
+    assert {entry.headers["x-api-key"] for entry in provider.books} == {KEY}
+
+
 @pytest.mark.parametrize("suffix", ["", "/v1"])
 def test_anthropics_own_api_gets_its_key_in_its_own_header(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)

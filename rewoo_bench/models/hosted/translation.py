@@ -45,6 +45,11 @@ async def stream(
         yield b"data: [DONE]\n\n"
 
 
+def _placeholder(route: providers.Route) -> str | None:
+    """A key for servers in the OpenAI form, which may want none; every other provider's key is litellm's to find."""
+    return "none" if route.provider in ("openai", "text-completion-openai") else None
+
+
 async def _call(route: providers.Route, path: str, body: Mapping[str, Any], timeout: float) -> Any:
     if path == COUNT_TOKENS or path not in _FUNCTIONS:
         raise HTTPFailure(404, f"{route.provider} has no {path}", {})
@@ -57,7 +62,7 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
             **{name: value for name, value in body.items() if name != "model"},
             model=route.model,
             api_base=route.api_base,
-            api_key=route.api_key or "none",
+            api_key=route.api_key or _placeholder(route),
             timeout=timeout,
             num_retries=0,
             max_retries=0,

@@ -292,3 +292,14 @@ def test_a_scorer_that_fails_is_the_questions_error(tmp_path: Path, scoring: str
     (result,) = anyio.run(lambda: evaluate(folder, ["direct"], model=ScriptedModel(["Answer: Lund"])))
     assert result.score is None
     assert message in str(result.error)
+
+
+def test_numbers_and_truth_values_are_answers(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    golds = [0.25, 4.0, 7, True, "Lund"]
+    path.write_text("".join(json.dumps({"question": f"{gold}?", "answer": gold}) + "\n" for gold in golds))
+    examples = load_dataset_examples(str(path)).examples
+    assert [example.answers for example in examples] == [("0.25",), ("4.0",), ("7",), ("true",), ("Lund",)]
+    path.write_text(json.dumps({"question": "Which?", "answer": ["x", "y"]}))
+    with pytest.raises(DataError, match=r"'answer' has \['x', 'y'\], expected a text or a number"):
+        load_dataset_examples(str(path))

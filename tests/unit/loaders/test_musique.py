@@ -112,7 +112,7 @@ def test_a_file_of_nothing_but_such_rows_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"answer": None}, "no answer under 'answer'; test splits hide their answers"),
+        ({"answer": None}, "no answer under 'answer'; every question needs one"),
         ({"answer": ""}, "no answer under 'answer'"),
         ({"answer_aliases": "Lund"}, "'answer_aliases' is 'Lund', expected a list of texts"),
         ({"paragraphs": "text"}, "'paragraphs' is 'text', expected a list of paragraphs"),
@@ -135,5 +135,5 @@ def test_a_faulty_row_is_one_line_that_names_it(tmp_path: Path, changes: dict[st
 
 def test_a_row_of_the_test_split_says_that_answers_are_hidden(tmp_path: Path) -> None:
     row = {key: value for key, value in musique_row().items() if key in ("id", "question", "paragraphs")}
-    with pytest.raises(DataError, match="row 1: no answer under 'answer'; test splits hide their answers"):
+    with pytest.raises(DataError, match="row 1: no answer under 'answer'; every question needs one"):
         load(tmp_path, [row])

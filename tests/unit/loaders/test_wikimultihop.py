@@ -129,7 +129,7 @@ def test_rows_without_context_keep_their_chain(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"answer": ""}, "no answer under 'answer'; test splits hide their answers"),
+        ({"answer": ""}, "no answer under 'answer'; every question needs one"),
         ({"answer": None}, "no answer under 'answer'"),
         ({"context": "no table"}, "'context' is 'no table', expected a table or its JSON text"),
         ({"evidences": 3}, "'evidences' is 3, expected a list of triples"),
