@@ -104,7 +104,7 @@ def _parts(content: str) -> list[str]:
 
 
 def _chain(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tuple[Hop, ...]:
-    """The sub-questions as hops; none if one of them has no paragraph."""
+    """The sub-questions as hops; none if one of them has no paragraph, or refers to none before it."""
     hops: list[Hop] = []
     for step in steps:
         if not isinstance(step, Mapping):
@@ -116,7 +116,7 @@ def _chain(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tup
         page = paragraph.part_with(value)
         needs = sorted({int(number) - 1 for number in _REFERENCE.findall(asked)})
         if any(not 0 <= need < len(hops) for need in needs):
-            raise RowError(f"the sub-question {asked!r} needs one that doesn't come before it")
+            return ()  # "a #1 hit" is no reference
         hops.append(
             Hop((page or paragraph.parts[0]).title, value if page else "", _ask(asked), _with_value(needs, hops))
         )

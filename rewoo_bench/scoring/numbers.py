@@ -22,6 +22,8 @@ LONGEST = 300  # characters of a number, and the largest power of ten: no answer
 _SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _AS_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _MINUS = str.maketrans("−–", "--")
+# Markdown's bold type, which is no power: `**18**` and `= **18** pens`, but not `2**3` or `2 ** 3`.
+_BOLD = re.compile(r"__|(?<![\d)\]} ])\*\*|(?<=[\d)\]}])\*\*(?![-+({\d])|(?<= )\*\*(?! )")
 _VULGAR = {"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅕": "1/5", "⅛": "1/8"}
 _LATEX = (
     (re.compile(r"\\[dt]?frac\s*\{(-?\d+)\}\s*\{(\d+)\}"), r"\1/\2"),
@@ -74,7 +76,7 @@ def _plain(text: str) -> str:
     for pattern, replacement in _LATEX:
         text = pattern.sub(replacement, text)
     text = _SUPERSCRIPTS.sub(lambda match: "^" + match[0].translate(_AS_DIGITS), text)
-    return text.translate(_MINUS)
+    return _BOLD.sub("", text.translate(_MINUS))
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

@@ -7,7 +7,7 @@ The margin and the texts are those of LLMCompiler's script (compare_answer): a n
 the gold one. 10% is much: a ratio of 1.07 matches 1.16. Three things are wider here, since models seldom write a bare
 number: thousands separators, words around the number, and "million" and its like. A prediction of several numbers is
 wrong, whichever it has. A negative gold number has the same margin (in the script nothing matches one), and only 0
-matches 0. F1 of a number is exact match; a name has HotpotQA's F1.
+matches 0. A gold yes or no is compared as one. F1 of a number is exact match; a name has HotpotQA's F1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fractions import Fraction
 from rewoo_bench.scoring.base import Score, all_or_nothing, best
 from rewoo_bench.scoring.numbers import FoundNumber, find_numbers
 from rewoo_bench.scoring.tokens import hotpotqa
+from rewoo_bench.scoring.yes_no import says_yes, yes_no
 
 MARGIN = Fraction(1, 10)
 
@@ -33,6 +34,8 @@ def parallelqa(prediction: str, answers: Sequence[str]) -> Score:
 
 def _score(prediction: str, answer: str) -> Score:
     gold = _number(answer)
+    if says_yes(answer) is not None:
+        return yes_no(prediction, [answer])
     if gold is None:
         return hotpotqa(prediction, [answer])
     found = find_numbers(prediction)

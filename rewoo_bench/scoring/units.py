@@ -27,15 +27,16 @@ class Unit:
 _LENGTH, _MASS, _TIME, _SPEED = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, -1)
 _FORCE, _ENERGY, _POWER = (1, 1, -2), (2, 1, -2), (2, 1, -3)
 _KINDS: tuple[tuple[Powers, dict[str, str]], ...] = (
-    (_LENGTH, {"1": "m meter meters metre metres", "1000": "km kilometer kilometers kilometre kilometres"}),
-    (_LENGTH, {"0.01": "cm centimeter centimeters centimetre centimetres", "0.001": "mm millimeter millimeters"}),
-    (_LENGTH, {"1609.344": "mi mile miles", "0.3048": "ft foot feet", "0.0254": "inch inches", "0.9144": "yd yard"}),
+    (_LENGTH, {"1": "m meter meters metre metres", "1000": "km KM kilometer kilometers kilometre kilometres"}),
+    (_LENGTH, {"0.01": "cm centimeter centimeters centimetre centimetres"}),
+    (_LENGTH, {"0.001": "mm millimeter millimeters millimetre millimetres", "0.9144": "yd yard yards"}),
+    (_LENGTH, {"1609.344": "mi mile miles", "0.3048": "ft foot feet", "0.0254": "inch inches"}),
     (_MASS, {"1": "kg kilogram kilograms", "0.001": "g gram grams", "0.45359237": "lb lbs pound pounds"}),
-    (_TIME, {"1": "s sec secs second seconds", "60": "min mins minute minutes", "0.001": "ms millisecond"}),
-    (_TIME, {"3600": "h hr hrs hour hours"}),
+    (_TIME, {"1": "s sec secs second seconds", "60": "min mins minute minutes"}),
+    (_TIME, {"0.001": "ms millisecond milliseconds", "3600": "h hr hrs hour hours", "86400": "day days"}),
     (_SPEED, {"0.44704": "mph"}),
     (_FORCE, {"1": "N newton newtons", "1000": "kN kilonewton kilonewtons"}),
-    (_ENERGY, {"1": "J joule joules", "1000": "kJ kilojoule kilojoules"}),
+    (_ENERGY, {"1": "J joule joules", "1000": "kJ KJ kilojoule kilojoules", "1000000": "MJ megajoule megajoules"}),
     (_POWER, {"1": "W watt watts", "1000": "kW kilowatt kilowatts"}),
 )
 _UNITS = {

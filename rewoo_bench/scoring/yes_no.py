@@ -4,7 +4,8 @@
     "It is true."                 yes        "That is not plausible."    no
     "Perhaps", "It is older."     neither, which is wrong
 
-The first of the words decides. `true` and `plausible` mean yes, `false` and `implausible` mean no, on both sides.
+The first of the words decides. A denial among the four words before turns true and plausible round: not, never, cannot,
+hardly, isn't.  `true` and `plausible` mean yes, `false` and `implausible` mean no, on both sides.
 F1 is exact match, as HotpotQA's official script has it for yes and no.
 """
 
@@ -19,7 +20,9 @@ from rewoo_bench.scoring.tokens import triviaqa
 _WORD = re.compile(r"[^\W_](?:[^\W_]|['’-](?=\w))*")  # no-one is a word, and isn't "no"
 _SAYS = {"yes": True, "no": False, "true": True, "false": False, "untrue": False}
 _SAYS |= {"plausible": True, "implausible": False}
-_NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a "not" among the two words before: "not very plausible"
+_DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
+_DENIED_WITHIN = 4  # words
+_NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words before: "not at all plausible"
 
 
 def yes_no(prediction: str, answers: Sequence[str]) -> Score:
@@ -32,13 +35,13 @@ def says_yes(text: str) -> bool | None:
     words = [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
     for at, word in enumerate(words):
         if word in _SAYS:
-            denied = word in _NEGATED and any(_denies(before) for before in words[max(0, at - 2) : at])
+            denied = word in _NEGATED and any(_denies(before) for before in words[max(0, at - _DENIED_WITHIN) : at])
             return _SAYS[word] != denied
     return None
 
 
 def _denies(word: str) -> bool:
-    return word == "not" or word.endswith("n't")
+    return word in _DENIALS or word.endswith("n't")
 
 
 def _score(prediction: str, answer: str) -> Score:

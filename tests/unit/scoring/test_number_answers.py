@@ -143,3 +143,14 @@ def test_a_list_is_a_set_of_numbers() -> None:
 
 def test_one_of_several_roundings_is_enough() -> None:
     assert score("0.3 m/s/s", ["0.257 m/s/s", "0.3 m/s/s"], "physics") == RIGHT
+
+
+@pytest.mark.parametrize("text", ["The answer is **18**.", "6 + 12 = **18**", "#### **18**", "**18 pens**", "__18__"])
+def test_bold_type_is_no_power(text: str) -> None:
+    assert score(text, ["18"], "gsm8k").exact_match
+    assert score(text.replace("6 + 12 = ", ""), ["18"], "parallelqa").exact_match
+    assert score(text, ["18"], "physics").exact_match
+
+
+def test_a_power_is_no_bold_type() -> None:
+    assert [number.value for number in find_numbers("3*10**8, 10 ** 2")] == [300_000_000, 100]

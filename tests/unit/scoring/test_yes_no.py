@@ -45,3 +45,9 @@ def test_every_gold_wording_of_yes_is_met_by_yes_alone(gold: str) -> None:
 
 def test_a_gold_answer_that_says_neither_is_compared_as_a_text() -> None:
     assert score("Unknown.", ["unknown"], "yes_no") == Score(exact_match=True, f1=1.0)
+
+
+@pytest.mark.parametrize("text", ["It cannot be true.", "This is not at all plausible", "It is never plausible"])
+def test_a_denial_turns_true_round(text: str) -> None:
+    assert score(text, ["no"], "yes_no").exact_match
+    assert score(text, ["no"], "parallelqa").exact_match
