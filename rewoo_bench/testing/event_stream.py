@@ -23,7 +23,9 @@ def to_events(document: Mapping[str, Any], *, usage: bool) -> tuple[bytes, list[
     message = choice.get("message")
     fields = dict(choice if message is None else message)
     text = fields.pop("content" if message is not None else "text", "")
-    calls = [{"index": i, **call} for i, call in enumerate(fields.pop("tool_calls", ()))]
+    calls = fields.pop("tool_calls", None)
+    if isinstance(calls, list):  # anything else is sent as the test has it
+        calls = [{"index": i, **call} if isinstance(call, dict) else call for i, call in enumerate(calls)]
     fields = {name: value for name, value in fields.items() if name not in ("index", "finish_reason")}
     parts = _TOKEN.findall(text) if isinstance(text, str) else [text]
     tokens = [_event(document, message is not None, part) for part in parts]

@@ -176,7 +176,7 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     with ModelServer(answer, latency_s=0.3) as server:
         run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes))
         deadline = time.monotonic() + 120
-        while len(server.books) < 20 and time.monotonic() < deadline:
+        while len(server.books) < 100 and time.monotonic() < deadline:
             time.sleep(0.01)
         run.send_signal(signal.SIGINT)
         assert "interrupted" in ended(run, code=3)
