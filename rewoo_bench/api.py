@@ -26,9 +26,10 @@ from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, sh
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
+from rewoo_bench.evaluation.outcome import Outcome
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.results import Results
-from rewoo_bench.evaluation.run import Listeners, Outcome, in_turn, run
+from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.evaluation.dry_run import RunEstimate
-    from rewoo_bench.evaluation.run import Outcome
+    from rewoo_bench.evaluation.outcome import Outcome
 
 MOST_ROWS = 20_000  # of a run whose page is written at its end
 

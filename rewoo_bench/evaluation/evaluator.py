@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 
@@ -23,7 +23,7 @@ from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
 from rewoo_bench.evaluation.gc_freeze import frozen_heap
-from rewoo_bench.evaluation.session import Session
+from rewoo_bench.evaluation.session import Engine, Session
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.trajectories import agent_error, check_trajectory
@@ -49,19 +49,6 @@ class Judge(Protocol):
     """Decides whether a prediction means the same as a gold answer."""
 
     async def judge(self, example: Example, prediction: str, model: Model) -> bool | None: ...
-
-
-class Engine(Protocol):
-    """Asks questions in other processes, as `Evaluator.run_task` does in this one."""
-
-    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
-        """Raises the errors that end a run."""
-
-    def state(self) -> str:
-        """Some words for the progress line: `4 workers, 31 in flight`."""
-
-    def facts(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Facts for the manifest: those of this process, and what the others learnt."""
 
 
 @dataclass(frozen=True, slots=True)

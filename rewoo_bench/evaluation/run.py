@@ -6,12 +6,12 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import (
@@ -19,7 +19,6 @@ from rewoo_bench.errors import (
     JournalError,
     ModelGone,
     ProviderRefused,
-    RepeatedCrash,
     RunStopped,
     UsageError,
 )
@@ -32,6 +31,7 @@ from rewoo_bench.evaluation.inputs import input_notes, read_inputs
 from rewoo_bench.evaluation.new_manifest import begin_manifest, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
+from rewoo_bench.evaluation.outcome import Outcome, SessionEnd
 from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
@@ -50,46 +50,6 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools.mcp import McpServers
 
 RESULTS = Path("results/local")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: `done`, or `incomplete` for the reason given."""
-
-    folder: Path
-    status: Literal["done", "incomplete"]
-    reason: str | None = None
-    is_resumable: bool = True
-    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
-    keys: Sequence[TaskKey] = ()
-    """Questions x trials x architectures in the order of the tables, finished or not."""
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    """The columns of questions.parquet that all rows share."""
-
-
-@dataclass
-class Failures:
-    """The failed questions of a session, and whether another session could do better."""
-
-    count: int = 0
-    can_be_retried: bool = False
-    """Whether one of them may succeed when it is tried again."""
-    has_repeated_crash: bool = False
-
-    def add(self, result: Result) -> None:
-        if result.score is None:
-            self.count += 1
-            self.can_be_retried |= result.is_retryable
-
-    def stopped(self, stop: Exception) -> None:
-        """Records why the session ended."""
-        self.has_repeated_crash |= isinstance(stop, RepeatedCrash)
-
-    def ended_run(self, fail_on_error: float | None, tasks: int) -> bool:
-        """Whether failures ended the run before its last question."""
-        if fail_on_error is None:
-            return self.has_repeated_crash
-        return self.has_repeated_crash or self.count > (fail_on_error * (1 if fail_on_error >= 1 else tasks))
 
 
 @dataclass(frozen=True)
@@ -203,8 +163,8 @@ async def _evaluated(
     listeners: Listeners,
 ) -> Outcome:
     """Asks the questions and writes the files, whatever ends the run."""
-    folder, examples = opened.folder, prepared_run.dataset.examples
-    tasks = [task.key for task in tasks_of(examples, prepared_run.architectures, options.trials)]
+    folder = opened.folder
+    tasks = [task.key for task in tasks_of(prepared_run.dataset.examples, prepared_run.architectures, options.trials)]
     progress = Progress(
         len(tasks),
         done=opened.journal.count_finished(),
@@ -216,71 +176,79 @@ async def _evaluated(
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
-    failures = Failures()
-
-    def on_result(result: Result) -> None:
-        progress.add(result)
-        failures.add(result)
-        if listeners.on_result:
-            listeners.on_result(result)
-
-    ended: dict[str, Any] = {"status": "incomplete", "reason": "interrupted"}
-    refused: UsageError | None = None  # by the provider: the answers so far are kept
-    wrong: UsageError | None = None
+    end = SessionEnd()
     try:
         with notices_to(progress.say):
-            totals = await evaluator.run(
-                shuffled(examples, options.seed),
-                prepared_run.architectures,
-                trials=options.trials,
-                keep=opened.keep,
-                on_result=on_result,
-                on_event=listeners.on_event,
-            )
-        failed = evaluator.run_limits.unfinished(totals)
-        ended = {"status": "incomplete" if failed else "done", "reason": failed}
-    except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
-        ended["reason"] = str(stop)
-        failures.stopped(stop)
-    except ProviderRefused as stop:
-        ended["reason"] = str(stop)
-        refused = UsageError(str(stop))
-    except UsageError as stop:  # such as an agent that can't be started
-        ended["reason"] = str(stop)
-        wrong = stop
+            await _ask(options, prepared_run, evaluator, opened, listeners, progress, end)
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
         facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
-        rows = await _write_tables(opened, manifest, tasks, ended, facts)
+        rows = await _write_tables(opened, manifest, tasks, end, facts)
     is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
-    if is_empty and (stopped := wrong or refused):
+    if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
-        raise stopped
-    if wrong:
-        raise wrong
-    is_resumable = failures.can_be_retried or (
-        rows < len(tasks) and not failures.ended_run(options.fail_on_error, len(tasks))
+    if end.wrong and (is_empty or not end.is_refused):
+        raise end.wrong
+    is_resumable = end.failures.can_be_retried or (
+        rows < len(tasks) and not end.failures.ended_run(options.fail_on_error, len(tasks))
     )
-    return Outcome(folder, **ended, is_resumable=is_resumable, keys=tasks, columns=opened.columns)
+    return Outcome(folder, end.status, end.reason, is_resumable, keys=tasks, columns=opened.columns)
+
+
+async def _ask(
+    options: RunOptions,
+    prepared_run: PreparedRun,
+    evaluator: Evaluator,
+    opened: RunFolder,
+    listeners: Listeners,
+    progress: Progress,
+    end: SessionEnd,
+) -> None:
+    """Asks every question; `end` says how that ended."""
+
+    def on_result(result: Result) -> None:
+        progress.add(result)
+        end.failures.add(result)
+        if listeners.on_result:
+            listeners.on_result(result)
+
+    try:
+        totals = await evaluator.run(
+            shuffled(prepared_run.dataset.examples, options.seed),
+            prepared_run.architectures,
+            trials=options.trials,
+            keep=opened.keep,
+            on_result=on_result,
+            on_event=listeners.on_event,
+        )
+    except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
+        end.reason = str(stop)
+        end.failures.stopped(stop)
+    except (ProviderRefused, UsageError) as stop:  # a wrong key, an agent that can't be started
+        end.reason, end.is_refused = str(stop), isinstance(stop, ProviderRefused)
+        end.wrong = UsageError(str(stop)) if isinstance(stop, ProviderRefused) else stop
+    else:
+        end.reason = evaluator.run_limits.unfinished(totals)
+        end.status = "incomplete" if end.reason else "done"
 
 
 async def _write_tables(
-    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], ended: dict[str, Any], facts: dict[str, Any]
+    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], end: SessionEnd, facts: dict[str, Any]
 ) -> int:
-    """Writes the tables and the manifest; the number of rows. Changes `ended` where rows are missing.
+    """Writes the tables and the manifest; the number of rows. Changes `end` where rows are missing.
 
     Raises `JournalError` where a file can't be written.
     """
     folder = opened.folder
     try:
         rows = await opened.export(tasks)
-        if ended["status"] == "done" and rows != len(tasks):
-            ended.update(status="incomplete", reason=f"the tables have {rows} rows of {len(tasks)}")
-        changed = {"finished_at": now(), "rows": rows, **facts}
-        write_manifest(folder, manifest.model_copy(update={**ended, **changed}))
+        if end.status == "done" and rows != len(tasks):
+            end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
+        changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
+        write_manifest(folder, manifest.model_copy(update=changed))
     except OSError as error:
         cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
         raise JournalError(f"{cause}; finished questions are in the journal; {resume_command(folder)}") from None

@@ -7,8 +7,8 @@ provider answers something else, or refuses too many.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import anyio
 
@@ -30,6 +30,19 @@ class TaskRunner(Protocol):
     async def __call__(
         self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None
     ) -> Result: ...
+
+
+class Engine(Protocol):
+    """Asks questions in other processes; its `ask` is a `TaskRunner`."""
+
+    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+        """Raises the errors that end a run."""
+
+    def state(self) -> str:
+        """Some words for the progress line: `4 workers, 31 in flight`."""
+
+    def facts(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Facts for the manifest: those of this process, and what the others learnt."""
 
 
 class Session:

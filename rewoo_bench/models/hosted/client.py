@@ -16,7 +16,7 @@ does, and records it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
+from rewoo_bench.models.hosted.answer_redaction import without_credentials
 from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.completions import (
     CompletionResult,
@@ -41,7 +42,7 @@ from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSe
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.models.hosted.wire import WireClient
-from rewoo_bench.redaction import of_environment, sent_in, without, without_in
+from rewoo_bench.redaction import of_environment, sent_in, without
 from rewoo_bench.types import Completion, Message, OnText, Tool
 from rewoo_bench.wire_request import WireMessages
 
@@ -213,7 +214,7 @@ class HostedModel:
         try:
             answer = await self._transport.send(route, body, stream)
             result = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
-            return replace(result, completion=_without(result.completion, self._secrets()))
+            return replace(result, completion=without_credentials(result.completion, self._secrets()))
         except TimeoutError:
             failure = provider_errors.no_answer(self.name, self._transport.timeout)
             failure.call_cost = broken_off(stream, call, route)
@@ -281,25 +282,3 @@ class HostedModel:
             route = self._route(self.style)
             self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
         return self._sent
-
-
-def _without(completion: Completion, secrets: Collection[str]) -> Completion:
-    """The completion without credentials: a server may repeat its request's headers in an answer.
-
-    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
-    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
-    """
-    calls = tuple(
-        replace(
-            call,
-            id=without(call.id, secrets),
-            name=without(call.name, secrets),
-            arguments=without_in(call.arguments, secrets),
-            echo=without_in(call.echo, secrets),
-        )
-        for call in completion.tool_calls
-    )
-    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
-    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
-        return completion
-    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
