@@ -21,6 +21,7 @@ Format = Literal["terminal", "markdown", "json"]
 _NOTES = (
     "out of fold: each question is routed by a model that was fitted on the other folds",
     "biased upward: it chooses by the outcome that it is scored on; no router can be held to it",
+    "p is exact McNemar's for each line alone; the first sentence adjusts them for the number of policies (Holm)",
 )
 
 

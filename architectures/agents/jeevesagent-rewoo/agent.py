@@ -1,34 +1,27 @@
-"""jeevesagent's ReWOO as a worker: one JSON line a question, several at once.
-
-    in:   {"id": "q-…", "question": "…", "model": "…", "base_url": "…", "api_key": "…", "tools_url": "…"}
-    out:  {"id": "q-…", "answer": "…"}
+"""jeevesagent's ReWOO as a worker (../agent_worker.py).
 
 The memory is that of the process, as it is by default where one agent answers all questions. The tools are functions:
 its MCP client fails at a server over HTTP ("Attempted to exit cancel scope in a different task").
 """
 
-import asyncio
-import json
-import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import httpx
+from agent_worker import INSTRUCTIONS, Job, log_own_count, run_worker
 from jeevesagent import Agent, InMemoryMemory
 from jeevesagent.model.openai import OpenAIModel
 
-INSTRUCTIONS = "You are a helpful assistant. Use the tools."
 MEMORY = InMemoryMemory()
 
 
-async def answer(job: dict[str, Any]) -> str:
+async def answer(job: Job) -> str:
     model = OpenAIModel(job["model"], base_url=job["base_url"], api_key=job["api_key"])
     async with httpx.AsyncClient(timeout=60) as client:
         agent = Agent(
             INSTRUCTIONS, model=model, tools=tools(client, job["tools_url"]), architecture="rewoo", memory=MEMORY
         )
         result = await agent.run(job["question"])
-    log({"id": job["id"], "own_count": {"input": result.tokens_in, "output": result.tokens_out, "calls": None}})
+    log_own_count(job, input=result.tokens_in, output=result.tokens_out)
     return result.output
 
 
@@ -52,23 +45,5 @@ def tools(client: httpx.AsyncClient, address: str) -> list[Callable[..., Awaitab
     return [Search, Lookup, Calculator]
 
 
-async def serve(job: dict[str, Any]) -> None:
-    try:
-        reply = {"answer": await answer(job)}
-    except Exception as error:  # of the framework: this question's failure
-        reply = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps({"id": job["id"], **reply}), flush=True)
-
-
-def log(line: dict[str, Any]) -> None:
-    print(json.dumps(line), file=sys.stderr, flush=True)
-
-
-async def main() -> None:
-    async with asyncio.TaskGroup() as group:
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            group.create_task(serve(json.loads(line)))
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    run_worker(answer)

@@ -1,18 +1,14 @@
-"""ReWOO as a graph of LangGraph, as a worker: one JSON line a question, several at once.
-
-    in:   {"id": "q-…", "question": "…", "model": "…", "base_url": "…", "api_key": "…", "mcp_url": "…"}
-    out:  {"id": "q-…", "answer": "…"}
+"""ReWOO as a graph of LangGraph, as a worker (../agent_worker.py).
 
 planner -> worker -> solver: all tool calls are planned at once, `Search[{"query": "#E1"}]` is run in order, and the
 solver answers from the evidence. Source: Xu et al. 2023, arXiv 2305.18323.
 """
 
-import asyncio
 import json
 import re
-import sys
 from typing import Any, TypedDict
 
+from agent_worker import Job, log_own_count, run_worker
 from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.tools import BaseTool
 from langchain_mcp_adapters.client import MultiServerMCPClient
@@ -79,7 +75,7 @@ async def call(tool: BaseTool | None, arguments: str, results: dict[str, str]) -
     return str(reply.text)
 
 
-async def answer(job: dict[str, Any]) -> str:
+async def answer(job: Job) -> str:
     client = MultiServerMCPClient({"question": {"transport": "streamable_http", "url": job["mcp_url"]}})
     model = ChatOpenAI(model=job["model"], base_url=job["base_url"], api_key=job["api_key"])
     usage = UsageMetadataCallbackHandler()
@@ -90,27 +86,9 @@ async def answer(job: dict[str, Any]) -> str:
     finally:
         counts = usage.usage_metadata.values()
         tokens = {kind: sum(each[f"{kind}_tokens"] for each in counts) for kind in ("input", "output")}
-        log({"id": job["id"], "own_count": {**tokens, "calls": None}})
+        log_own_count(job, **tokens)
     return str(state["answer"])
 
 
-async def serve(job: dict[str, Any]) -> None:
-    try:
-        reply = {"answer": await answer(job)}
-    except Exception as error:  # of the framework: this question's failure
-        reply = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps({"id": job["id"], **reply}), flush=True)
-
-
-def log(line: dict[str, Any]) -> None:
-    print(json.dumps(line), file=sys.stderr, flush=True)
-
-
-async def main() -> None:
-    async with asyncio.TaskGroup() as group:
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            group.create_task(serve(json.loads(line)))
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    run_worker(answer)
