@@ -188,7 +188,8 @@ def _flat(line: Line) -> dict[str, Any]:
             flat |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
         else:
             flat[name] = value
-    return {**flat, "n": line.usd_per_1000.n}
+    bounded: dict[str, Any] = _known(flat)  # a bound that isn't known is an empty cell
+    return {**bounded, "n": line.usd_per_1000.n}
 
 
 def _facts(tariff: Tariff) -> dict[str, Any]:
