@@ -85,7 +85,7 @@ async def record_flood(actors: int, calls: int) -> None:
     )
     with tempfile.TemporaryDirectory() as folder, ray_cluster(None):
         async with open_run(Path(folder), {}) as opened:
-            engine = RayEngine(setup, Recorder(opened.journal), actors, {}, print)
+            engine = RayEngine(setup, Recorder(opened.journal), actors, {}, print, Path(folder, "engine.txt"))
             flood: Any = ray.remote(Flood)
             placed = flood.options(num_cpus=0, max_concurrency=100)
             handles = [placed.remote(number, calls // actors) for number in range(actors)]

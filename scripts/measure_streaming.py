@@ -102,12 +102,11 @@ def _form_of(system: str, last: str, form: Form | None) -> Form:
 async def measure(dataset: Dataset, latency_s: float, token_s: float, tool_s: float) -> list[Result]:
     """Every question put to all architectures, one after the other."""
     results: list[Result] = []
-    style = dataset.style
     with ModelServer(OracleReplies(dataset.examples), latency_s=latency_s, token_delay_s=token_s) as server:
         model = HostedModel("openai/oracle", api_base=server.api_base, api_key="none")
         pages = Corpus.open(dataset.corpus, cache_dir()) if dataset.corpus else None
         evaluator = Evaluator({"": model}, dataset.scorer, SlowToolbox(tool_s, pages), concurrency=1)
-        named = [load_architecture(name, style=style) for name in ARCHITECTURES]
+        named = [load_architecture(name, style=dataset.style, tools=dataset.tools) for name in ARCHITECTURES]
         try:
             await evaluator.run(dataset.examples[:1], named, on_result=lambda _: None)  # connections, imports, caches
             await evaluator.run(dataset.examples, named, on_result=results.append)

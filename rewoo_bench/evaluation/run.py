@@ -104,7 +104,9 @@ async def run(
         evaluator = make_evaluator(options, prepared_run, recorder)
         if options.engine == "ray":
             try:
-                evaluator = await _on_cluster(options, prepared_run, recorder, evaluator, manifest, listeners, stack)
+                evaluator = await _on_cluster(
+                    options, prepared_run, recorder, evaluator, manifest, folder, listeners, stack
+                )
             except UsageError:
                 if options.resume is None:
                     remove_run(folder)  # nothing was asked: the same --out can be used again
@@ -121,6 +123,7 @@ async def _on_cluster(
     recorder: Recorder,
     evaluator: Evaluator,
     manifest: Manifest,
+    folder: Path,
     listeners: Listeners,
     stack: AsyncExitStack,
 ) -> Evaluator:
@@ -132,6 +135,7 @@ async def _on_cluster(
         prepared_run,
         recorder,
         sent=manifest.sent,
+        folder=folder,
         wants_events=listeners.on_event is not None,
         say=logging.getLogger(__name__).warning,
     )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.align import aligned
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.failed_rows import pairs_failed
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import check_columns
@@ -119,8 +119,8 @@ def read_outcomes(
     for name in parents:
         if name not in there:
             raise UsageError(
-                f"routing needs rows of both parents, and the run has none of {name!r}: "
-                f"{unknown('architecture', name, there)}; choose with --parents A,B"
+                f"routing needs rows of both parents, and the run has none of {name!r}; "
+                f"it has {', '.join(there)}: choose with --parents A,B"
             )
     wanted = rows[rows["architecture"].isin([*parents, *others])]
     datasets = tuple(sorted(map(str, wanted["dataset"].unique())))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LOCK = "run.lock"
+ENGINE_FILE = "engine.txt"
+"""Workers and speed of a run that asks its questions on a cluster now."""
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"

@@ -22,7 +22,7 @@ from rewoo_bench.journal_tables import export
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
-from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
+from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import current_status
 
@@ -86,10 +86,20 @@ def take_snapshot(folder: Path) -> Snapshot:
             for run, manifest in manifests(source).items()
         }
         head = overview(rows, present, [source])
-        head |= {"texts": True, "figures": []}
+        head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_cluster(folder)]}
         table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
+
+
+def _cluster(folder: Path) -> list[tuple[str, str]]:
+    """The workers of a run that asks its questions on a cluster now; a killed one leaves its file."""
+    if current_status(folder, read_manifest(folder).status) != "running":
+        return []
+    try:
+        return [("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8"))]
+    except OSError:
+        return []
 
 
 def _export(folder: Path, into: Path) -> None:

@@ -20,6 +20,7 @@ from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.view.snapshot import take_snapshot
 
 __all__ = ["questions"]  # a fixture
 
@@ -178,8 +179,12 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
         deadline = time.monotonic() + 120
         while len(server.books) < 100 and time.monotonic() < deadline:
             time.sleep(0.01)
+        page = take_snapshot(tmp_path / "run")
+        assert "4 workers, " in dict(page.head["facts"])["Cluster"]
+        page.close()
         run.send_signal(signal.SIGINT)
         assert "interrupted" in ended(run, code=3)
+        assert not (tmp_path / "run" / "engine.txt").exists()
         asked = len(server.books)
         time.sleep(1.0)
         assert len(server.books) == asked

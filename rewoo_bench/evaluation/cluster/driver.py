@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from anyio import CancelScope
@@ -15,6 +16,7 @@ from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.start import check_nodes, ray_cluster, worker_setup
 from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
 from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.runs.folder import ENGINE_FILE
 from rewoo_bench.runs.options import RunOptions
 
 
@@ -25,6 +27,7 @@ async def ray_engine(
     recorder: Recorder,
     *,
     sent: Mapping[str, Any],
+    folder: Path,
     wants_events: bool,
     say: Callable[[str], None],
 ) -> AsyncIterator[RayEngine]:
@@ -44,7 +47,7 @@ async def ray_engine(
             "has_answers": recorder.journal.has_answers(),
         }
         setup = await worker_setup(options, run, workers, facts)
-        engine = RayEngine(setup, recorder, workers, resources, say)
+        engine = RayEngine(setup, recorder, workers, resources, say, folder / ENGINE_FILE)
         async with background_task(engine.serve):
             try:
                 yield engine

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -27,6 +28,7 @@ from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
 from rewoo_bench.metering.live_calls import CallCaps, LiveCalls
 from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.output_file import replaced
 from rewoo_bench.types import Trajectory
 
 MOST_DEATHS = 3
@@ -34,6 +36,7 @@ MOST_DEATHS = 3
 _ALONE_FROM = 2  # deaths, after which a question gets a worker of its own: others may have been the cause
 _BEGUN_WITHIN_S = 300.0  # for models that are loaded first
 _ENDED_WITHIN_S = 15.0
+_STATE_EVERY_S = 2.0
 
 
 @dataclass
@@ -53,6 +56,8 @@ class RayEngine:
     wanted: int
     resources: Mapping[str, float]
     say: Callable[[str], None]
+    state_file: Path
+    """Has `state()` while the engine runs, for `rewoo-bench view`."""
     sent: dict[str, Any] = field(default_factory=dict)
     """By role: how requests differed from the options, as the workers learnt it."""
     pool: Pool = field(default_factory=Pool)
@@ -125,8 +130,19 @@ class RayEngine:
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._stop_when_requested)
+            group.start_soon(self._write_state)
             for number in range(self.wanted):
                 group.start_soon(self._keep_worker, number)
+
+    async def _write_state(self) -> None:
+        try:
+            while True:
+                with suppress(OSError), replaced(self.state_file) as file:
+                    file.write(self.state().encode())
+                await anyio.sleep(_STATE_EVERY_S)
+        finally:
+            with suppress(OSError):
+                self.state_file.unlink()
 
     async def end(self) -> None:
         """Closes the models and tools of the workers, and collects the requests that their gateways refused."""

@@ -107,8 +107,8 @@ def test_one_parent_alone_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     folder = run_folder(tmp_path / "0001", parent("rewoo", ["Who?"], [True]))
     assert route(folder) == 2
     assert capsys.readouterr().err == (
-        "rewoo-bench: routing needs rows of both parents, and the run has none of 'react': unknown architecture "
-        "'react'; available: rewoo; choose with --parents A,B\n"
+        "rewoo-bench: routing needs rows of both parents, and the run has none of 'react'; "
+        "it has rewoo: choose with --parents A,B\n"
     )
 
 
