@@ -53,10 +53,10 @@ def ray_cluster(address: str | None) -> Iterator[None]:
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **started)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = f"no Ray cluster can be reached at {address!r}" if address else "Ray can't be started"
-        raise UsageError(
-            f"--ray-address: {where}: {one_line(error)}" if address else f"{where}: {one_line(error)}"
-        ) from None
+        if address is None:
+            raise UsageError(f"Ray can't be started: {one_line(error)}") from None
+        where = f"--ray-address: no Ray cluster can be reached at {address!r}: {one_line(error)}"
+        raise UsageError(f"{where}; it may want its token (RAY_AUTH_TOKEN)") from None
     finally:
         for each, handler in handlers.items():  # Ray sets its own
             signal.signal(each, handler)
