@@ -40,5 +40,8 @@ async def _serve(answer: Callable[[Job], Awaitable[str]], job: Job) -> None:
     try:
         reply = {"answer": await answer(job)}
     except Exception as error:  # of the framework: the question ends as `agent_failed`, with this text
-        reply = {"error": f"{type(error).__name__}: {error}"}
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        reply = {"error": f"{type(cause).__name__}: {cause}"}
     print(json.dumps({"id": job["id"], **reply}), flush=True)
