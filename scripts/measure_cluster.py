@@ -1,7 +1,7 @@
 """What `--engine ray` costs and gives, on this machine.
 
     python scripts/measure_cluster.py             # over HTTP at 200 ms a call: one process, and 1, 2, 4 workers
-    python scripts/measure_cluster.py --driver    # calls a second that one driver can record, and its CPU a call
+    python scripts/measure_cluster.py --driver    # calls a second that one driver can record
 
 The model server is a process of its own. For the driver's limit, the workers make no calls: each of 4 actors keeps 64
 finished calls on their way to the driver, which writes them into a real journal and confirms each.
@@ -13,13 +13,14 @@ import argparse
 import asyncio
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pandas as pd
@@ -37,6 +38,14 @@ from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runs.options import RunOptions
 
+# The command, which writes down its process's CPU time.
+RUN = """
+import atexit, sys, time
+from rewoo_bench.cli.main import main
+file = open(sys.argv.pop(1), "w")
+atexit.register(lambda: print(time.process_time(), file=file, flush=True))
+main()
+"""
 ON_THEIR_WAY = 64
 PROMPT = tuple(f"part {number}: " + "a word " * 120 for number in range(5))
 ANSWER = {
@@ -77,7 +86,7 @@ class Flood:
 
 
 async def record_flood(actors: int, calls: int) -> None:
-    """Prints calls a second, and the CPU time of the driver and of its journal's process for each."""
+    """Prints calls a second until the driver has confirmed all and until the journal has all, and the driver's CPU."""
     import ray
 
     setup: Any = WorkerSetup(
@@ -92,38 +101,41 @@ async def record_flood(actors: int, calls: int) -> None:
             began, cpu = time.perf_counter(), time.process_time()
             async with anyio.create_task_group() as group:
                 for number, handle in enumerate(handles):
-                    group.start_soon(engine.serve_worker, PoolWorker(number, handle, 1))
+                    group.start_soon(engine.dispatcher.serve, PoolWorker(number, handle, 1))
             seconds, spent = time.perf_counter() - began, time.process_time() - cpu
             await opened.journal.settle()
-        rate, each_ms = calls / seconds, 1000 * spent / calls
-        print(f"{calls:,} calls, {actors} actors: {rate:,.0f} calls/s, {each_ms:.2f} ms of CPU a call")
+            settled = time.perf_counter() - began
+            tasks = [TaskKey("rewoo", f"q{n}-{sender}", 0) for n in range(actors) for sender in range(ON_THEIR_WAY)]
+            kept = sum(len(opened.journal.calls(task)) for task in tasks)
+        print(
+            f"{kept:,} of {calls:,} calls in the journal, {actors} actors: {kept / seconds:,.0f} calls/s, "
+            f"{kept / settled:,.0f} until the journal has all, {1000 * spent / kept:.2f} ms of the driver's CPU a call"
+        )
 
 
-def rate_over_http(api_base: str, questions: int, flags: Sequence[str]) -> tuple[float, float]:
-    """Model calls a second between the first start and the last end, and the seconds of the whole command."""
+class Measured(NamedTuple):
+    """A run over HTTP: model calls a second from the first start to the last end, the command's seconds and its CPU."""
+
+    rate: float
+    seconds: float
+    cpu_s: float
+
+
+def run_over_http(api_base: str, questions: int, flags: Sequence[str]) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            *(
-                sys.executable,
-                "-m",
-                "rewoo_bench",
-                "run",
-                "--arch",
-                "rewoo",
-                "--dataset",
-                "chain?hops=2",
-                "--no-report",
-            ),
-            *("-n", str(questions), "--model", "openai/test", "--api-base", api_base, "--out", f"{folder}/run"),
-            *("--quiet", *flags),
-        ]
+        cpu_file, out = Path(folder, "cpu"), f"{folder}/run"
+        command = (
+            f"{sys.executable} -c {shlex.quote(RUN)} {cpu_file} run --arch rewoo --dataset chain?hops=2 --no-report "
+            f"--quiet -n {questions} --model openai/test --api-base {api_base} --out {out}"
+        )
         began = time.perf_counter()
-        subprocess.run(command, check=True)
-        whole = time.perf_counter() - began
-        calls = pd.read_parquet(f"{folder}/run/calls.parquet")
+        subprocess.run([*shlex.split(command), *flags], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.perf_counter() - began
+        calls = pd.read_parquet(f"{out}/calls.parquet")
         calls = calls[calls["kind"] == "model"]
         ends = calls["started_at"] + pd.to_timedelta(calls["latency_s"], unit="s")
-        return len(calls) / (ends.max() - calls["started_at"].min()).total_seconds(), whole
+        rate = len(calls) / (ends.max() - calls["started_at"].min()).total_seconds()
+        return Measured(rate, seconds, float(cpu_file.read_text()))
 
 
 def over_http(latency_ms: float, questions: int, at_once: int) -> None:
@@ -136,12 +148,17 @@ def over_http(latency_ms: float, questions: int, at_once: int) -> None:
     try:
         api_base = next(word for word in server.stdout.readline().split() if word.startswith("http"))
         same = ("--concurrency", str(at_once), "--max-connections", str(at_once))
+        print("| | calls a second | command, s | CPU of its process for a further question, ms |\n|---|---:|---:|---:|")
         for name, flags in [
             ("one process", same),
             *((f"ray, {n} workers", (*same, "--engine", "ray", "--workers", str(n))) for n in (1, 2, 4)),
         ]:
-            rate, whole = rate_over_http(api_base, questions, flags)
-            print(f"{name}: {rate:,.0f} calls/s, {whole:.1f} s for the command", flush=True)
+            half, full = (run_over_http(api_base, n, flags) for n in (questions // 2, questions))
+            each_ms = 1000 * (full.cpu_s - half.cpu_s) / (questions - questions // 2)
+            print(
+                f"| {name} | {full.rate:,.0f} | {full.seconds:.1f} | {each_ms:.2f} |",
+                flush=True,
+            )
     finally:
         server.kill()
 
@@ -152,8 +169,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=40_000, help="calls for the driver's limit")
     parser.add_argument("--actors", type=int, default=4)
     parser.add_argument("--latency-ms", type=float, default=200.0)
-    parser.add_argument("--questions", type=int, default=600)
-    parser.add_argument("--at-once", type=int, default=64, help="questions and connections at the same time")
+    parser.add_argument("--questions", type=int, default=3000)
+    parser.add_argument("--at-once", type=int, default=512, help="questions and connections at the same time")
     flags = parser.parse_args()
     if flags.driver:
         anyio.run(record_flood, flags.actors, flags.calls)

@@ -1,4 +1,4 @@
-"""The driver's side: leases questions to the workers, and serves their messages.
+"""The driver's side: starts the workers, and leases questions to them.
 
 A worker that dies is replaced. Its questions go to others, with the calls that the journal has: nothing is paid twice
 but for the calls in flight. A question with which three workers died is a failed one.
@@ -17,16 +17,16 @@ from typing import Any
 
 import anyio
 from anyio import to_thread
-from anyio.abc import TaskGroup
 
-from rewoo_bench.errors import JournalError, RunStopped, UsageError
-from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
-from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
+from rewoo_bench.errors import RunStopped, UsageError
+from rewoo_bench.evaluation.cluster.dispatcher import Dispatcher
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, WorkerSetup
+from rewoo_bench.evaluation.cluster.pool import Asked, Pool, PoolWorker
 from rewoo_bench.evaluation.cluster.start import one_line, start_worker
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
-from rewoo_bench.metering.live_calls import CallCaps, LiveCalls
+from rewoo_bench.metering.live_calls import LiveCalls
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.output_file import replaced
 from rewoo_bench.types import Trajectory
@@ -37,14 +37,6 @@ _ALONE_FROM = 2  # deaths, after which a question gets a worker of its own: othe
 _BEGUN_WITHIN_S = 300.0  # for models that are loaded first
 _ENDED_WITHIN_S = 15.0
 _STATE_EVERY_S = 2.0
-
-
-@dataclass
-class _Asked:
-    """A question at a worker."""
-
-    task: Task
-    on_event: Callable[[Task, Event], None] | None
 
 
 @dataclass
@@ -64,12 +56,14 @@ class RayEngine:
     deaths: Counter[TaskKey] = field(default_factory=Counter)
     refused_requests: Counter[str] = field(default_factory=Counter)
     """By path: requests of external agents with the key of no open question."""
-    _group: TaskGroup | None = None
-    _asked: dict[int, _Asked] = field(default_factory=dict)
+    dispatcher: Dispatcher = field(init=False)
     _numbers: int = 0
     _stopping: bool = False
     _began_at: float = field(default_factory=anyio.current_time)
     _done: int = 0
+
+    def __post_init__(self) -> None:
+        self.dispatcher = Dispatcher(self.recorder, self.pool, self.say)
 
     async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
         """A worker's result for a question. Raises the errors that end a run."""
@@ -102,21 +96,16 @@ class RayEngine:
         self, worker: PoolWorker, task: Task, on_event: Callable[[Task, Event], None] | None
     ) -> Ended | None:
         """What the worker says of the question; None where it died."""
-        from ray.exceptions import RayActorError
-
         self._numbers += 1
         number = self._numbers
-        self._asked[number] = _Asked(task, on_event)
+        asked = worker.asked[number] = Asked(task, on_event, asyncio.get_running_loop().create_future())
         try:
             records = await self._recorded(task)
             lease = Lease(number, task.example, task.trial, task.architecture.name, task.index, records)
-            ended: Ended = await worker.handle.ask.remote(lease)
-            return ended
-        except RayActorError:
-            await worker.silent.wait()  # all that it sent is in the journal then
-            return None
+            worker.outgoing.put_nowait(lease)
+            return await asked.ended
         finally:
-            del self._asked[number]
+            del worker.asked[number]
 
     async def _recorded(self, task: Task) -> Sequence[CallRecord]:
         """The recorded calls of a question: of earlier sessions, and of workers that died with it."""
@@ -128,7 +117,6 @@ class RayEngine:
     async def serve(self) -> None:
         """Starts the workers and serves them, until it is cancelled."""
         async with anyio.create_task_group() as group:
-            self._group = group
             group.start_soon(self._stop_when_requested)
             group.start_soon(self._write_state)
             for number in range(self.wanted):
@@ -193,88 +181,13 @@ class RayEngine:
                 continue
             self.pool.add(worker)
             try:
-                await self.serve_worker(worker)
+                await self.dispatcher.serve(worker)
             except RayActorError as error:
                 if not self._stopping:
                     self.say(f"worker {number} died: {one_line(error)}; its questions go to others")
             finally:
                 self.pool.remove(worker)
-                self._free(worker)
-                worker.silent.set()
-
-    async def serve_worker(self, worker: PoolWorker) -> None:
-        """Serves the messages of a worker. Raises `RayActorError` where it died."""
-        async for reference in worker.handle.messages.options(num_returns="streaming").remote():
-            batch: list[Message] = await reference
-            records = [message for message in batch if message.kind == "record"]
-            replies = await asyncio.gather(*map(self._keep, records))
-            if replies:
-                worker.handle.receive.remote(replies)
-            for message in batch:
-                if message.kind != "record":
-                    self._handle(worker, message)
-
-    async def _keep(self, message: Message) -> Reply:
-        """Writes a record into the journal."""
-        assert message.number is not None
-        record: CallRecord = message.value
-        try:
-            await self.recorder.keep(record)
-        except JournalError as error:
-            self.recorder.shutdown.request(error)
-            return Reply(message.number, error=("JournalError", str(error)))
-        except (TypeError, ValueError, RecursionError) as error:  # an answer that is no JSON
-            return Reply(message.number, error=(type(error).__name__, str(error)))
-        return Reply(message.number)
-
-    def _handle(self, worker: PoolWorker, message: Message) -> None:
-        kind, value = message.kind, message.value
-        if kind == "release":
-            reservation, call_cost = value
-            worker.reservations.remove(reservation)
-            self._caps.release(reservation, call_cost)
-        elif kind == "limited":
-            for other in self.pool.workers:
-                if other is not worker:
-                    other.handle.halve.remote(value)
-        elif kind == "event":
-            number, event = value
-            if (asked := self._asked.get(number)) and asked.on_event:
-                asked.on_event(asked.task, event)
-        elif kind == "notice":
-            self.say(value)
-        else:
-            assert self._group is not None
-            self._group.start_soon(self._answer, worker, message)
-
-    async def _answer(self, worker: PoolWorker, message: Message) -> None:
-        """Answers a message that may have to wait."""
-        assert message.number is not None
-        if message.kind == "admit":
-            value: Any = await self._caps.admit(message.value)
-            if worker.dead:
-                self._caps.release(value, None)
-                return
-            worker.reservations.append(value)
-        elif message.kind == "cached":
-            assert self.recorder.cache is not None
-            value = await to_thread.run_sync(self.recorder.cache.get, message.value)
-        else:
-            assert self.recorder.cache is not None
-            value = await to_thread.run_sync(self.recorder.cache.put, *message.value)
-        worker.handle.receive.remote([Reply(message.number, value)])
-
-    def _free(self, worker: PoolWorker) -> None:
-        """Frees what a dead worker had reserved."""
-        for reservation in worker.reservations:
-            self._caps.release(reservation, None)
-        worker.reservations.clear()
-
-    @property
-    def _caps(self) -> CallCaps:
-        caps = self.recorder.live.caps
-        assert caps is not None, "workers ask only where the run has caps"
-        return caps
+                self.dispatcher.end(worker)
 
 
 def _killed_its_workers(task: Task) -> Result:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
@@ -17,8 +17,18 @@ from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 from rewoo_bench.types import CallCost
 
+T = TypeVar("T")
 _RAISED = {"TypeError": TypeError, "ValueError": ValueError, "RecursionError": RecursionError}
 _MOST = 256  # messages of a batch
+
+
+async def batches(queue: asyncio.Queue[T]) -> AsyncIterator[list[T]]:
+    """What comes into the queue, as much at once as there is: a message of its own costs Ray 0.4 ms."""
+    while True:
+        batch = [await queue.get()]
+        while len(batch) < _MOST and not queue.empty():
+            batch.append(queue.get_nowait())
+        yield batch
 
 
 class Link:
@@ -44,13 +54,9 @@ class Link:
         finally:
             del self._waiting[number]
 
-    async def batches(self) -> AsyncIterator[list[Message]]:
+    def batches(self) -> AsyncIterator[list[Message]]:
         """The messages, as many at once as there are."""
-        while True:
-            batch = [await self._outgoing.get()]
-            while len(batch) < _MOST and not self._outgoing.empty():
-                batch.append(self._outgoing.get_nowait())
-            yield batch
+        return batches(self._outgoing)
 
     def receive(self, replies: Sequence[Reply]) -> None:
         """Passes replies on to those who asked; one who was cancelled gets none."""

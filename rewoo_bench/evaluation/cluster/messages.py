@@ -76,7 +76,9 @@ class Ended:
 
     @classmethod
     def with_error(cls, error: Exception) -> Ended:
-        return cls(None, (type(error).__name__, str(error)))
+        if isinstance(error, errors.RewooBenchError):
+            return cls(None, (type(error).__name__, str(error)))
+        return cls(None, ("HarnessFault", f"a worker: {type(error).__name__}: {error}"))
 
     def result_of(self, task: Task) -> Result:
         """The result. Raises the error that ends the run."""

@@ -6,14 +6,27 @@ async with pool.place(alone=False) as worker:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Reply
+from rewoo_bench.evaluation.tasks import Task
+from rewoo_bench.events import Event
 from rewoo_bench.metering.spending_caps import Reservation
+
+
+@dataclass
+class Asked:
+    """A question at a worker. `ended` becomes None where the worker died, when its last message is handled."""
+
+    task: Task
+    on_event: Callable[[Task, Event], None] | None
+    ended: asyncio.Future[Ended | None]
 
 
 @dataclass(eq=False)
@@ -27,8 +40,10 @@ class PoolWorker:
     reserved: bool = False
     """Whether a question waits for all its places."""
     dead: bool = False
-    silent: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the last message of a dead worker is handled."""
+    outgoing: asyncio.Queue[Lease | Reply] = field(default_factory=asyncio.Queue)
+    """What waits to be sent to it."""
+    asked: dict[int, Asked] = field(default_factory=dict)
+    """Its questions, by the number of the lease."""
     reservations: list[Reservation] = field(default_factory=list)
     """Room under the caps of the run that its calls in flight have."""
 

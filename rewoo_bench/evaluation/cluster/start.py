@@ -27,7 +27,7 @@ from rewoo_bench.runs.options import RunOptions
 if TYPE_CHECKING:
     from rewoo_bench.evaluation.prepare import PreparedRun
 
-_OPEN_CALLS = 10_000  # of an actor at the same time: questions, and replies to them
+_OPEN_CALLS = 10_000  # of an actor at the same time
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here
 _CONNECTED_WITHIN_S = 10.0
 

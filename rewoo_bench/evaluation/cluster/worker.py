@@ -7,6 +7,7 @@ is used, and each call asks the driver for its place where the run has caps.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,8 +19,7 @@ from typing import Any
 from anyio import from_thread
 
 from rewoo_bench.call_site import in_architecture
-from rewoo_bench.crashes import RUN_STOPPING
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.corpora import local_corpus
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
@@ -35,6 +35,8 @@ from rewoo_bench.metering.live_calls import LiveCalls
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.runs.options import RunOptions
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -115,19 +117,14 @@ class Worker:
         async for batch in self._link.batches():
             yield batch
 
-    async def receive(self, replies: Sequence[Reply]) -> None:
-        """The driver's replies."""
-        self._link.receive(replies)
-
-    async def ask(self, lease: Lease) -> Ended:
-        """Asks one question."""
-        current = asyncio.current_task()
-        assert current is not None
-        self._asking.add(current)
-        try:
-            return await self._ask(lease)
-        finally:
-            self._asking.discard(current)
+    async def receive(self, batch: Sequence[Lease | Reply]) -> None:
+        """Questions from the driver, and its replies."""
+        self._link.receive([each for each in batch if isinstance(each, Reply)])
+        for each in batch:
+            if isinstance(each, Lease):
+                task = asyncio.create_task(self._ask(each))
+                self._asking.add(task)
+                task.add_done_callback(self._asking.discard)
 
     async def halve(self, model: str) -> None:
         """Another worker got a 429 from this model's provider."""
@@ -150,7 +147,18 @@ class Worker:
             await self._life
         return dict(self._run.gateway.refused) if self._run.gateway else {}
 
-    async def _ask(self, lease: Lease) -> Ended:
+    async def _ask(self, lease: Lease) -> None:
+        """Asks one question, and sends its result."""
+        try:
+            ended = await self._ended_lease(lease)
+        except Exception as error:  # the driver raises it
+            if not isinstance(error, RewooBenchError):
+                _log.exception("a question failed in a way that it shouldn't")
+            ended = Ended.with_error(error)
+        self._link.tell("ended", (lease.number, ended))
+
+    async def _ended_lease(self, lease: Lease) -> Ended:
+        """The result of a question. Raises the errors that end a run."""
         architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
         task = Task(lease.index, lease.example, lease.trial, architecture)
         self._recorder.leased[task.key] = lease.records
@@ -162,8 +170,6 @@ class Worker:
             with in_architecture(architecture.name):
                 listener = on_event if self._setup.wants_events else None
                 result = await self._evaluator.run_task(task, listener, self._live)
-        except RUN_STOPPING as error:
-            return Ended.with_error(error)
         finally:
             del self._recorder.leased[task.key]
         return Ended.with_result(result, self._live, sent_differences(self._options, self._run))
