@@ -92,16 +92,19 @@ def check(folder: Path, flags: argparse.Namespace) -> Checked:
     run, limited = flags.out / folder.name, flags.out / f"{folder.name}-limit"
     model = ["--model", flags.model, *(["--api-base", flags.api_base] if flags.api_base else [])]
     asked = [*model, "--time-limit", str(flags.time_limit), "--concurrency", "1"]
-    bench(folder, run, [*asked, "-n", str(flags.n)])
+    if not bench(folder, run, [*asked, "-n", str(flags.n)]):
+        return Checked(folder.name, framework, f"{installs}; it can't be run")
     bench(folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--token-limit", str(flags.token_limit)])
     return Checked(folder.name, framework, installs, anyio.run(read_run, run), behaviour(limited))
 
 
-def bench(folder: Path, out: Path, flags: Sequence[str]) -> None:
-    """A run of the benchmark, where there is none yet."""
-    if not (out / "questions.parquet").exists():
+def bench(folder: Path, out: Path, flags: Sequence[str]) -> bool:
+    """A run of the benchmark, where there is none yet; whether it has tables."""
+    tables = out / "questions.parquet"
+    if not tables.exists():
         command = [sys.executable, "-m", "rewoo_bench", "run", "--arch", str(folder), "--out", str(out), *flags]
         subprocess.run([*command, "--no-report", "--no-progress", "--quiet"], check=False)  # 1: some have failed
+    return tables.exists()
 
 
 def framework_of(folder: Path) -> str:
@@ -146,6 +149,8 @@ def model_calls(journal: JournalReader, task: TaskKey) -> list[tuple[str, str]]:
 
 def behaviour(limited: Path) -> str:
     """What an agent does when a call is refused, since the question's tokens are spent."""
+    if not (limited / "questions.parquet").exists():
+        return "can't be run"
     rows = pd.read_parquet(limited / "questions.parquet")
     calls = pd.read_parquet(limited / "calls.parquet")
     busy = calls.groupby("example_id")["latency_s"].sum()
