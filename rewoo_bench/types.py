@@ -121,9 +121,9 @@ class CallCost:
     """The price of a completion in attempts, time, tokens and dollars.
 
     `billed` is what this run paid, failed attempts included; zero for a replayed call. `waiting` holds
-    (start, end) of every queueing and back-off interval, in seconds of the monotonic clock. `measured_s`
-    is the duration in seconds of a call that an earlier session of this run made, else None. `cost_usd` is
-    None where the price isn't known.
+    (start, end) of every interval of queueing, back-off and recording, in seconds of the monotonic clock.
+    `measured_s` is the duration in seconds of a call that an earlier session of this run made, else None.
+    `cost_usd` is None where the price isn't known.
     """
 
     attempts: int = 1

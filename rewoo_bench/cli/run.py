@@ -101,7 +101,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @REQUEST("--timeout", type=POSITIVE, default=600.0, help="Seconds until a model call is given up.")
 @REQUEST("--max-retries", type=Whole(min=0), default=5, help="Number of new attempts after a provider's failure.")
 @REQUEST("--max-connections", type=COUNT,
-         help="Most model calls at the same time.  [default: what the model can take]")
+         help="Most calls to a model at the same time.  [default: what the model can take]")
 @REQUEST("--prompt-cache", is_flag=True,
          help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
               "that refuse such marks.")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.evaluation.environment import command_line, environment
+from rewoo_bench.evaluation.environment import command_line, environment, package_version
 from rewoo_bench.evaluation.folder_lock import begin, check_journal
-from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
+from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
 from rewoo_bench.evaluation.resume import check_same
 from rewoo_bench.model_names import WIRE_NAME
 from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
@@ -57,7 +57,8 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "started_at": now(),
         "command": command_line(),
         "options": options.as_json(),
-        "concurrency": concurrency(options, run),
+        "concurrency": questions_at_once(options, run),
+        **_engine(options),
         "dataset": dict(run.dataset.manifest),
         "corpus": _corpus_facts(run.corpus, options.corpus or run.dataset.corpus),
         "architectures": [architecture.manifest for architecture in run.architectures],
@@ -67,6 +68,12 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "environment": environment(),
     }
     return manifest_of(json.loads(json.dumps(facts, default=str)))
+
+
+def _engine(options: RunOptions) -> dict[str, Any]:
+    if options.engine == "local":
+        return {}
+    return {"engine": {"name": options.engine, "version": package_version("ray"), "workers": options.workers or 1}}
 
 
 def _recall(options: RunOptions, run: PreparedRun, sent: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.recorder import CallRecorder
 from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.model_names import LOCAL, REPLAY
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter, CallLimiter
 from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.runs.options import RoleModel, RunOptions
@@ -81,19 +81,15 @@ async def _open(role: RoleModel, options: RunOptions, given: GivenObjects, stack
     return await stack.enter_async_context(open_model(role.name, replace(settings, temperature=role.temperature)))
 
 
-def make_limiters(options: RunOptions, run: PreparedRun) -> dict[str, AdaptiveLimiter]:
-    """By model, where it has a provider: the limit of its calls in flight."""
-    return {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
-
-
 def make_evaluator(
     options: RunOptions,
     run: PreparedRun,
     recorder: CallRecorder | None,
-    limiters: Mapping[str, AdaptiveLimiter] | None = None,
+    limiters: Mapping[str, CallLimiter] | None = None,
 ) -> Evaluator:
     """The evaluator of a run, with its models behind retries."""
-    limiters = make_limiters(options, run) if limiters is None else limiters
+    if limiters is None:
+        limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = run.models[wanted]
@@ -161,3 +157,9 @@ def _is_oracle(options: RunOptions, run: PreparedRun) -> bool | None:
         return True
     answers = [answers_of_oracle(name) for name in dict.fromkeys(model.name for model in roles)]
     return True if any(answers) else None if None in answers else False
+
+
+def questions_at_once(options: RunOptions, run: PreparedRun) -> int:
+    """Number of questions at the same time in the whole run, on all workers of a cluster."""
+    workers = (options.workers or 1) if options.engine == "ray" else 1
+    return options.concurrency or workers * concurrency(options, run)

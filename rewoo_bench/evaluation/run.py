@@ -32,7 +32,14 @@ from rewoo_bench.evaluation.new_manifest import begin_manifest, now, refused_req
 from rewoo_bench.evaluation.notices import notices_to, say
 from rewoo_bench.evaluation.open_files import allow_open_files
 from rewoo_bench.evaluation.outcome import Outcome, SessionEnd
-from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared, run_columns
+from rewoo_bench.evaluation.prepare import (
+    PreparedRun,
+    connections,
+    make_evaluator,
+    prepared,
+    questions_at_once,
+    run_columns,
+)
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.resume import resume_command
@@ -128,8 +135,10 @@ async def _on_cluster(
     stack: AsyncExitStack,
 ) -> Evaluator:
     """The evaluator, whose questions the workers of a cluster ask until `stack` ends."""
-    from rewoo_bench.evaluation.cluster.driver import questions_at_once, ray_engine
+    from rewoo_bench.evaluation.cluster.driver import ray_engine
 
+    if options.progress:
+        say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
     engine = ray_engine(
         options,
         prepared_run,

@@ -19,7 +19,7 @@ from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, Journal, open_journal
 from rewoo_bench.journal_tables import export
-from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST
 
 
@@ -55,7 +55,7 @@ async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[Ru
 def remove_run(folder: Path) -> None:
     """Deletes the files of a run, and no others, and then the folder, if it is empty."""
     journal = folder.glob(f"{JOURNAL}-*")  # files that a killed run leaves
-    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK)
+    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK, ENGINE_FILE)
     for path in (*(folder / name for name in files), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):

@@ -24,7 +24,7 @@ from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorded_tools import RecalledText
+from rewoo_bench.metering.recorded_tools import RecordedText
 from rewoo_bench.models.call_cost import call_cost_of, combined
 from rewoo_bench.streaming import complete
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
@@ -112,7 +112,7 @@ class Meter:
         outcome: dict[str, Any] = {}
         try:
             text = await tool(arguments)
-            call_cost = CallCost(measured_s=text.measured_s) if isinstance(text, RecalledText) else CallCost()
+            call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}

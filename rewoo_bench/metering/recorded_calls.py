@@ -189,16 +189,19 @@ class RecordedModel:
                     await self._recorder.keep(record)
                 attach(cancelled, self._with_failures(key, paid))
             raise
-        record = self._record(request, "ok", _answer(completion), completion.call_cost)
+        call_cost = completion.call_cost
+        record = self._record(request, "ok", _answer(completion), call_cost)
         try:
-            await self._recorder.keep(record)
+            waited = await self._recorder.keep(record)
         except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
             failure = {"message": f"the answer can't be recorded: {error}"}
-            await self._recorder.keep(self._record(request, "error", failure, completion.call_cost))
+            await self._recorder.keep(self._record(request, "error", failure, call_cost))
             raise
         if self._recorder.has_cache:
             await self._recorder.cache(key, self._identity, record)
-        return completion
+        if not waited:
+            return completion
+        return replace(completion, call_cost=replace(call_cost, waiting=(*call_cost.waiting, *waited)))
 
     def _record(self, request: _Request, status: Any, answer: dict[str, Any], call_cost: CallCost) -> CallRecord:
         answer["receipt"] = request.receipt(call_cost)

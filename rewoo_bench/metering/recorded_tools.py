@@ -16,13 +16,19 @@ from rewoo_bench.errors import ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, as_bytes
 from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Tool
+from rewoo_bench.types import CallCost, Tool
 
 
-class RecalledText(str):
-    """A tool's answer in an earlier session of the run; `measured_s` is the time that it took then."""
+class RecordedText(str):
+    """A tool's answer, with what its record says of the time that it took."""
 
-    measured_s: float = 0.0
+    call_cost: CallCost
+
+    @classmethod
+    def of(cls, text: str, call_cost: CallCost) -> RecordedText:
+        recorded = cls(text)
+        recorded.call_cost = call_cost
+        return recorded
 
 
 class RecordedTool(WrappedTool):
@@ -44,9 +50,7 @@ class RecordedTool(WrappedTool):
                 await self._tool(arguments)
         if "error" in record.answer:
             raise ToolError(record.answer["error"])
-        text = RecalledText(record.answer["text"])
-        text.measured_s = record.answer["latency_s"]
-        return text
+        return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))
 
     async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
         self._recorder.check_live(key, (request,))
@@ -58,10 +62,10 @@ class RecordedTool(WrappedTool):
             except ToolError as error:
                 result = {"error": str(error)}
             answer = {**result, "latency_s": time.monotonic() - start}
-            await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
+            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
         if "error" in result:
             raise ToolError(result["error"])
-        return result["text"]
+        return RecordedText.of(result["text"], CallCost(waiting=waited)) if waited else result["text"]
 
 
 def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:

@@ -9,6 +9,7 @@ from the journal, and the first unfinished one is made. The architecture doesn't
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from rewoo_bench.journal.response_cache import cache_key
 from rewoo_bench.journal.store import Journal, JournalReader
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import LiveCalls
+
+_SHORTEST_WAIT_S = 0.001  # a journal on the same machine takes microseconds
 
 
 class AnswerCache(Protocol):
@@ -106,7 +109,6 @@ class QuestionRecorder:
         self.task = task
         self.live = recorder.live
         self.shutdown = recorder.shutdown
-        self.keep = recorder.keep
         self.has_cache = recorder.cache is not None
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}
@@ -125,6 +127,16 @@ class QuestionRecorder:
         first = CallKey(current_call_site().name, kind, name, request)
         nth = self._counts[first] = self._counts.get(first, -1) + 1
         return first if nth == 0 else first._replace(nth=nth)
+
+    async def keep(self, record: CallRecord) -> tuple[tuple[float, float], ...]:
+        """Returns when the record is in the run's journal: the wait for that, where it was no short one.
+
+        On a cluster the driver confirms each record, which is no part of the call. Raises `JournalError`.
+        """
+        start = time.monotonic()
+        await self._recorder.keep(record)
+        end = time.monotonic()
+        return ((start, end),) if end - start > _SHORTEST_WAIT_S else ()
 
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
         """The record of a call, and whether another run paid for it."""

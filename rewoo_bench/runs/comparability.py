@@ -7,6 +7,7 @@ unlike({"r1": Manifest(dataset={"seed": 0}), "r2": Manifest(dataset={"seed": 3})
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from rewoo_bench.model_names import LOCAL
@@ -27,6 +28,7 @@ _MUST_BE_SAME: Mapping[str, Callable[[Manifest], Any]] = {
 _NAMED: Mapping[str, Callable[[Manifest], Any]] = {
     "status": lambda run: run.status,
     "concurrency": lambda run: run.concurrency,
+    "engine": lambda run: f"{run.engine.name}, workers: {run.engine.workers}" if run.engine else "one process",
     "environment.git_commit": lambda run: _commit(run.environment.get("git_commit")),
     "environment.packages.rewoo-bench": lambda run: (run.environment.get("packages") or {}).get("rewoo-bench"),
 }
@@ -57,7 +59,8 @@ def queued(manifest: Manifest) -> int:
     """Number of questions that shared a model on one machine, so that latency includes waiting for it; 0 for none."""
     asked = {role: str(model.get("name")) for role, model in manifest.models.items()}
     asked.pop("judge", None)  # it judges after the question has ended
-    at_once = manifest.concurrency or 1
+    workers = manifest.engine.workers if manifest.engine else 1  # each has its own
+    at_once = ceil((manifest.concurrency or 1) / workers)
     return at_once if at_once > 1 and any(name.startswith(LOCAL) for name in asked.values()) else 0
 
 
@@ -68,9 +71,12 @@ def waits(manifests: Manifests) -> list[str]:
 
 def wait(manifest: Manifest) -> str:
     """A note about a run's latency; empty where latency is of the question alone."""
-    if not (at_once := queued(manifest)):
-        return ""
-    return f"{at_once} questions at once shared a model on one machine, so latency includes waiting for it"
+    notes = []
+    if at_once := queued(manifest):
+        notes.append(f"{at_once} questions at once shared a model on one machine, so latency includes waiting for it")
+    if manifest.engine is not None:
+        notes.append("on a cluster latency includes waiting for the journal at the driver; working_s doesn't")
+    return "; ".join(notes)
 
 
 def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:

@@ -75,6 +75,14 @@ class ArchitectureFacts(_Facts):
     tool_prompts_sha256: dict[str, str] | None = None
 
 
+class EngineFacts(_Facts):
+    """A cluster that asked the questions."""
+
+    name: str
+    version: str | None = None
+    workers: int = 1
+
+
 class Manifest(_Facts):
     """The facts of a run."""
 
@@ -93,6 +101,8 @@ class Manifest(_Facts):
     """The flags, by the names of `RunOptions`."""
     concurrency: int | None = None
     """Number of questions at the same time."""
+    engine: EngineFacts | None = None
+    """Where the last session asked its questions; None for one process."""
     dataset: DatasetFacts = DatasetFacts()
     corpus: CorpusFacts | None = None
     architectures: list[ArchitectureFacts] = []

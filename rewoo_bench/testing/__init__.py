@@ -1,6 +1,20 @@
 """For your own tests: a model server that records its requests, and a model with scripted replies."""
 
-from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.testing.server import ModelServer
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rewoo_bench.testing.scripted_model import ScriptedModel
+    from rewoo_bench.testing.server import ModelServer
+
+_MODULES = {"ModelServer": "server", "ScriptedModel": "scripted_model"}
 __all__ = ["ModelServer", "ScriptedModel"]
+
+
+def __getattr__(name: str) -> Any:
+    """A class, imported when it is first used: `python -m rewoo_bench.testing.server` is imported by Python itself."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

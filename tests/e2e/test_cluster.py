@@ -142,7 +142,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 
 POISON = """
 import os
-from rewoo_bench.types import Trajectory
+from rewoo_bench.types import Message, Trajectory
 
 
 class Poison:
@@ -150,9 +150,10 @@ class Poison:
         pass
 
     async def run(self, question, *, model, tools):
+        reply = await model.complete([Message("user", question)], role="agent")
         if question.startswith("q03"):
             os._exit(1)
-        return Trajectory(question[:3], "answered")
+        return Trajectory(reply.text, "answered")
 """
 
 
@@ -161,16 +162,40 @@ def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions
     folder.mkdir()
     (folder / "poison.py").write_text(POISON)
     (folder / "architecture.toml").write_text('name = "poison"\nrunner = "poison:Poison"\n')
-    run = start(
-        "--arch", folder, "--dataset", questions, "--model", "oracle", "--out", tmp_path / "run",
-        "--engine", "ray", "--ray-address", nodes.address, "--workers", 1, "--concurrency", 4,
-        folder=folder,
-    )  # fmt: skip
-    ended(run, code=3)
+    with ModelServer(lambda _: "Kyiv") as server:
+        run = start(
+            "--arch", folder, "--dataset", questions, "--model", "openai/test", "--api-base", server.api_base,
+            "--out", tmp_path / "run", "--engine", "ray", "--ray-address", nodes.address, "--workers", 1,
+            "--concurrency", 4, folder=folder,
+        )  # fmt: skip
+        ended(run, code=3)
+        requests = by_request(server.books)
     rows = load(tmp_path / "run").set_index("example_id")
     assert set(rows.index[rows["error"].notna()]) == {"q03"}
     assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
     assert len(rows) == QUESTIONS
+    paid_once = {number: entries[-1].usage.total_tokens for number, entries in requests.items() if entries[-1].usage}
+    assert rows["billed_tokens"].loc["q03"] > 0  # its call was answered, and in the journal when the process ended
+    assert rows["billed_tokens"].sum() == sum(paid_once.values())
+
+
+def test_the_connections_are_those_of_the_whole_run(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    latency_s = 0.1
+    with ModelServer(answer, latency_s=latency_s) as server:
+        ended(start(*new_run(server, questions, tmp_path / "run"), *on(nodes), "--max-connections", 5))
+        times = sorted(entry.time for entry in server.books)
+    in_flight = [sum(begun <= other < begun + latency_s - 0.01 for other in times) for begun in times]
+    assert max(in_flight) == 5
+
+
+def test_questions_that_end_while_a_call_waits_use_up_no_cap(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+    cap = 20_000
+    with ModelServer(answer, latency_s=0.3) as server:
+        limits = ["--max-connections", 5, "--time-limit", 1, "--max-total-tokens", cap]
+        run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes), *limits)
+        assert f"of {cap:,} tokens" in ended(run, code=3)
+        largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)
+        assert server.totals().total_tokens <= cap + AT_ONCE * largest
 
 
 def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
@@ -199,6 +224,7 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
         (["--ray-address", "127.0.0.1:9"], "--ray-address: nothing listens at '127.0.0.1:9'"),
         (["--ray-address", "ray://127.0.0.1:10001"], "--ray-address: 'ray://127.0.0.1:10001' is Ray's client"),
         (["--worker-resources", '{"GPU": 8}'], '--worker-resources: no node of the cluster has {"GPU": 8}'),
+        (["--worker-resources", '{"CPU": 0.00001}'], "--worker-resources: The precision of the fractional"),
         (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object of amounts"),
     ],
 )

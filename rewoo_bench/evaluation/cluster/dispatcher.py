@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
 from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.metering.live_calls import CallCaps
 from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Dispatcher:
     recorder: Recorder
     pool: Pool
     say: Callable[[str], None]
+    limiters: Mapping[str, AdaptiveLimiter]
+    """By model: the calls in flight of the whole run."""
 
     async def serve(self, worker: PoolWorker) -> None:
         """Sends and receives as long as the worker lives. Raises `RayActorError` where it died."""
@@ -43,13 +46,17 @@ class Dispatcher:
                         self._handle(worker, message, start)
 
     def end(self, worker: PoolWorker) -> None:
-        """Ends the questions of a dead worker, and frees what its calls had reserved."""
+        """Ends the questions of a dead worker, and frees what it had: connections, and room under the caps."""
         for asked in worker.asked.values():
             if not asked.ended.done():
                 asked.ended.set_result(None)
         for reservation in worker.reservations:
             self._caps.release(reservation, None)
         worker.reservations.clear()
+        for model, leases in worker.connections.items():
+            for lease in leases:
+                self.limiters[model].release_for(lease)
+        worker.connections.clear()
 
     async def _keep(self, message: Message) -> Reply:
         """Writes a record into the journal."""
@@ -75,10 +82,13 @@ class Dispatcher:
             reservation, call_cost = value
             worker.reservations.remove(reservation)
             self._caps.release(reservation, call_cost)
+        elif kind == "disconnect":
+            model, good = value
+            self.limiters[model].release_for(worker.connections[model].pop())
+            for _ in range(good):
+                self.limiters[model].succeeded()
         elif kind == "limited":
-            for other in self.pool.workers:
-                if other is not worker:
-                    other.handle.halve.remote(value)
+            self.limiters[value].halve()
         elif kind == "event":
             number, event = value
             if (asked := worker.asked.get(number)) and asked.on_event:
@@ -97,6 +107,13 @@ class Dispatcher:
                 self._caps.release(value, None)
                 return
             worker.reservations.append(value)
+        elif message.kind == "connect":
+            value, lease = None, object()
+            await self.limiters[message.value].acquire_for(lease)
+            if worker.dead:
+                self.limiters[message.value].release_for(lease)
+                return
+            worker.connections[message.value].append(lease)
         elif message.kind == "cached":
             assert self.recorder.cache is not None
             value = await to_thread.run_sync(self.recorder.cache.get, message.value)

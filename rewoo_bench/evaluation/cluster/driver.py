@@ -14,8 +14,9 @@ from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.start import check_nodes, ray_cluster, worker_setup
-from rewoo_bench.evaluation.prepare import PreparedRun, concurrency
+from rewoo_bench.evaluation.prepare import PreparedRun, connections
 from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.runs.folder import ENGINE_FILE
 from rewoo_bench.runs.options import RunOptions
 
@@ -47,7 +48,8 @@ async def ray_engine(
             "has_answers": recorder.journal.has_answers(),
         }
         setup = await worker_setup(options, run, workers, facts)
-        engine = RayEngine(setup, recorder, workers, resources, say, folder / ENGINE_FILE)
+        limiters = {name: AdaptiveLimiter(most) for name, most in connections_of_all(options, run).items()}
+        engine = RayEngine(setup, recorder, workers, resources, say, folder / ENGINE_FILE, limiters)
         async with background_task(engine.serve):
             try:
                 yield engine
@@ -56,6 +58,7 @@ async def ray_engine(
                     await engine.end()
 
 
-def questions_at_once(options: RunOptions, run: PreparedRun) -> int:
-    """Questions in flight on all workers."""
-    return options.concurrency or concurrency(options, run) * (options.workers or 1)
+def connections_of_all(options: RunOptions, run: PreparedRun) -> dict[str, int]:
+    """Maximum number of simultaneous calls to each model: `--max-connections`, or what a worker takes for each."""
+    workers = 1 if options.max_connections else options.workers or 1
+    return {name: workers * places for name, places in connections(options, run).items()}

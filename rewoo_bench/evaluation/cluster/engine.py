@@ -12,12 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
+from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.cluster.dispatcher import Dispatcher
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, WorkerSetup
@@ -27,7 +30,9 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
 from rewoo_bench.metering.live_calls import LiveCalls
-from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.metering.meter import Meter
+from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
+from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.output_file import replaced
 from rewoo_bench.types import Trajectory
 
@@ -36,6 +41,7 @@ MOST_DEATHS = 3
 _ALONE_FROM = 2  # deaths, after which a question gets a worker of its own: others may have been the cause
 _BEGUN_WITHIN_S = 300.0  # for models that are loaded first
 _ENDED_WITHIN_S = 15.0
+_SAID_AFTER_S = 20.0
 _STATE_EVERY_S = 2.0
 
 
@@ -50,6 +56,8 @@ class RayEngine:
     say: Callable[[str], None]
     state_file: Path
     """Has `state()` while the engine runs, for `rewoo-bench view`."""
+    limiters: Mapping[str, AdaptiveLimiter] = field(default_factory=dict)
+    """By model: the calls in flight of the whole run."""
     sent: dict[str, Any] = field(default_factory=dict)
     """By role: how requests differed from the options, as the workers learnt it."""
     pool: Pool = field(default_factory=Pool)
@@ -63,7 +71,7 @@ class RayEngine:
     _done: int = 0
 
     def __post_init__(self) -> None:
-        self.dispatcher = Dispatcher(self.recorder, self.pool, self.say)
+        self.dispatcher = Dispatcher(self.recorder, self.pool, self.say, self.limiters)
 
     async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
         """A worker's result for a question. Raises the errors that end a run."""
@@ -77,7 +85,11 @@ class RayEngine:
                 self.sent.update(ended.sent)
                 return ended.result_of(task)
             self.deaths[task.key] += 1
-        return _killed_its_workers(task)
+        recorded = QuestionRecorder(self.recorder, task.key, await self._recorded(task))
+        model: Any = SimpleNamespace(name=self.setup.options.model)
+        meter = Meter({"": model})
+        meter.add_abandoned(recorded.abandoned())
+        return _killed_its_workers(task, meter)
 
     def state(self) -> str:
         """Workers, questions a second and questions in flight, for the progress line."""
@@ -162,6 +174,11 @@ class RayEngine:
                 for worker in self.pool.workers:
                     group.start_soon(stop, worker)
 
+    async def _say_later(self, number: int) -> None:
+        """Says that a worker isn't there yet."""
+        await anyio.sleep(_SAID_AFTER_S)
+        self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or its model is being loaded")
+
     async def _keep_worker(self, number: int) -> None:
         """One worker, and another one whenever it died."""
         from ray.exceptions import RayActorError, RayError
@@ -169,8 +186,9 @@ class RayEngine:
         while not self._stopping:
             try:
                 with anyio.fail_after(_BEGUN_WITHIN_S):
-                    worker = await start_worker(number, self.setup, self.resources)
-            except UsageError as error:
+                    async with background_task(partial(self._say_later, number)):
+                        worker = await start_worker(number, self.setup, self.resources)
+            except (UsageError, RunStopped) as error:
                 self.pool.fail(error)
                 return
             except (TimeoutError, RayError) as error:
@@ -190,19 +208,19 @@ class RayEngine:
                 self.dispatcher.end(worker)
 
 
-def _killed_its_workers(task: Task) -> Result:
-    """A question with which `MOST_DEATHS` workers died."""
+def _killed_its_workers(task: Task, meter: Meter) -> Result:
+    """A question with which `MOST_DEATHS` workers died. `meter` has the calls that were paid for it."""
     error = f"{MOST_DEATHS} workers died while they worked on this question"
     return Result(
         task=task,
         trajectory=Trajectory(None, "error"),
-        calls=(),
+        calls=meter.calls,
         score=None,
         error=error,
         judged_correct=None,
         latency_s=0.0,
         working_s=0.0,
         started_at=datetime.now(UTC),
-        cost_usd=None,
+        cost_usd=meter.cost_usd,
         is_retryable=True,
     )

@@ -92,9 +92,19 @@ class RemoteCaps:
     async def admit(self, estimate: CallEstimate) -> Reservation:
         """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
         await self._shutdown.admit()
-        reservation: Reservation = await self._link.ask("admit", estimate)
-        await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
+        asking = asyncio.ensure_future(self._link.ask("admit", estimate))
+        try:
+            reservation: Reservation = await asyncio.shield(asking)
+            await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
+        except asyncio.CancelledError:
+            asking.add_done_callback(self._release_unused)
+            raise
         return reservation
+
+    def _release_unused(self, asked: asyncio.Future[Reservation]) -> None:
+        """Gives back room that the driver had granted to a call whose question has ended meanwhile."""
+        if not asked.cancelled() and asked.exception() is None:
+            self.release(asked.result(), None)
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         self._link.tell("release", (reservation, call_cost))

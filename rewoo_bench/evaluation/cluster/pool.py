@@ -7,6 +7,7 @@ async with pool.place(alone=False) as worker:
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class PoolWorker:
     """Its questions, by the number of the lease."""
     reservations: list[Reservation] = field(default_factory=list)
     """Room under the caps of the run that its calls in flight have."""
+    connections: defaultdict[str, list[object]] = field(default_factory=lambda: defaultdict(list))
+    """By model: the connections that it has leased."""
 
     @property
     def free(self) -> int:

@@ -10,13 +10,15 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.cluster import probe
 from rewoo_bench.evaluation.cluster.corpora import shipped
 from rewoo_bench.evaluation.cluster.messages import WorkerSetup
@@ -34,10 +36,8 @@ _CONNECTED_WITHIN_S = 10.0
 
 def check_ray() -> None:
     """Raises `UsageError` without the package."""
-    try:
-        import ray  # noqa: F401
-    except ImportError:
-        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'") from None
+    if find_spec("ray") is None:
+        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'")
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def ray_cluster(address: str | None) -> Iterator[None]:
         if address is None:
             raise UsageError(f"Ray can't be started: {one_line(error)}") from None
         where = f"--ray-address: no Ray cluster can be reached at {address!r}: {one_line(error)}"
-        raise UsageError(f"{where}; it may want its token (RAY_AUTH_TOKEN)") from None
+        raise UsageError(f"{where}; it may want its token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN") from None
     finally:
         for each, handler in handlers.items():  # Ray sets its own
             signal.signal(each, handler)
@@ -67,7 +67,7 @@ def ray_cluster(address: str | None) -> Iterator[None]:
 
 
 def _check_address(address: str | None) -> None:
-    """Raises `UsageError` where nothing listens: Ray would try for minutes."""
+    """Raises `UsageError` where nothing listens, or something else than Ray: Ray would try for minutes."""
     if address is None or address in ("auto", "local"):
         return
     if "://" in address:
@@ -77,6 +77,29 @@ def _check_address(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECTED_WITHIN_S).close()
     except (OSError, ValueError, OverflowError) as error:
         raise UsageError(f"--ray-address: nothing listens at {address!r} (HOST:PORT): {error}") from None
+    _check_speaks_ray(address)
+
+
+def _check_speaks_ray(address: str) -> None:
+    """Raises `UsageError` where something else listens. Has Ray show its token to a cluster that wants it.
+
+    Ray reads its mode when it is imported. With a token it can't use a cluster that wants none.
+    """
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return
+    import grpc  # type: ignore[import-untyped]  # Ray has it
+
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_CONNECTED_WITHIN_S)
+            channel.unary_unary("/ray.rpc.NodeInfoGcsService/CheckAlive")(b"", timeout=_CONNECTED_WITHIN_S)
+            if os.environ.get("RAY_AUTH_MODE") == "token":
+                raise UsageError(f"--ray-address: the cluster at {address!r} wants no token: unset RAY_AUTH_MODE")
+        except grpc.FutureTimeoutError:
+            raise UsageError(f"--ray-address: what listens at {address!r} is no Ray cluster") from None
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 async def check_nodes(resources: Mapping[str, float]) -> None:
@@ -101,17 +124,19 @@ def _nodes() -> list[dict[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
 
 
-def _on(node: str, *, soft: bool = False) -> Any:
+def _on(node: str) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return NodeAffinitySchedulingStrategy(node, soft=soft)
+    return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
 def _in_turn(number: int) -> Any:
     """The place of a worker that needs no resources: the nodes with processors in turn."""
     nodes = _nodes()
+    if not nodes:
+        raise RunStopped("no node of the Ray cluster is left")
     working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
-    return _on(working[number % len(working)]["NodeID"], soft=True)
+    return _on(working[number % len(working)]["NodeID"])
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
@@ -123,20 +148,29 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str)
 
 
 async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, float]) -> PoolWorker:
-    """A new worker that is ready. Raises `UsageError`, and `RayError` where it dies at once."""
+    """A new worker that is ready.
+
+    Raises `UsageError`, `RunStopped` without a node, and `RayError` where the worker dies at once.
+    """
     import ray
 
     from rewoo_bench.evaluation.cluster.worker import Worker
 
     others = {name: much for name, much in resources.items() if name not in ("CPU", "GPU")}
-    actor = ray.remote(Worker).options(
-        max_concurrency=_OPEN_CALLS,
-        num_cpus=resources.get("CPU", 0),
-        num_gpus=resources.get("GPU", 0),
-        resources=others,
-        scheduling_strategy="SPREAD" if resources else _in_turn(number),
-    )
-    handle: Any = actor.remote()
+    try:
+        handle: Any = (
+            ray.remote(Worker)
+            .options(
+                max_concurrency=_OPEN_CALLS,
+                num_cpus=resources.get("CPU", 0),
+                num_gpus=resources.get("GPU", 0),
+                resources=others,
+                scheduling_strategy="SPREAD" if resources else _in_turn(number),
+            )
+            .remote()
+        )
+    except ValueError as error:  # a fraction that Ray doesn't take
+        raise UsageError(f"--worker-resources: {one_line(error)}") from None
     begun = await handle.begin.remote(setup)
     if isinstance(begun, str):
         raise UsageError(begun)
@@ -144,13 +178,12 @@ async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, 
 
 
 async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, facts: Mapping[str, Any]) -> WorkerSetup:
-    """What a worker needs; its share of the questions and connections at the same time."""
+    """What a worker needs; its share of the questions at the same time."""
     path = options.corpus or run.dataset.corpus
     corpus = await to_thread.run_sync(shipped, path) if path else None
     share = replace(
         options,
         concurrency=options.concurrency and ceil(options.concurrency / workers),
-        max_connections=options.max_connections and ceil(options.max_connections / workers),
         cache=None,
         otel=None,
         out=None,
@@ -168,4 +201,4 @@ async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, fact
 def one_line(error: BaseException) -> str:
     """The end of Ray's message, in one line: the beginning is a traceback or the actor's address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return redact(lines[-1][:200]) if lines else type(error).__name__
+    return redact(shorten(lines[-1], 200, placeholder=" …")) if lines else type(error).__name__

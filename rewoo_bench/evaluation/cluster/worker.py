@@ -20,6 +20,7 @@ from anyio import from_thread
 
 from rewoo_bench.call_site import in_architecture
 from rewoo_bench.errors import RewooBenchError, UsageError
+from rewoo_bench.evaluation.cluster.connections import LeasedLimiter
 from rewoo_bench.evaluation.cluster.corpora import local_corpus
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
@@ -27,13 +28,12 @@ from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.new_manifest import sent_differences
 from rewoo_bench.evaluation.notices import notices_to
-from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, make_limiters, prepared
+from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared
 from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
 from rewoo_bench.metering.live_calls import LiveCalls
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.runs.options import RunOptions
 
 _log = logging.getLogger(__name__)
@@ -107,10 +107,10 @@ class Worker:
     def _set_up(self, setup: WorkerSetup, options: RunOptions, run: PreparedRun) -> None:
         self._setup, self._run, self._options = setup, run, options
         self._live = self._live_calls(setup)
-        self._limiters = self._told_of_limits(make_limiters(options, run))
         cache = RemoteCache(self._link) if setup.has_cache else None
         self._recorder = RemoteRecorder(cache=cache, live=self._live, journal=RemoteJournal(self._link))
-        self._evaluator: Evaluator = make_evaluator(options, run, self._recorder, self._limiters)
+        limiters = {name: LeasedLimiter(self._link, name) for name in connections(options, run)}
+        self._evaluator: Evaluator = make_evaluator(options, run, self._recorder, limiters)
 
     async def messages(self) -> AsyncIterator[list[Message]]:
         """Everything for the driver, in batches."""
@@ -125,11 +125,6 @@ class Worker:
                 task = asyncio.create_task(self._ask(each))
                 self._asking.add(task)
                 task.add_done_callback(self._asking.discard)
-
-    async def halve(self, model: str) -> None:
-        """Another worker got a 429 from this model's provider."""
-        if model in self._limiters:
-            self._limiters[model].halve()
 
     async def stop(self, grace_s: float) -> None:
         """Begins no call any more, and returns when those in flight have ended, or after `grace_s` seconds."""
@@ -179,12 +174,6 @@ class Worker:
         if setup.options.max_total_tokens is not None or setup.options.max_total_cost is not None:
             live.caps = RemoteCaps(self._link, live.shutdown)
         return live
-
-    def _told_of_limits(self, limiters: dict[str, AdaptiveLimiter]) -> dict[str, AdaptiveLimiter]:
-        """The limiters, whose 429s the driver passes on to the other workers."""
-        for name, limiter in limiters.items():
-            limiter.on_halved = lambda name=name: self._link.tell("limited", name)  # type: ignore[misc]
-        return limiters
 
 
 def _work_as_the_driver(setup: WorkerSetup) -> None:

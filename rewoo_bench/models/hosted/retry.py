@@ -24,7 +24,7 @@ import anyio
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion
 from rewoo_bench.models.hosted.attempts import AttemptCosts
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
+from rewoo_bench.models.hosted.rate_limiter import CallLimiter
 from rewoo_bench.streaming import complete
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Usage
 
@@ -52,7 +52,7 @@ class RetryingModel:
         identity: str | None = None,
         prices: Mapping[str, float] | None = None,
         max_retries: int = 5,
-        limiter: AdaptiveLimiter | None = None,
+        limiter: CallLimiter | None = None,
         base_delay: float = 0.5,
         max_delay: float = 60.0,
         rng: random.Random | None = None,
