@@ -29,7 +29,7 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.stats.paired import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
-AGENTS = ("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute")
+AGENTS = ("rewoo", "rewoo-json", "llmcompiler", "react", "react-native", "rewoo-react", "plan-execute")
 
 
 class Study:

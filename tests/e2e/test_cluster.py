@@ -142,6 +142,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 
 POISON = """
 import os
+import threading
 from rewoo_bench.types import Message, Trajectory
 
 
@@ -153,11 +154,15 @@ class Poison:
         reply = await model.complete([Message("user", question)], role="agent")
         if question.startswith("q03"):
             os._exit(1)
+        if question.startswith("q04"):
+            return Trajectory(reply.text, "answered", notes={"lock": threading.Lock()})
         return Trajectory(reply.text, "answered")
 """
 
 
-def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
+def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
+    tmp_path: Path, questions: Path, nodes: Nodes
+) -> None:
     folder = tmp_path / "poison"
     folder.mkdir()
     (folder / "poison.py").write_text(POISON)
@@ -171,7 +176,8 @@ def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions
         ended(run, code=3)
         requests = by_request(server.books)
     rows = load(tmp_path / "run").set_index("example_id")
-    assert set(rows.index[rows["error"].notna()]) == {"q03"}
+    assert set(rows.index[rows["error"].notna()]) == {"q03", "q04"}
+    assert str(rows.loc["q04", "error"]).startswith("the result can't be sent: TypeError in its trajectory")
     assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
     assert len(rows) == QUESTIONS
     paid_once = {number: entries[-1].usage.total_tokens for number, entries in requests.items() if entries[-1].usage}

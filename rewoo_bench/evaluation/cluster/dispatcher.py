@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class Dispatcher:
             number, ended = value
             asked = worker.asked.get(number)
             if asked and not asked.ended.done():
-                asked.ended.set_result(ended)
+                asked.ended.set_result(pickle.loads(ended))
         elif kind == "release":
             reservation, call_cost = value
             worker.reservations.remove(reservation)

@@ -19,6 +19,7 @@ from typing import Any
 from anyio import from_thread
 
 from rewoo_bench.call_site import in_architecture
+from rewoo_bench.crashes import crash_of
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.connections import LeasedLimiter
 from rewoo_bench.evaluation.cluster.corpora import local_corpus
@@ -29,12 +30,13 @@ from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.new_manifest import sent_differences
 from rewoo_bench.evaluation.notices import notices_to
 from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared
-from rewoo_bench.evaluation.tasks import Task
+from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
 from rewoo_bench.metering.live_calls import LiveCalls
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.types import Trajectory
 
 _log = logging.getLogger(__name__)
 
@@ -149,11 +151,11 @@ class Worker:
         except Exception as error:  # the driver raises it
             if not isinstance(error, RewooBenchError):
                 _log.exception("a question failed in a way that it shouldn't")
-            ended = Ended.with_error(error)
+            ended = _pickled(Ended.with_error(error))
         self._link.tell("ended", (lease.number, ended))
 
-    async def _ended_lease(self, lease: Lease) -> Ended:
-        """The result of a question. Raises the errors that end a run."""
+    async def _ended_lease(self, lease: Lease) -> bytes:
+        """The result of a question, pickled. Raises the errors that end a run."""
         architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
         task = Task(lease.index, lease.example, lease.trial, architecture)
         self._recorder.leased[task.key] = lease.records
@@ -167,13 +169,30 @@ class Worker:
                 result = await self._evaluator.run_task(task, listener, self._live)
         finally:
             del self._recorder.leased[task.key]
-        return Ended.with_result(result, self._live, sent_differences(self._options, self._run))
+        sent = sent_differences(self._options, self._run)
+        try:
+            return _pickled(Ended.with_result(result, self._live, sent))
+        except Exception as error:  # whatever an object that a runner returned raises when it is pickled
+            return _pickled(Ended.with_result(_unsendable(result, error), self._live, sent))
 
     def _live_calls(self, setup: WorkerSetup) -> LiveCalls:
         live = LiveCalls(accepted_before=setup.has_answers)
         if setup.options.max_total_tokens is not None or setup.options.max_total_cost is not None:
             live.caps = RemoteCaps(self._link, live.shutdown)
         return live
+
+
+def _unsendable(result: Result, error: Exception) -> Result:
+    """A result with something in it that can't be sent to another process, as an error."""
+    message = f"the result can't be sent: {crash_of(error, 'its trajectory').error}"
+    return replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=message)
+
+
+def _pickled(value: object) -> bytes:
+    from ray import cloudpickle
+
+    content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return content
 
 
 def _work_as_the_driver(setup: WorkerSetup) -> None:
