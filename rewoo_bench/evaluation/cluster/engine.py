@@ -200,9 +200,9 @@ class RayEngine:
             self.pool.add(worker)
             try:
                 await self.dispatcher.serve(worker)
-            except RayActorError as error:
+            except RayActorError:
                 if not self._stopping:
-                    self.say(f"worker {number} died: {one_line(error)}; its questions go to others")
+                    self.say(f"worker {number} died; its questions go to others")
             finally:
                 self.pool.remove(worker)
                 self.dispatcher.end(worker)

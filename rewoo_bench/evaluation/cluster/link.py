@@ -7,7 +7,8 @@ await link.ask("record", record)               # returns once the journal has it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from rewoo_bench.errors import JournalError
@@ -54,6 +55,20 @@ class Link:
         finally:
             del self._waiting[number]
 
+    async def ask_for(self, kind: str, value: Any, give_back: Callable[[Any], None]) -> Any:
+        """What the driver grants. Where this task is cancelled meanwhile, `give_back` gets it when it comes."""
+        asking = asyncio.ensure_future(self.ask(kind, value))
+
+        def unused(asked: asyncio.Future[Any]) -> None:
+            if not asked.cancelled() and asked.exception() is None:
+                give_back(asked.result())
+
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            asking.add_done_callback(unused)
+            raise
+
     def batches(self) -> AsyncIterator[list[Message]]:
         """The messages, as many at once as there are."""
         return batches(self._outgoing)
@@ -92,19 +107,13 @@ class RemoteCaps:
     async def admit(self, estimate: CallEstimate) -> Reservation:
         """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
         await self._shutdown.admit()
-        asking = asyncio.ensure_future(self._link.ask("admit", estimate))
+        reservation: Reservation = await self._link.ask_for("admit", estimate, partial(self.release, call_cost=None))
         try:
-            reservation: Reservation = await asyncio.shield(asking)
             await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
         except asyncio.CancelledError:
-            asking.add_done_callback(self._release_unused)
+            self.release(reservation, None)
             raise
         return reservation
-
-    def _release_unused(self, asked: asyncio.Future[Reservation]) -> None:
-        """Gives back room that the driver had granted to a call whose question has ended meanwhile."""
-        if not asked.cancelled() and asked.exception() is None:
-            self.release(asked.result(), None)
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         self._link.tell("release", (reservation, call_cost))

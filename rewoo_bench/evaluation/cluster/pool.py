@@ -48,7 +48,7 @@ class PoolWorker:
     reservations: list[Reservation] = field(default_factory=list)
     """Room under the caps of the run that its calls in flight have."""
     connections: defaultdict[str, list[object]] = field(default_factory=lambda: defaultdict(list))
-    """By model: the connections that it has leased."""
+    """By model: the connections that its calls have."""
 
     @property
     def free(self) -> int:

@@ -21,7 +21,7 @@ from anyio import from_thread
 from rewoo_bench.call_site import in_architecture
 from rewoo_bench.crashes import crash_of
 from rewoo_bench.errors import RewooBenchError, UsageError
-from rewoo_bench.evaluation.cluster.connections import LeasedLimiter
+from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
 from rewoo_bench.evaluation.cluster.corpora import local_corpus
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
@@ -111,7 +111,7 @@ class Worker:
         self._live = self._live_calls(setup)
         cache = RemoteCache(self._link) if setup.has_cache else None
         self._recorder = RemoteRecorder(cache=cache, live=self._live, journal=RemoteJournal(self._link))
-        limiters = {name: LeasedLimiter(self._link, name) for name in connections(options, run)}
+        limiters = {name: RemoteLimiter(self._link, name) for name in connections(options, run)}
         self._evaluator: Evaluator = make_evaluator(options, run, self._recorder, limiters)
 
     async def messages(self) -> AsyncIterator[list[Message]]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rewoo_bench.evaluation.cluster.connections import CALLS_A_LEASE, LeasedLimiter
+from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
 from rewoo_bench.metering.interrupt import GracefulShutdown
@@ -67,10 +67,10 @@ async def test_calls_of_all_workers_have_no_more_connections_than_the_driver_has
     connections: int, workers: int
 ) -> None:
     driver, links = Driver(connections), [Link() for _ in range(workers)]
-    limiters = [LeasedLimiter(link, MODEL) for link in links]
+    limiters = [RemoteLimiter(link, MODEL) for link in links]
     in_flight = most = done = 0
 
-    async def call(limiter: LeasedLimiter) -> None:
+    async def call(limiter: RemoteLimiter) -> None:
         nonlocal in_flight, most, done
         async with limiter:
             in_flight += 1
@@ -80,7 +80,7 @@ async def test_calls_of_all_workers_have_no_more_connections_than_the_driver_has
         limiter.succeeded()
         done += 1
 
-    calls = 3 * CALLS_A_LEASE
+    calls = 50
     with served(driver, *links):
         await asyncio.gather(*(call(limiter) for limiter in limiters for _ in range(calls)))
         await asyncio.wait_for(driver.all_are_back.wait(), 10)
@@ -90,7 +90,7 @@ async def test_calls_of_all_workers_have_no_more_connections_than_the_driver_has
 
 async def test_a_call_that_is_cancelled_while_it_waits_keeps_no_connection() -> None:
     driver, link = Driver(1), Link()
-    limiter = LeasedLimiter(link, MODEL)
+    limiter = RemoteLimiter(link, MODEL)
     with served(driver, link):
         async with limiter:
             waiting = asyncio.create_task(limiter.acquire())
@@ -104,7 +104,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_keeps_no_connection() -> 
 
 async def test_a_429_goes_to_the_driver_and_so_do_the_good_answers() -> None:
     driver, link = Driver(2), Link()
-    limiter = LeasedLimiter(link, MODEL)
+    limiter = RemoteLimiter(link, MODEL)
     with served(driver, link):
         async with limiter:
             limiter.failed(429)
