@@ -29,7 +29,8 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
         _recall(options, run, before.sent)
         sessions = [*before.sessions, {"command": command_line(), "started_at": now()}]
         kept = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
-        return manifest.model_copy(update={**kept, "sessions": sessions})
+        engine = {"engine": manifest.engine or before.engine} if before.engine else {}
+        return manifest.model_copy(update={**kept, **engine, "sessions": sessions})
     begin(folder, manifest, "--out")
     return manifest
 

@@ -102,7 +102,7 @@ class Manifest(_Facts):
     concurrency: int | None = None
     """Number of questions at the same time."""
     engine: EngineFacts | None = None
-    """Where the last session asked its questions; None for one process."""
+    """The cluster that asked questions of the run, in its last session or an earlier one; None for one process."""
     dataset: DatasetFacts = DatasetFacts()
     corpus: CorpusFacts | None = None
     architectures: list[ArchitectureFacts] = []

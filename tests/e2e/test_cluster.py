@@ -19,6 +19,7 @@ from answering import KEY, answer
 from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
 
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.view.snapshot import take_snapshot
 
@@ -111,6 +112,9 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
         largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)
         assert server.totals().total_tokens <= whole // 3 + AT_ONCE * largest
         ended(start("--resume", tmp_path / "capped", "--max-total-tokens", "none", "--no-progress"))
+    engine = read_manifest(tmp_path / "capped").engine  # of the first session
+    assert engine is not None
+    assert engine.workers == WORKERS
     pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
     assert server.totals().total_tokens == whole
 
