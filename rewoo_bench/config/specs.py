@@ -145,7 +145,7 @@ def read_values(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SpecError(f"{path.parent} has no {path.name}") from None
+        raise SpecError(f"{path.absolute().parent} has no {path.name}") from None
     except OSError as error:
         raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
     except RecursionError:

@@ -54,9 +54,9 @@ class Dispatcher:
         for reservation in worker.reservations:
             self._caps.release(reservation, None)
         worker.reservations.clear()
-        for model, leases in worker.connections.items():
-            for lease in leases:
-                self.limiters[model].release_for(lease)
+        for model, connections in worker.connections.items():
+            for connection in connections:
+                self.limiters[model].release_for(connection)
         worker.connections.clear()
 
     async def _keep(self, message: Message) -> Reply:
@@ -109,12 +109,12 @@ class Dispatcher:
                 return
             worker.reservations.append(value)
         elif message.kind == "connect":
-            value, lease = None, object()
-            await self.limiters[message.value].acquire_for(lease)
+            value, connection = None, object()
+            await self.limiters[message.value].acquire_for(connection)
             if worker.dead:
-                self.limiters[message.value].release_for(lease)
+                self.limiters[message.value].release_for(connection)
                 return
-            worker.connections[message.value].append(lease)
+            worker.connections[message.value].append(connection)
         elif message.kind == "cached":
             assert self.recorder.cache is not None
             value = await to_thread.run_sync(self.recorder.cache.get, message.value)

@@ -177,7 +177,7 @@ class RayEngine:
     async def _say_later(self, number: int) -> None:
         """Says that a worker isn't there yet."""
         await anyio.sleep(_SAID_AFTER_S)
-        self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or its model is being loaded")
+        self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or it still loads its model")
 
     async def _keep_worker(self, number: int) -> None:
         """One worker, and another one whenever it died."""

@@ -148,9 +148,9 @@ class Worker:
         """Asks one question, and sends its result."""
         try:
             ended = await self._ended_lease(lease)
-        except Exception as error:  # the driver raises it
+        except Exception as error:  # it ends the run: the driver raises it
             if not isinstance(error, RewooBenchError):
-                _log.exception("a question failed in a way that it shouldn't")
+                _log.exception("unexpected error while a question was asked")
             ended = _pickled(Ended.with_error(error))
         self._link.tell("ended", (lease.number, ended))
 
