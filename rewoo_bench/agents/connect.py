@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from rewoo_bench.agents.gateway import Gateway
-from rewoo_bench.agents.process import ProcessGroups
 from rewoo_bench.agents.runner import AgentRunner
 from rewoo_bench.errors import UsageError
 from rewoo_bench.models.open import OpenModel
+from rewoo_bench.processes import ProcessGroups
 from rewoo_bench.runners.architecture import Architecture
 
 

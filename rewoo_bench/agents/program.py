@@ -15,9 +15,10 @@ from typing import Any
 import anyio
 from anyio.abc import Process
 
-from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, read_into
+from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import UsageError
+from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
 QUESTION = "REWOO_BENCH_QUESTION"
 _LONGEST_OUTPUT = 1 << 20  # bytes that are kept of its end

@@ -17,12 +17,12 @@ from rewoo_bench.agents.environments import command_in_environment
 from rewoo_bench.agents.function import answer_with
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.agents.own_count import read_own_count
-from rewoo_bench.agents.process import ProcessGroups
 from rewoo_bench.agents.program import AgentFailed, Program, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.agents.worker import Worker
 from rewoo_bench.config.specs import import_object
+from rewoo_bench.processes import ProcessGroups
 from rewoo_bench.redaction import redact
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Model, StopReason, Tool, Trajectory

@@ -17,7 +17,6 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.agents.process import Tail
 from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
@@ -25,6 +24,7 @@ from rewoo_bench.metering.live_calls import UNAUTHORISED
 from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
+from rewoo_bench.processes import Tail
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.types import Completion, Model, Step, Tool
 from rewoo_bench.wire_request import WireMessages, WireRequest

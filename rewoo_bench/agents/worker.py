@@ -19,9 +19,10 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from rewoo_bench.agents.process import ProcessGroups, Tail, agent_environment, read_into
+from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.program import AgentFailed, as_answer, last_line
 from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
 _LONGEST_LINE = 1 << 20  # bytes
 _LOG_POLL_S, _LOG_POLLS = 0.01, 5

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.agents.process import Tail, agent_environment
+from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.program import read_answer
+from rewoo_bench.processes import Tail
 
 
 @pytest.mark.parametrize(

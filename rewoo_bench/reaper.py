@@ -1,4 +1,4 @@
-"""A small process that outlives a killed run by a moment, to end the agents that the run had started.
+"""A small process that outlives a killed run by a moment, to end the programs that the run had started.
 
 It reads lines on its standard input: "+123 MARK" for a new process group, "-123 MARK" for one that has ended. When
 the run ends, however it ends, the input is closed, and the processes that are left are killed. Only the standard
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "REWOO_BENCH_PROCESS"
-"""A variable of an agent's processes. Its value, a mark, finds those that have left their process group."""
+"""A variable of such a program's processes. Its value, a mark, finds those that have left their process group."""
 _PROCESSES = Path("/proc")
 _ROUNDS = 10  # a process may start another one while it is looked for
 
