@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
-ROUTED_TO = "routed_to"  # an older run lacks the column
+ROUTED_TO = "routed_to"
+STARTUP = "startup_s"
+_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP)
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -80,6 +82,8 @@ class Summary:
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
+    startup_s: float = math.nan
+    """Per question, in no latency; NaN where it isn't known: in a replay, and in older runs."""
     routed_to: dict[str, int] = field(default_factory=dict)
     """Chosen architecture -> rows, of a router."""
     oracle: bool = False
@@ -97,7 +101,7 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
     from rewoo_bench.runs.table_columns import read_columns, there
 
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS, *there(rows, [ROUTED_TO])])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS, *there(rows, _NOT_IN_OLDER_RUNS)])
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
@@ -146,6 +150,7 @@ def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         cost_usd=mean("cost_usd") if priced else None,
+        startup_s=mean(STARTUP) if STARTUP in scored else math.nan,
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
@@ -220,6 +225,7 @@ _ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("rows", lambda s: f"{s.total:,}"),
     ("answered", lambda s: f"{s.answered:,}"),
 )
+_START = "start s"
 _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("architecture", lambda s: s.architecture),
     ("LLM calls", lambda s: _number(s.llm_calls, ".2f")),
@@ -230,6 +236,7 @@ _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("total", lambda s: _number(s.total_tokens, ",.0f")),
     ("p50 s [95% CI]", lambda s: _seconds(s.latency_p50_s, s.latency_p50_interval_s)),
     ("p95 s [95% CI]", lambda s: _seconds(s.latency_p95_s, s.latency_p95_interval_s)),
+    (_START, lambda s: _number(s.startup_s, ".2f")),
     ("$ / 1000", _cost),
 )
 
@@ -253,9 +260,10 @@ def table(summaries: Sequence[Summary]) -> str:
             note += f"; {ORACLE_ACCURACY}"
         trials = "; rows = questions times trials" if _has_trials(group) else ""
         heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
+        costs = [column for column in _COSTS if column[0] != _START or has_startup(group)]
         blocks += [
             "\n".join([heading, "", *text_table(_accuracy(group))]),
-            "\n".join(text_table(_cells(_COSTS, group))),
+            "\n".join(text_table(_cells(costs, group))),
         ]
     return "\n\n".join(blocks)
 
@@ -265,6 +273,11 @@ def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
     absent |= {"rows"} if not _has_trials(group) else set()
     columns = [column for column in _ACCURACY if column[0] not in absent]
     return _cells([*columns, *map(_count_of, reasons(group))], group)
+
+
+def has_startup(group: Iterable[Summary]) -> bool:
+    """Whether something started that took a hundredth of a second a question."""
+    return any(summary.startup_s >= 0.01 for summary in group)
 
 
 def _has_trials(group: Sequence[Summary]) -> bool:

@@ -32,11 +32,12 @@ from rewoo_bench.journal.store import Journal
 from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
-from rewoo_bench.metering.meter import Meter, idle_seconds
+from rewoo_bench.metering.meter import Meter, not_working
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
+from rewoo_bench.row_notes import noting
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scorer
 from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
@@ -162,8 +163,10 @@ class Evaluator:
         models = self._models(task.example, recorder, live)
         meter = Meter(models, self.limits, question=task.example.question)
         started_at, start = datetime.now(UTC), time.monotonic()
-        ended = await self._put(task, meter, recorder, on_event, live.shutdown)
-        latency_s = time.monotonic() - start
+        with noting(meter.notes):
+            ended = await self._put(task, meter, recorder, on_event, live.shutdown)
+        seconds = time.monotonic() - start
+        idle_s, startup_s = not_working(meter.calls, meter.notes.startups)
         judging = Meter(models)  # a judge's calls are kept apart
         verdict = await self._judge(task.example, ended.trajectory, judging)
         if recorder:
@@ -175,8 +178,10 @@ class Evaluator:
             score=ended.score,
             error=ended.error,
             judged_correct=verdict.is_correct,
-            latency_s=latency_s,
-            working_s=max(0.0, latency_s - idle_seconds(meter.calls)),
+            latency_s=max(0.0, seconds - startup_s),
+            working_s=max(0.0, seconds - startup_s - idle_s),
+            startup_s=startup_s,
+            flags=tuple(sorted(meter.notes.flags)),
             started_at=started_at,
             cost_usd=meter.cost_usd,
             refused=ended.refused or verdict.refused,

@@ -97,7 +97,9 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "usage_source": _usage_source(counted),
         "latency_s": result.latency_s if measured else None,
         "working_s": result.working_s if measured else None,
+        "startup_s": result.startup_s if measured else None,
         "retries": sum(call.call_cost.attempts - 1 for call in model_calls),
+        "flags": list(result.flags),
         "started_at": result.started_at,
         "trace_id": trace_id_of(run["run_id"], result.task.key) if run.get("trace_id") else None,
     }
@@ -198,7 +200,7 @@ def _call_tokens(call: Call) -> dict[str, int]:
 def _latency_s(call: Call) -> float | None:
     if call.call_cost.replayed:
         return None
-    return call.end - call.start if call.call_cost.measured_s is None else call.call_cost.measured_s
+    return call.latency_s if call.call_cost.measured_s is None else call.call_cost.measured_s
 
 
 def _role_tokens(calls: Sequence[Call], role: str) -> int:

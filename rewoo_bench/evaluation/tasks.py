@@ -51,3 +51,7 @@ class Result:
     """Unexpected exceptions of the architecture and of the judge."""
     traceback: str | None = None
     judge_error: str | None = None
+    startup_s: float = 0.0
+    """Seconds in which something that the question needs was starting; not in `latency_s`."""
+    flags: tuple[str, ...] = ()
+    """What to doubt about the row (runs/schema.py)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rewoo_bench.call_site import CallSite
+from rewoo_bench.row_notes import Interval, union_s
 from rewoo_bench.text.prompt_parts import PromptParts
 from rewoo_bench.types import CallCost, Usage
 
@@ -44,6 +45,13 @@ class Call:
     thoughts: str = ""
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
+    startups: tuple[Interval, ...] = ()
+    """When the call waited for something to start (row_notes.py)."""
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds of the call, without those in which it waited for something to start."""
+        return self.end - self.start - union_s(self.startups)
 
     @property
     def waiting_s(self) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import anyio
 from pydantic import BaseModel
@@ -26,6 +26,7 @@ from rewoo_bench.metering.calls import Call, Limits
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorded_tools import RecordedText
 from rewoo_bench.models.call_cost import call_cost_of, combined
+from rewoo_bench.row_notes import Interval, RowNotes, noting
 from rewoo_bench.streaming import complete
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
@@ -59,6 +60,7 @@ class Meter:
         self.clock = clock
         self.question = question
         self.calls: list[Call] = []
+        self.notes = RowNotes()
         self.start = clock()
         self._begun = 0
         self._in_flight = 0
@@ -77,8 +79,10 @@ class Meter:
         parts = prompt_parts_of(messages, self.question, options.get("tools") or ())
         begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
         outcome: dict[str, Any] = {}
+        notes = self.notes.of_call()
         try:
-            completion = await complete(model, messages, **options)
+            with noting(notes):
+                completion = await complete(model, messages, **options)
             outcome = {
                 "status": "ok",
                 "usage": completion.usage,
@@ -95,7 +99,7 @@ class Meter:
             outcome = {"status": "cancelled", "call_cost": call_cost_of(cancelled) or CallCost()}
             raise
         finally:
-            self._end(begun, **outcome)
+            self._end(begun, startups=tuple(notes.startups), **outcome)
             self._release(reserved)
         if completion.finish_reason == "reasoning_truncated":
             raise LimitReached("reasoning_truncated", "the output budget ended while the model was still thinking")
@@ -110,15 +114,17 @@ class Meter:
         self._check_limits()
         begun = self._begin("tool", tool.name, "tool")
         outcome: dict[str, Any] = {}
+        notes = self.notes.of_call()
         try:
-            text = await tool(arguments)
+            with noting(notes):
+                text = await tool(arguments)
             call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}
             raise
         finally:
-            self._end(begun, **outcome)
+            self._end(begun, startups=tuple(notes.startups), **outcome)
         return text
 
     def count_as_attempt(self, failed: Call) -> None:
@@ -127,6 +133,7 @@ class Meter:
         self.calls.remove(failed)
         call_cost = combined(failed.call_cost, last.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
+        same["startups"] = (*failed.startups, *last.startups)
         self.calls.append(replace(last, call_cost=call_cost, **same))  # type: ignore[arg-type]  # of three types
 
     async def note_second_attempt(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> None:
@@ -229,23 +236,44 @@ class _MeteredTool(WrappedTool):
         return await self._meter.call_tool(self._tool, arguments)
 
 
-def idle_seconds(calls: Sequence[Call]) -> float:
-    """Seconds in which at least one call was waiting and none was working.
+class NotWorking(NamedTuple):
+    """Seconds of a question in which no call of it worked."""
 
-    Calls may overlap, so it is the length of the union of all waiting intervals, without the time in which
-    another call worked. The rest of the latency is `working_s`.
+    idle_s: float
+    """Seconds in which at least one call was waiting, and none was working."""
+    startup_s: float
+    """Seconds in which something was starting, and no call was working: they are no latency."""
+
+
+def not_working(calls: Sequence[Call], startups: Sequence[Interval] = ()) -> NotWorking:
+    """The seconds of a question in which it waited, or something that it needs was starting.
+
+    Calls may overlap, so they are lengths of unions of intervals, without the time in which another call worked.
+    `startups` are those of the question, those of its calls included.
     """
-    events: list[tuple[float, int, int]] = []
+    events: list[tuple[float, int, int, int, int]] = []
+    outside = set(startups).difference(*(call.startups for call in calls))
+    for start, end in outside:
+        events += [(start, 0, 0, 0, 1), (end, 0, 0, 0, -1)]
     inside_tools = {call.call_site for call in calls if call.kind == "model" and call.role == "tool"}
     for call in calls:
         if call.kind == "tool" and call.call_site in inside_tools:
             continue  # an LLM tool's work is that of the model call inside it
-        events += [(call.start, 1, 0), (call.end, -1, 0)]
+        events += [(call.start, 1, 0, 0, 0), (call.end, -1, 0, 0, 0)]
         for start, end in call.call_cost.waiting:
-            events += [(start, 0, 1), (end, 0, -1)]
-    idle, active, waiting, before = 0.0, 0, 0, 0.0
-    for moment, more_active, more_waiting in sorted(events):
-        if waiting and waiting >= active:
-            idle += moment - before
-        active, waiting, before = active + more_active, waiting + more_waiting, moment
-    return idle
+            events += [(start, 0, 1, 0, 0), (end, 0, -1, 0, 0)]
+        for start, end in call.startups:
+            events += [(start, 0, 0, 1, 0), (end, 0, 0, -1, 0)]
+    idle = startup = before = 0.0
+    active = waiting = starting = starting_outside = 0
+    for moment, *more in sorted(events):
+        if waiting + starting >= active:
+            if starting or starting_outside:
+                startup += moment - before
+            elif waiting:
+                idle += moment - before
+        active, waiting, starting, starting_outside = (
+            count + change for count, change in zip((active, waiting, starting, starting_outside), more, strict=True)
+        )
+        before = moment
+    return NotWorking(idle, startup)

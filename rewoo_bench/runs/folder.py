@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
+from rewoo_bench.runs.schema import QUESTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,8 @@ JOURNAL_FILE = "journal.sqlite"
 # Columns with few different values: categories in pandas.
 CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
 CATEGORIES += ["level", "stop_reason", "usage_source"]
+NEWER_COLUMNS = ("startup_s", "flags")
+"""Columns that runs of earlier versions lack."""
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
@@ -111,11 +114,18 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _read(path: Path) -> pa.Table:
-    """A table; columns with few different texts are dictionaries. `pq.read_table` would import far more."""
+    """A table; columns with few different texts are dictionaries, and those of a newer version than the run's are null.
+
+    `pq.read_table` would import far more.
+    """
     with pq.ParquetFile(path) as file:
         categories = [name for name in CATEGORIES if name in file.schema_arrow.names]
     with pq.ParquetFile(path, read_dictionary=categories) as file:
-        return file.read()
+        table = file.read()
+    for name in set(NEWER_COLUMNS).difference(table.column_names):
+        field = QUESTIONS.field(name)
+        table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
 
 
 def _folder_names(runs: Sequence[str | Path]) -> list[str]:

@@ -18,6 +18,10 @@ every other architecture.
 
 Tokens are null for a tool's call. A cost is null where the price isn't known, and where no call was answered or paid
 for. A latency is null where it wasn't measured: in a replay, and for a question that began in an earlier session.
+
+`startup_s` are the seconds in which a question waited for something to start, and are in no latency: an agent's process
+until its first request, the import of a library, an MCP server. `flags` are reasons to doubt a row; results/README.md
+lists them. Runs of earlier versions lack both; `load` adds them as null.
 """
 
 from __future__ import annotations
@@ -74,7 +78,9 @@ QUESTIONS = pa.schema(
         ("usage_source", pa.string()),
         ("latency_s", pa.float64()),
         ("working_s", pa.float64()),
+        ("startup_s", pa.float64()),
         ("retries", pa.int32()),
+        ("flags", pa.list_(pa.string())),
         ("started_at", _MOMENT),
         ("trace_id", pa.string()),
     ]

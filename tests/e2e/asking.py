@@ -55,7 +55,7 @@ async def run(
     folder: Path,
     server: ModelServer,
     questions: Sequence[Example],
-    names: Sequence[str],
+    names: Sequence[str | Architecture],
     corpus: Corpus | None = None,
     *,
     patience: Mapping[str, Any] | None = None,
@@ -68,7 +68,7 @@ async def run(
         async with open_run(folder, RUN) as opened:
             recorder = Recorder(opened.journal)
             evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), recorder=recorder, **settings)
-            asked = architectures(*names)
+            asked = [each if isinstance(each, Architecture) else architectures(each)[0] for each in names]
             try:
                 await evaluator.run(questions, asked, trials=trials, keep=opened.keep, on_result=lambda _: None)
             finally:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 FLIPS = 60
 QUESTIONS = 3
-NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"]
 OF_A_REPLAY = [*NOT_THE_SAME, "model", "planner_model", "solver_model", "cost_usd", "usage_source"]
 ROWS = ["--arch", "rewoo,react", "-n", QUESTIONS]
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from answering import Trouble, answer, asked_about, examples, role_of, seen, spent
 from asking import RUN, Row, architectures, model_of, read, run
+from parts import architecture
 
 import rewoo_bench
 from rewoo_bench.errors import ProviderRefused, SpecError
@@ -17,6 +19,7 @@ from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.row_notes import flag, starting
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus
@@ -104,6 +107,20 @@ async def test_waiting_is_not_working(tmp_path: Path) -> None:
         (row,), (call,) = await run(tmp_path, server, examples(1), ["direct"])
     assert row["latency_s"] > 1.0 > row["working_s"]
     assert call["waiting_s"] == pytest.approx(row["latency_s"] - row["working_s"], abs=0.01)
+
+
+async def test_a_start_is_no_latency(tmp_path: Path) -> None:
+    class Starting:
+        async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
+            with starting():
+                await anyio.sleep(1.0)
+            flag("no_call")
+            return Trajectory("the river of q00", "answered")
+
+    with ModelServer(answer) as server:
+        (row,), _ = await run(tmp_path, server, examples(1), [architecture("slow to start", Starting())])
+    assert row["startup_s"] >= 1.0 > row["latency_s"]
+    assert row["flags"] == ["no_call"]
 
 
 async def test_all_architectures_of_a_question_come_before_the_next_question(tmp_path: Path, corpus: Corpus) -> None:

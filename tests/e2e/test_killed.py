@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(900)
 LATENCY_S = 0.02
 KILLS = 100
 QUESTIONS = 60
-NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "retries", "billed_tokens"]
+NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"]
 FAULTS = [
     ServerFault(status=429, retry_after=0),
     ServerFault(status=500),

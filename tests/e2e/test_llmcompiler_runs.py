@@ -24,7 +24,7 @@ from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.anyio
 ARCHITECTURE = "llmcompiler"
-TIMES = {"run_id", "run_folder", "started_at", "latency_s", "working_s", "retries", "billed_tokens"}
+TIMES = {"run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"}
 
 
 def plan_for(name: str) -> str:

@@ -17,7 +17,7 @@ from rewoo_bench.cli.main import main
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 EIGHT = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
 FOLDERS = ",".join(f"architectures/{name}" for name in EIGHT)
-TIMES = ["latency_s", "working_s", "started_at", "run_id", "run_folder"]
+TIMES = ["latency_s", "working_s", "startup_s", "started_at", "run_id", "run_folder"]
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def run(*arguments: str) -> int:
 def test_it_loads_and_compares(old: Path) -> None:
     rows = load("finished")
     assert list(rows["architecture"].unique()) == EIGHT
+    assert rows[["startup_s", "flags"]].isna().all(axis=None)
     ratio = compare(rows).pairs[1]["total_tokens"].interval
     assert ratio is not None
     assert ratio.estimate == pytest.approx(
@@ -102,5 +103,5 @@ def test_where_it_stopped_it_goes_on(old: Path) -> None:
     assert run("run", "--arch", "architectures/rewoo,architectures/react", "--model", "oracle", "-n", "6", "--out",
                "whole", "--no-progress") == 0  # fmt: skip
     whole = load("whole")
-    same = [name for name in whole.columns if name not in TIMES]
+    same = [name for name in whole.columns if name not in (*TIMES, "flags")]  # of which the older rows say nothing
     assert after[same].to_dict("records") == whole[same].to_dict("records")

@@ -19,7 +19,17 @@ pytestmark = pytest.mark.anyio
 
 REFUSED = ("stop", "temperature", "seed", "max_tokens", "response_format", "grammar")
 NO_SYSTEM = ServerFault(status=400, message="Unsupported value: 'messages[0].role'", param="messages[0].role")
-CHANGING = {"run_id", "started_at", "latency_s", "working_s", "waiting_s", "retries", "attempts", "call_index"}
+CHANGING = {
+    "run_id",
+    "started_at",
+    "latency_s",
+    "working_s",
+    "startup_s",
+    "waiting_s",
+    "retries",
+    "attempts",
+    "call_index",
+}
 
 
 def fixed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from parts import Query, Told, model_call, toolbox
 from rewoo_bench.call_site import CallSite, call_site, current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.meter import Meter, idle_seconds
+from rewoo_bench.metering.meter import Meter, not_working
+from rewoo_bench.row_notes import flag, noting, starting
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.llm import LLM, LLMArguments
 from rewoo_bench.types import CallCost, Completion, Message, Model, Tool, Usage
@@ -182,19 +183,60 @@ def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any
     ids=["none", "no wait", "one call", "both wait", "other works", "other works a while", "in a row", "with a gap"],
 )
 def test_idle_is_when_somebody_waits_and_nobody_works(calls: list[Any], idle: float) -> None:
-    assert idle_seconds(calls) == pytest.approx(idle)
+    assert not_working(calls).idle_s == pytest.approx(idle)
 
 
 def test_an_llm_tool_that_waits_for_its_model_is_not_working() -> None:
     inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
     around = model_call(kind="tool", start=0.9, end=4.1, role="tool", call_site=CallSite("E2"), call_cost=CallCost())
-    assert idle_seconds([inside, around]) == pytest.approx(2.0)
+    assert not_working([inside, around]).idle_s == pytest.approx(2.0)
 
 
 def test_another_tool_meanwhile_is() -> None:
     inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
     search = model_call(kind="tool", start=2, end=9, role="tool", call_site=CallSite("E3"), call_cost=CallCost())
-    assert idle_seconds([inside, search]) == pytest.approx(1.0)
+    assert not_working([inside, search]).idle_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("calls", "outside", "startup"),
+    [
+        ([waits(3, 5)], [(0, 3)], 3.0),
+        ([waits(0, 5, startups=((1, 4),))], [], 3.0),
+        ([waits(0, 5, startups=((1, 4),)), waits(2, 3)], [], 2.0),
+        ([waits(0, 5, startups=((1, 4),)), waits(0, 5, startups=((1, 4),))], [], 3.0),
+        ([waits(0, 5, startups=((1, 4),)), waits(0, 5, (0, 5))], [], 3.0),
+        ([waits(1, 5)], [(0, 3)], 1.0),
+    ],
+    ids=[
+        "before the call",
+        "in a call",
+        "other works a while",
+        "two wait for one",
+        "other waits",
+        "no call waits for it",
+    ],
+)
+def test_a_start_is_apart_where_no_call_works(calls: list[Any], outside: list[Any], startup: float) -> None:
+    noted = [*outside, *(each for call in calls for each in call.startups)]
+    assert not_working(calls, noted).startup_s == pytest.approx(startup)
+
+
+@pytest.mark.anyio
+async def test_a_call_knows_what_it_waited_for_and_so_does_its_question() -> None:
+    def reply(messages: Any, role: str) -> str:
+        with starting():
+            flag("dropped_fields")
+        return "Neva"
+
+    meter = Meter({"": ScriptedModel(reply)})
+    with noting(meter.notes):
+        await meter.complete(ASK, role="agent")
+        with starting():
+            pass
+    assert list(meter.calls[0].startups) == meter.notes.startups[:1]
+    assert len(meter.notes.startups) == 2
+    assert meter.notes.flags == {"dropped_fields"}
 
 
 def test_places_nest() -> None:
