@@ -22,12 +22,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.agents.kept_responses import UnknownResponse
 from rewoo_bench.agents.mcp_server import answer_mcp, unreadable
 from rewoo_bench.agents.sender import Sender, is_gone
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, PATHS, error_body, read_request
+from rewoo_bench.models.hosted.dialects import (
+    EMBEDDINGS,
+    INPUT_TOKENS,
+    MESSAGES,
+    OF_ANTHROPIC,
+    PATHS,
+    RESPONSES,
+    error_body,
+    read_request,
+)
 from rewoo_bench.types import Model, Tool
 from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
@@ -42,10 +52,14 @@ _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """An HTTP server on 127.0.0.1, on a free port. `model_name` is the model's name for agents."""
+    """An HTTP server on 127.0.0.1, on a free port.
 
-    def __init__(self, model_name: str) -> None:
+    `model_name` is the model's name for agents, `embedding_name` that of the model of embeddings, if any.
+    """
+
+    def __init__(self, model_name: str, embedding_name: str | None = None) -> None:
         self.model_name = model_name
+        self.embedding_name = embedding_name
         self.refused: Counter[str] = Counter()
         """Refused requests without an open question, by path."""
         self._sessions: dict[str, AgentSession] = {}
@@ -108,8 +122,11 @@ class Gateway:
         try:
             if dialect in PATHS and request.method == "POST":
                 return await self._complete(request, session, dialect)
+            if dialect.startswith(f"{RESPONSES}/"):
+                return _json(session.responses.answer(request.method, dialect, request.query))
             if dialect == "/models":
-                return _json({"object": "list", "data": [_model_object(self.model_name)]})
+                names = [self.model_name, *([self.embedding_name] if self.embedding_name else [])]
+                return _json({"object": "list", "data": [_model_object(name) for name in names]})
             if dialect.startswith("/models/"):
                 return _json(_model_object(self.model_name))
             return await self._offer_tools(request, session, path)
@@ -120,7 +137,9 @@ class Gateway:
             return _error(dialect, response.status, str(error), _NO_RETRY, response.fields)
         except SessionClosed:
             return _error(dialect, 401, "this question has ended", _NO_RETRY)
-        except _Unreadable as error:
+        except UnknownResponse as error:
+            return _error(dialect, error.status, str(error), _NO_RETRY, error.fields)
+        except _BadRequest as error:
             return _error(dialect, error.status, str(error))
 
     def _session_of(self, request: web.Request) -> AgentSession | None:
@@ -137,14 +156,23 @@ class Gateway:
     async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         data, body = await _read(request)
         if not isinstance(body, dict):
-            raise _Unreadable(f"the request is no JSON object but {type(body).__name__}")
-        if body.get("model") != self.model_name:  # every architecture of a run asks the same model
-            session.notes[f"asked for the model {str(body.get('model'))[:80]}"] += 1
-            data = json.dumps({**body, "model": self.model_name}).encode()  # half of a surrogate pair stays escaped
-        facts = read_request(path, body)
+            raise _BadRequest(f"the request is no JSON object but {type(body).__name__}")
+        passed = self._passed_on(session, path, body)
+        if passed is not body:
+            data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
+        facts = read_request(path, passed)
         sender = Sender(request, session)
+
+        def keep(answer: str | bytes) -> None:
+            if path == RESPONSES:
+                session.responses.keep(passed, answer, body.get("previous_response_id"))
+
+        async def send(piece: bytes) -> None:
+            keep(piece)  # before the client has it, whose next request may refer to it
+            await sender.send(piece)
+
         headers = tuple((name, request.headers[name]) for name in _PASSED_HEADERS if name in request.headers)
-        wire = WireRequest(path, data, headers, sender.send if facts.streamed else None)
+        wire = WireRequest(path, data, headers, send if facts.streamed else None)
         try:
             call = await session.complete(
                 wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: is_gone(request)
@@ -155,7 +183,23 @@ class Gateway:
             if sender.has_begun:
                 return sender.break_off()
             raise
+        if (answer := call.answer.result().wire) is not None:
+            keep(answer.body)
         return await sender.finish(call)
+
+    def _passed_on(self, session: AgentSession, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
+        """The request for the run's model: every architecture of a run asks the same. Raises `_BadRequest`."""
+        is_embedding = path == EMBEDDINGS
+        name = self.embedding_name if is_embedding else self.model_name
+        if name is None:
+            raise _BadRequest(
+                "this run has no --embedding-model; name one, such as --embedding-model openai/text-embedding-3-small"
+            )
+        passed = session.responses.unfold(body) if path in (RESPONSES, INPUT_TOKENS) else body
+        if body.get("model") == name:
+            return passed
+        session.notes[f"asked for the {'embedding ' if is_embedding else ''}model {str(body.get('model'))[:80]}"] += 1
+        return {**passed, "model": name}
 
     async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         if path == "/mcp":
@@ -167,7 +211,7 @@ class Gateway:
             return _error(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
         _, arguments = await _read(request)
         if not isinstance(arguments, dict):
-            raise _Unreadable(f"the arguments are no JSON object but {type(arguments).__name__}")
+            raise _BadRequest(f"the arguments are no JSON object but {type(arguments).__name__}")
         observation = await session.call_tool(name, arguments)
         return _json({"result": observation.text, "failed": observation.failed})
 
@@ -181,14 +225,14 @@ async def _answer_mcp(request: web.Request, session: AgentSession) -> web.Stream
         return web.Response(status=405, headers={"Allow": "POST"})
     try:
         _, message = await _read(request)
-    except _Unreadable as error:
+    except _BadRequest as error:
         return _json(unreadable(str(error)), error.status)
     answer = await answer_mcp(message, session)
     return web.Response(status=202) if answer is None else _json(answer)
 
 
-class _Unreadable(Exception):
-    """A request that can't be read, and the status to answer with."""
+class _BadRequest(Exception):
+    """A request that can't be read or passed on, and the status to answer with."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -196,19 +240,19 @@ class _Unreadable(Exception):
 
 
 async def _read(request: web.Request) -> tuple[bytes, Any]:
-    """The body of a request, and its JSON. Raises `_Unreadable`."""
+    """The body of a request, and its JSON. Raises `_BadRequest`."""
     from aiohttp import web
 
     try:
         data = await request.read()
     except web.HTTPRequestEntityTooLarge:
-        raise _Unreadable(f"the request has more than {LARGEST_REQUEST >> 20} MB", 413) from None
+        raise _BadRequest(f"the request has more than {LARGEST_REQUEST >> 20} MB", 413) from None
     except web.RequestPayloadError as error:
-        raise _Unreadable(f"the body of the request can't be read: {error}") from None
+        raise _BadRequest(f"the body of the request can't be read: {error}") from None
     try:
         return data, json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _Unreadable(f"the request isn't JSON: {error}") from None
+        raise _BadRequest(f"the request isn't JSON: {error}") from None
 
 
 def _is_retry(request: web.Request) -> bool:

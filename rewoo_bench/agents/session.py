@@ -17,12 +17,13 @@ from typing import Any
 
 import anyio
 
+from rewoo_bench.agents.kept_responses import KeptResponses
 from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
 from rewoo_bench.metering.live_calls import UNAUTHORISED
 from rewoo_bench.metering.recorded_calls import RecordedFailure
-from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, WireFacts
+from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.processes import Tail
 from rewoo_bench.runners.tool_calls import Observation, call_tool
@@ -31,7 +32,7 @@ from rewoo_bench.wire_request import WireMessages, WireRequest
 
 _Job = Callable[[], Coroutine[Any, Any, None]]
 
-_ROLES = {EMBEDDINGS: "embedding", COUNT_TOKENS: "count"}
+_ROLES = {EMBEDDINGS: "embedding", **dict.fromkeys(COUNTING, "count")}
 
 
 class SessionClosed(Exception):
@@ -64,6 +65,7 @@ class AgentSession:
     notes: Counter[str] = field(default_factory=Counter)
     log: Tail = field(default_factory=Tail)
     """The agent's standard error."""
+    responses: KeptResponses = field(default_factory=KeptResponses)
     failure: ModelError | None = None
     """The provider's last failure, where no call that began after it was answered."""
     limit: LimitReached | None = None

@@ -81,6 +81,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
        help="Model of the solver.  [default: --model]")
 @MODEL("--judge-model", metavar="NAME", shell_complete=completion.models,
        help="Model that judges each answer. Its tokens are counted apart.  [default: no judge]")
+@MODEL("--embedding-model", metavar="NAME", shell_complete=completion.models,
+       help="Model of the embeddings that external agents ask for: any litellm name.  [default: they are refused]")
 @MODEL("--temperature", type=NOT_NEGATIVE, default=0.0, help="Sampling temperature.")
 @MODEL("--planner-temperature", type=NOT_NEGATIVE, help="Temperature of the planner.  [default: --temperature]")
 @MODEL("--solver-temperature", type=NOT_NEGATIVE, help="Temperature of the solver.  [default: --temperature]")

@@ -126,6 +126,9 @@ def _check_flags(options: RunOptions, given: GivenObjects) -> None:
             raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
+    if options.embedding_model and _is_ours(options.embedding_model):
+        reason = "a replay has the recorded embeddings" if options.model.startswith(REPLAY) else "it has no embeddings"
+        raise UsageError(f"--embedding-model {options.embedding_model}: {reason}; name a provider's model")
     _check_replay(options)
 
 

@@ -94,4 +94,6 @@ def _models(options: RunOptions, run: PreparedRun) -> dict[str, dict[str, Any]]:
     models = {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()}
     if run.gateway is not None:
         models["default"][WIRE_NAME] = run.gateway.model_name
+        if run.gateway.embedding_name is not None:
+            models.setdefault("embedding", {})[WIRE_NAME] = run.gateway.embedding_name
     return models

@@ -67,7 +67,9 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
             opened[role] = await _open(role, options, given, stack)
             check_price(options, role.name, opened[role].prices)
         await stack.enter_async_context(inputs.toolbox)
-        gateway = await connect_agents(inputs.architectures, opened[options.role_models[""]], stack)
+        roles = options.role_models
+        embeddings = opened[roles.get("embedding", roles[""])] if options.embedding_model else None
+        gateway = await connect_agents(inputs.architectures, opened[roles[""]], embeddings, stack)
         facts: dict[str, Any] = {"is_model_given": given.model is not None, "gateway": gateway}
         yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 

@@ -74,6 +74,8 @@ class OpenModel:
     """Restores what `sent` returned in an earlier session."""
     wire_name: str | None = None
     """The model's name in requests of external agents; None where it has no HTTP endpoint."""
+    embedding_name: str | None = None
+    """The name of the embedding model of a recorded run, in a replay of it."""
 
     @property
     def identity(self) -> str:
@@ -109,8 +111,9 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     key isn't set.
     """
     if name.startswith(REPLAY):
-        wire_name = await to_thread.run_sync(_recorded_wire_name, Path(name.removeprefix(REPLAY)))
-        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name}, wire_name=wire_name)
+        names = await to_thread.run_sync(_recorded_wire_names, Path(name.removeprefix(REPLAY)))
+        wire: dict[str, Any] = {"wire_name": names.get("default"), "embedding_name": names.get("embedding")}
+        yield OpenModel(ReplayModel(), name, REPLAY_CONCURRENCY, {"name": name}, **wire)
         return
     if is_oracle(name):
         oracle = open_oracle(name)
@@ -210,18 +213,19 @@ def _client(
     )
 
 
-def _recorded_wire_name(recorded: Path) -> str | None:
-    """The model's name in the requests of a recorded run's agents, if any.
+def _recorded_wire_names(recorded: Path) -> dict[str, str]:
+    """By role: the model's name in the requests of a recorded run's agents, if any.
 
     Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged.
     """
     if not (recorded / MANIFEST).exists():
-        return None
+        return {}
     try:
-        return (read_manifest(recorded).models.get("default") or {}).get(WIRE_NAME)
+        models = read_manifest(recorded).models
     except DataError as error:
         _log.warning("%s; the replay uses the recorded calls alone", error)
-        return None
+        return {}
+    return {role: facts[WIRE_NAME] for role, facts in models.items() if facts and facts.get(WIRE_NAME)}
 
 
 def _command(text: str) -> tuple[str, ...]:

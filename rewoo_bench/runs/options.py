@@ -62,6 +62,8 @@ class RunOptions:
     planner_model: str | None = None
     solver_model: str | None = None
     judge_model: Annotated[str | None, Matters(compare="refuse", claims=True)] = None
+    embedding_model: Annotated[str | None, ANSWERS] = None
+    """Model of the embeddings that external agents ask for."""
     api_base: Annotated[str | None, SESSION] = None
     llama_server: str | None = None
     threads: Annotated[Count | None, SESSION] = None
@@ -120,6 +122,8 @@ class RunOptions:
         roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
         if self.judge_model:
             roles["judge"] = RoleModel(self.judge_model, 0.0)
+        if self.embedding_model:
+            roles["embedding"] = RoleModel(self.embedding_model, 0.0)
         return {role: model for role, model in roles.items() if not role or model != roles[""]}
 
     def as_json(self) -> dict[str, Any]:

@@ -138,8 +138,8 @@ def _messages_streamed(asking: Asking, text: str) -> str:
 def _everything(asking: Asking, text: str) -> str:
     """All dialects, and the requests that generate nothing."""
     with asking.openai as client:
-        client.embeddings.create(model=asking.model, input=text)
-        assert [model.id for model in client.models.list()] == [asking.model]
+        embedded = client.embeddings.create(model="text-embedding-3-large", input=text)
+        assert [model.id for model in client.models.list()] == [asking.model, embedded.model]
     with asking.anthropic as anthropic:
         counted = anthropic.messages.count_tokens(model=asking.model, messages=[{"role": "user", "content": text}])
         assert counted.input_tokens

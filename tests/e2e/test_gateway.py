@@ -72,7 +72,8 @@ def test_only_a_client_that_asked_for_it_gets_the_usage(asks: bool) -> None:
 
 def test_requests_that_generate_nothing_are_no_llm_calls() -> None:
     with DialectServer() as provider:
-        assert run_agents(provider, [write_function("everything")], questions=3) == 0
+        embedding = ("--embedding-model", "openai/embed-x")
+        assert run_agents(provider, [write_function("everything")], *embedding, questions=3) == 0
     assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
     assert set(rows().llm_calls) == {5}
     assert set(calls().role) == {"agent", "embedding", "count"}

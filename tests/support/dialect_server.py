@@ -27,6 +27,7 @@ from dialects_of_answers import (
     COMPLETIONS,
     COUNT_TOKENS,
     EMBEDDINGS,
+    INPUT_TOKENS,
     MESSAGES,
     RESPONSES,
     Answer,
@@ -37,7 +38,7 @@ from dialects_of_answers import (
     events,
 )
 
-PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS)
+PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS, INPUT_TOKENS)
 MidStream = Literal["cut stream", "error event", "quiet end"]
 Fault = Literal["429", "500", "bad option", "refused", "missing", "cut", "slow", "error body", "error first", MidStream]
 _STATUSES = {"429": 429, "500": 500, "bad option": 400, "refused": 401, "error body": 200, "missing": 404}
@@ -150,7 +151,7 @@ class DialectServer:
             answer = replace(answer, pieces=[*answer.pieces[:-1], f" {entry.headers[self.repeats]}"])
         if entry.body.get("stream"):
             return await self._stream(request, entry, answer, fault)
-        if entry.path != COUNT_TOKENS:  # which is free
+        if entry.path not in (COUNT_TOKENS, INPUT_TOKENS):  # which are free
             entry.tokens = Tokens(answer.tokens.input, 0) if entry.path == EMBEDDINGS else answer.tokens
         entry.is_whole = True
         return web.json_response(document(entry.path, answer))

@@ -21,8 +21,10 @@ from rewoo_bench.wire_request import NO_FIELDS, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
-OF_OPENAI = frozenset({CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS})
+INPUT_TOKENS = "/responses/input_tokens"
+OF_OPENAI = frozenset({CHAT, COMPLETIONS, RESPONSES, INPUT_TOKENS, EMBEDDINGS})
 OF_ANTHROPIC = frozenset({MESSAGES, COUNT_TOKENS})
+COUNTING = frozenset({COUNT_TOKENS, INPUT_TOKENS})
 PATHS = OF_OPENAI | OF_ANTHROPIC
 
 Role = Literal["system", "user", "assistant", "tool"]

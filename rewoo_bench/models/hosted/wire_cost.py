@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewoo_bench.models.hosted.completions import cost_of
-from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, AnswerFacts
+from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, AnswerFacts
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
 from rewoo_bench.models.hosted.providers import Route
 from rewoo_bench.models.hosted.transport import Answer
@@ -18,7 +18,7 @@ def completion_of(
     route: Route, path: str, messages: Sequence[Message], facts: AnswerFacts, text: str, response: WireResponse
 ) -> Completion:
     """A whole answer; its usage is estimated where the provider sent none. `text` is its text without credentials."""
-    if path == COUNT_TOKENS:
+    if path in COUNTING:
         return Completion("", wire=response)  # it is free
     usage, call_cost = facts.usage, None
     if usage is None or not usage.input_tokens or (text and not usage.output_tokens and path != EMBEDDINGS):
