@@ -50,6 +50,7 @@ def compare(
     all_pairs: bool = False,
     intersect: bool = False,
     by: str | None = None,
+    within_model: bool = False,
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
@@ -65,10 +66,9 @@ def compare(
     if not len(rows):
         raise DataError("no rows to compare")
     if by is None:
-        return _compare(rows, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
+        return _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model)
     parts = [
-        _compare(part, manifests or {}, baseline, all_pairs=all_pairs, intersect=intersect)
-        for part in subsets(rows, by)
+        _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model) for part in subsets(rows, by)
     ]
     return Comparison(
         systems=tuple(system for part in parts for system in part.systems),
@@ -82,9 +82,9 @@ def _compare(
     rows: pd.DataFrame,
     manifests: Manifests,
     baseline: str | None,
-    *,
     all_pairs: bool,
     intersect: bool,
+    within_model: bool,
 ) -> Comparison:
     by_key = rows.groupby(list(SYSTEM_KEYS), sort=False, observed=True)
     groups = [(Key(*map(str, key)), group) for key, group in by_key]
@@ -102,7 +102,7 @@ def _compare(
         same, cautions = aligned({label: labelled[label][1] for label in block}, reasons, intersect=shares)
         own = [_system(label, keys[label], same[label]) for label in block]
         oracles = {system.label for system in own if system.oracle}
-        for a, b in chosen(keys, baseline, all_pairs=all_pairs):
+        for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
             pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
         systems += own
         warnings += cautions

@@ -48,12 +48,22 @@ def labels(keys: Sequence[Key], names: Mapping[str, str]) -> list[str]:
     ]
 
 
-def chosen(systems: Mapping[str, Key], baseline: str | None, *, all_pairs: bool) -> list[tuple[str, str]]:
+def chosen(
+    systems: Mapping[str, Key], baseline: str | None, *, all_pairs: bool, within_model: bool = False
+) -> list[tuple[str, str]]:
     """The pairs (a, b) to compare, of the systems of one data set by label.
 
+    `within_model`: of each model apart, unless no model has two systems.
     Each with each, or the others with the `baseline`. Without one: where two runs have the same
     architectures, each architecture before and after; else the others with the first. Raises `UsageError`.
     """
+    if within_model:
+        models = [
+            {label: key for label, key in systems.items() if key.model == model}
+            for model in dict.fromkeys(key.model for key in systems.values())
+        ]
+        if len(models) > 1 and max(map(len, models)) > 1:
+            return [pair for model in models for pair in chosen(model, baseline, all_pairs=all_pairs)]
     names = list(systems)
     if all_pairs:
         return list(combinations(names, 2))

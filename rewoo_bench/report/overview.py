@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import median as _median
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.compare import compare
+from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.pairs import Pair
-from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifest, Manifests
@@ -22,13 +25,21 @@ if TYPE_CHECKING:
     from rewoo_bench.stats.paired import Interval
 
 FEW_QUESTIONS = 100
-_HEAD = ("system", "n", "exact match", "F1", "answered", "failed", "tokens", "model calls", "tool calls", "p50 s")
+_HEAD = ("system", "n", "exact match", "F1", "answered", "failed", "tokens", "$ / 1000", "model calls", "tool calls")
+_SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "startup_s"}
+FLAGS = {
+    "unmetered": "answered without a metered model call: what it really used isn't known",
+    "other_question": "sent a prompt that holds the text of another question of the run",
+    "no_call": "answered a later trial without a call",
+    "dropped_fields": "sent fields that were not passed on to the model",
+}
+"""What each flag of a row says of its question."""
 
 
 def overview(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> dict[str, Any]:
     """JSON-ready; every text of it is shown as text."""
     try:
-        comparison: Comparison | None = compare(rows, manifests=manifests, intersect=True)
+        comparison: Comparison | None = compare(rows, manifests=manifests, intersect=True, within_model=True)
         refused = ""
     except UsageError as error:
         comparison, refused = None, str(error)
@@ -36,6 +47,9 @@ def overview(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) 
         "title": _title(rows),
         "facts": list(_facts(rows, manifests)),
         "table": _table(comparison) if comparison else None,
+        "times": _seconds(comparison, rows) if comparison else None,
+        "points": [_point(system) for system in comparison.systems] if comparison else [],
+        "flags": FLAGS,
         "sentences": [_sentence(pair) for pair in comparison.pairs] if comparison else [],
         "notes": [*(comparison.warnings if comparison else ()), *([refused] if refused else [])],
         "threats": list(_threats(rows, manifests)),
@@ -74,9 +88,9 @@ def _table(comparison: Comparison) -> dict[str, Any]:
                 f"{summary.answered:,}",
                 f"{summary.failed:,}",
                 f"{summary.total_tokens:,.0f}",
+                "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
                 f"{summary.llm_calls:.2f}",
                 f"{summary.tool_calls:.2f}",
-                _seconds(summary, system.oracle),
             ]
         )
     return {"head": _HEAD, "rows": rows}
@@ -89,11 +103,39 @@ def _score(estimate: Any, oracle: bool) -> str:
     return f"{estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]{mark}"
 
 
-def _seconds(summary: Summary, oracle: bool) -> str:
-    if oracle or summary.latency_p50_s is None or summary.latency_p50_interval_s is None:
-        return "-"
-    low, high = summary.latency_p50_interval_s
-    return f"{summary.latency_p50_s:.2f} [{low:.2f}, {high:.2f}]"
+def _seconds(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any] | None:
+    """Median seconds, each with its own number of rows; None where nothing was timed."""
+    shown = []
+    for system in comparison.systems:
+        own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == system.summary.architecture)]
+        own = own[(own["dataset"] == system.summary.dataset) & (own["model"] == system.summary.model)]
+        columns = {name: _known(own, column) for name, column in _SECONDS.items()}
+        if system.oracle or not columns["p50 s"]:
+            continue
+        bounds = system.summary.latency_p50_interval_s
+        median = f"{_median(columns['p50 s']):.2f}" + (f" [{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else "")
+        others = [f"{_median(values):.2f}" if values else "-" for values in list(columns.values())[1:]]
+        shown.append([system.label, f"{len(columns['p50 s']):,}", median, *others])
+    return {"head": ["system", "n", *_SECONDS], "rows": shown} if shown else None
+
+
+def _known(rows: pd.DataFrame, column: str) -> list[float]:
+    """The numbers of the column; none where an older run lacks it."""
+    return [float(value) for value in rows[column].dropna()] if column in rows.columns else []
+
+
+def _point(system: System) -> dict[str, Any]:
+    """A system's means, as the page's figures take them."""
+    summary = system.summary
+    score = summary.exact_match
+    values = {
+        "n": score.n,
+        **({} if system.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
+        **{"tokens": summary.total_tokens, "input": summary.input_tokens - summary.cached_input_tokens},
+        **{"cached": summary.cached_input_tokens, "output": summary.output_tokens, "cost": summary.cost_usd},
+    }
+    known = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+    return {"label": system.label, **known}
 
 
 def _sentence(pair: Pair) -> dict[str, str]:
@@ -124,7 +166,8 @@ def _points(interval: Interval, p: float) -> str:
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
-    """Reasons to doubt the figures above."""
+    """Reasons to doubt the figures above; what a row is flagged for is first."""
+    yield from _flagged(rows)
     questions = int(rows["example_id"].nunique())
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
@@ -140,6 +183,21 @@ def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
             yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}" + _because(manifest)
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
+
+
+def _flagged(rows: pd.DataFrame) -> Iterator[str]:
+    """A line for each architecture and flag."""
+    if "flags" not in rows.columns:  # an older run
+        return
+    counts = Counter(
+        (flag, str(architecture))
+        for flags, architecture in zip(rows["flags"], rows["architecture"], strict=True)
+        for flag in (flags if isinstance(flags, Iterable) else ())
+    )
+    for flag, architecture in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
+        asked = int((rows["architecture"] == architecture).sum())
+        said = f"{architecture} {FLAGS.get(flag, 'is flagged')} ({flag})"
+        yield f"{said}: {counts[flag, architecture]:,} of {asked:,} rows."
 
 
 def _because(manifest: Manifest) -> str:

@@ -84,6 +84,8 @@ def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool
 
     def column(name: str, digits: int | None = None) -> list[Any]:
         values: list[Any] = [None] * lines
+        if name not in rows.columns:  # an older run
+            return values
         for line, value in zip(at, _plain(rows[name]), strict=True):
             values[line] = value if value is None or digits is None else round(float(value), digits)
         return values
@@ -97,6 +99,9 @@ def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool
         "tokens": column("total_tokens", 0),
         "calls": column("llm_calls", 0),
         "latency": column("latency_s", 3),
+        "startup": column("startup_s", 3),
+        "cost": column("cost_usd", 8),
+        "flags": [[] if each is None else [str(flag) for flag in each] for each in column("flags")],
         "f1": column("f1", 3),
         "prediction": column("prediction") if texts else [None] * lines,
         "error": column("error") if texts else [None] * lines,

@@ -19,7 +19,9 @@ import pytest
 
 from rewoo_bench import compare, load
 from rewoo_bench.cli.main import main
+from rewoo_bench.report.overview import overview
 from rewoo_bench.report.write import write_report
+from rewoo_bench.runs.folder import manifests
 from rewoo_bench.runs.schema import QUESTIONS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
@@ -55,6 +57,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*program, *arguments, "--out", str(out)], check=True, capture_output=True)
     write_report([out], out / "report.html", figures=False)
     return out
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of five architectures."""
+    out = tmp_path_factory.mktemp("five") / "run"
+    arguments = ["--arch", "rewoo,react,direct,cot,plan-execute", "--model", "oracle", "-n", "60", "--no-progress"]
+    program = [sys.executable, "-m", "rewoo_bench", "run"]
+    subprocess.run([*program, *arguments, "--out", str(out)], check=True, capture_output=True)
+    return out / "report.html"
 
 
 class Opened:
@@ -285,3 +297,97 @@ def test_axe_finds_nothing_serious(browser: Any, run: Path, scheme: str, fragmen
         found = opened.page.evaluate("axe.run()")
         serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
         assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in serious] == []
+
+
+def flagged_copy(run: Path, to: Path, example: str, flags: list[str]) -> Path:
+    """A copy of the run in which rewoo's row of this question has these flags."""
+    shutil.copytree(run, to)
+    table = pq.read_table(to / "questions.parquet")
+    keys = zip(table["example_id"].to_pylist(), table["architecture"].to_pylist(), strict=True)
+    column = pa.array([flags if key == (example, "rewoo") else [] for key in keys], pa.list_(pa.string()))
+    kept = [name for name in table.column_names if name != "flags"]
+    pq.write_table(table.select(kept).append_column("flags", column), to / "questions.parquet")
+    return to
+
+
+def test_the_answers_stand_above_the_steps(browser: Any, run: Path) -> None:
+    row = load(run).query("example_id == 'sample-001' and architecture == 'react'").iloc[0]
+    with Opened(browser, run / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
+        page = opened.question()
+        answer = page.locator(".answers .answer", has_text="react")
+        assert row["prediction"] in answer.inner_text()
+        assert f"{row['total_tokens']:,} tokens" in answer.inner_text()
+        assert answer.bounding_box()["y"] < page.locator(".step").first.bounding_box()["y"]
+
+
+def test_dollars_stand_beside_tokens(browser: Any, run: Path, tmp_path: Path) -> None:
+    priced = changed_copy(run, tmp_path / "priced", lambda row: row.update(cost_usd=row["total_tokens"] * 1e-6))
+    write_report([priced], tmp_path / "priced.html", figures=False)
+    with Opened(browser, tmp_path / "priced.html") as opened:
+        assert "$ / 1000" in opened.page.locator(".means thead").first.inner_text()
+        assert "unknown" not in opened.page.locator(".means tbody").first.inner_text()
+        opened.page.locator(".line a").first.click()
+        assert "$0.00" in opened.page.locator(".answer .numbers").first.inner_text()
+
+
+@pytest.mark.parametrize("fragment", ["", "#q=sample-001"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_five_architectures_fit_the_window(browser: Any, five: Path, width: int, fragment: str) -> None:
+    with Opened(browser, five, fragment, viewport={"width": width, "height": 800}) as opened:
+        page = opened.question() if fragment else opened.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ends = page.evaluate(
+            "[...document.querySelectorAll('.means td, .answer')].map(e => e.getBoundingClientRect().right)"
+        )
+        assert max(ends) <= width
+        if not fragment:
+            marks = page.locator(".line:not(.header)").first.locator(".outcome").all()
+            assert len(marks) == 5
+            assert all(mark.bounding_box()["x"] < width - 10 for mark in marks)
+
+
+def test_a_narrow_window_shows_the_steps_of_one_architecture_at_a_time(browser: Any, five: Path) -> None:
+    with Opened(browser, five, "#q=sample-001", viewport={"width": 400, "height": 800}) as opened:
+        page = opened.question()
+        assert page.locator(".trajectories thead th").all_inner_texts() == ["rewoo"]
+        page.get_by_role("group", name="Steps of").get_by_role("button", name="plan-execute").click()
+        assert page.locator(".trajectories thead th").all_inner_texts() == ["plan-execute"]
+
+
+@pytest.mark.parametrize("way", ["hover", "focus", "click"])
+def test_short_words_are_explained(browser: Any, run: Path, way: str) -> None:
+    with Opened(browser, run / "report.html") as opened:
+        term = opened.page.locator("th .term", has_text="F1")
+        getattr(term, way)()
+        tip = opened.page.locator(f"[id='{term.get_attribute('aria-describedby')}']")
+        assert tip.is_visible()
+        assert "precision and recall" in tip.inner_text()
+        opened.page.keyboard.press("Escape")
+        assert way == "hover" or not tip.is_visible()
+
+
+def test_figures_are_drawn_in_the_colours_of_the_scheme(browser: Any, run: Path) -> None:
+    colours = set()
+    for scheme in ("light", "dark"):
+        with Opened(browser, run / "report.html", color_scheme=scheme) as opened:
+            names = opened.page.locator(".plot .name")
+            colours.add(names.first.evaluate("e => getComputedStyle(e).fill"))
+    assert len(colours) == 2
+
+
+def test_each_model_is_compared_within_itself(run: Path, tmp_path: Path) -> None:
+    other = changed_copy(run, tmp_path / "other", lambda row: row.update(model="openai/another"))
+    pairs = [
+        (each["a"], each["b"]) for each in overview(load(run, other), manifests(run, other), [run, other])["sentences"]
+    ]
+    assert len(pairs) == 4
+    assert all(a.partition(", ")[2] == b.partition(", ")[2] for a, b in pairs)
+
+
+def test_a_flag_of_a_row_is_a_badge_and_the_first_caveat(browser: Any, run: Path, tmp_path: Path) -> None:
+    flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
+    write_report([flagged], tmp_path / "flagged.html", figures=False)
+    with Opened(browser, tmp_path / "flagged.html") as opened:
+        assert "rewoo answered without a metered model call" in opened.page.locator(".threats li").first.inner_text()
+        opened.page.evaluate("location.hash = '#q=sample-001'")
+        assert opened.question().locator(".answer .flag").all_inner_texts() == ["unmetered"]

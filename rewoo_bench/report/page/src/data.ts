@@ -2,10 +2,28 @@
 
 export interface Interval { low: number; high: number }
 
+export interface Point {
+  label: string;
+  n: number;
+  em?: number;
+  low?: number;
+  high?: number;
+  tokens?: number;
+  input?: number; // without cached
+  cached?: number;
+  output?: number;
+  cost?: number;
+}
+
+interface Cells { head: string[]; rows: string[][] }
+
 export interface Overview {
   title: string;
   facts: [string, string][];
-  table: { head: string[]; rows: string[][] } | null;
+  table: Cells | null;
+  times: Cells | null;
+  points: Point[];
+  flags: Record<string, string>; // what each flag says of its question
   sentences: { a: string; b: string; text: string }[];
   notes: string[];
   threats: string[];
@@ -24,6 +42,9 @@ export interface System {
   tokens: (number | null)[];
   calls: (number | null)[];
   latency: (number | null)[];
+  startup: (number | null)[];
+  cost: (number | null)[]; // dollars
+  flags: string[][];
   f1: (number | null)[];
   prediction: (string | null)[];
   error: (string | null)[];

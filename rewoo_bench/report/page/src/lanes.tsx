@@ -2,8 +2,16 @@
 
 import type { Call, Trajectory } from "./data";
 import { counted, number, visible } from "./text";
+import { NARROW, useWidth } from "./width";
 
-const WIDTH = 640, BAR = 15, GAP = 3;
+const BAR = 15, GAP = 3;
+
+// Pixels of an axis: as much as there is room for.
+function useRoom(): number {
+  const width = useWidth();
+  return width < NARROW ? width - 32 : Math.min(1000, width - 250);
+}
+
 const PARTS = ["context", "exemplar", "question", "written", "found"] as const;
 const NAMES: Record<string, string> = {
   context: "instructions", exemplar: "exemplars", question: "question", written: "written by the model", found: "observations and evidence", output: "output",
@@ -30,19 +38,20 @@ const nice = (most: number) => {
   return { ticks: Array.from({ length: Math.floor(most / unit) + 1 }, (_, i) => i * unit), digits: Math.max(0, -Math.floor(Math.log10(unit) + 1e-9)) };
 };
 
-function Axis({ most, height, unit }: { most: number; height: number; unit: string }) {
+function Axis({ most, height, unit, width }: { most: number; height: number; unit: string; width: number }) {
   const { ticks, digits } = nice(most);
   return (
     <g class="axis">
       {ticks.map((tick) => {
-        const x = (tick / most) * WIDTH;
-        return <g><line x1={x} x2={x} y1={0} y2={height} /><text x={x} y={height + 13} text-anchor={x > WIDTH - 30 ? "end" : x < 30 ? "start" : "middle"}>{number(tick, tick ? digits : 0)}{tick === 0 ? ` ${unit}` : ""}</text></g>;
+        const x = (tick / most) * width;
+        return <g><line x1={x} x2={x} y1={0} y2={height} /><text x={x} y={height + 13} text-anchor={x > width - 30 ? "end" : x < 30 ? "start" : "middle"}>{number(tick, tick ? digits : 0)}{tick === 0 ? ` ${unit}` : ""}</text></g>;
       })}
     </g>
   );
 }
 
 export function TimeLanes({ lanes }: { lanes: Lane[] }) {
+  const room = useRoom();
   const all = lanes.map(({ label, trajectory }) => ({ label, bars: packed(trajectory.calls) }));
   const most = Math.max(...all.flatMap(({ bars }) => bars.map(({ call }) => call.start_s! + call.latency_s!)), 0);
   if (!(most > 0)) return null;
@@ -56,12 +65,12 @@ export function TimeLanes({ lanes }: { lanes: Lane[] }) {
           <div class="lane">
             <span class="label">{visible(label)}</span>
             <div class="scroll">
-              <svg width={WIDTH} height={height + 18} role="img" aria-label={`${label}: ${counted(bars.length, "call")} in ${number(most, 1)} seconds`}>
+              <svg width={room} height={height + 18} role="img" aria-label={`${label}: ${counted(bars.length, "call")} in ${number(most, 1)} seconds`}>
                 <defs><pattern id="waiting" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="5" /></pattern></defs>
-                <Axis most={most} height={height} unit="s" />
+                <Axis most={most} height={height} unit="s" width={room} />
                 {bars.map(({ call, row }) => {
-                  const x = (call.start_s! / most) * WIDTH, width = Math.max(1.5, (call.latency_s! / most) * WIDTH);
-                  const waiting = Math.min(width, ((call.waiting_s ?? 0) / most) * WIDTH);
+                  const x = (call.start_s! / most) * room, width = Math.max(1.5, (call.latency_s! / most) * room);
+                  const waiting = Math.min(width, ((call.waiting_s ?? 0) / most) * room);
                   return (
                     <g>
                       <title>{describe(call)}</title>
@@ -80,6 +89,7 @@ export function TimeLanes({ lanes }: { lanes: Lane[] }) {
 }
 
 export function TokenLanes({ lanes }: { lanes: Lane[] }) {
+  const room = useRoom();
   const all = lanes.map(({ label, trajectory }) => ({ label, calls: trajectory.calls.filter((call) => call.kind === "model") }));
   const total = (call: Call) => (call.input_tokens ?? 0) + (call.output_tokens ?? 0);
   const most = Math.max(...all.map(({ calls }) => calls.reduce((sum, call) => sum + total(call), 0)), 0);
@@ -96,12 +106,12 @@ export function TokenLanes({ lanes }: { lanes: Lane[] }) {
           <div class="lane">
             <span class="label">{visible(label)}</span>
             <div class="scroll">
-              <svg width={WIDTH} height={BAR + 24} role="img" aria-label={`${label}: ${number(calls.reduce((sum, call) => sum + total(call), 0))} tokens in ${counted(calls.length, "model call")}`}>
-                <Axis most={most} height={BAR + 6} unit="tokens" />
+              <svg width={room} height={BAR + 24} role="img" aria-label={`${label}: ${number(calls.reduce((sum, call) => sum + total(call), 0))} tokens in ${counted(calls.length, "model call")}`}>
+                <Axis most={most} height={BAR + 6} unit="tokens" width={room} />
                 {calls.map((call) => {
                   const start = at;
                   at += total(call);
-                  return <g><title>{describe(call)}</title>{blocks(call, start, most)}</g>;
+                  return <g><title>{describe(call)}</title>{blocks(call, start, room / most)}</g>;
                 })}
               </svg>
             </div>
@@ -112,8 +122,7 @@ export function TokenLanes({ lanes }: { lanes: Lane[] }) {
   );
 }
 
-function blocks(call: Call, start: number, most: number) {
-  const scale = WIDTH / most;
+function blocks(call: Call, start: number, scale: number) {
   const parts = PARTS.map((part) => [part, call[`${part}_tokens`] ?? 0] as const);
   const counted = parts.reduce((sum, [, n]) => sum + n, 0);
   const input = call.input_tokens ?? 0;

@@ -35,10 +35,10 @@ function App({ head, table }: { head: Overview; table: Table }) {
     document.addEventListener("keydown", key);
     return () => document.removeEventListener("keydown", key);
   }, [chosen, open, table]);
-  if (open !== undefined) return <QuestionView key={state.q} table={table} systems={systems} state={state} line={open} chosen={chosen} texts={head.texts} />;
+  if (open !== undefined) return <QuestionView key={state.q} table={table} systems={systems} state={state} line={open} chosen={chosen} head={head} />;
   return (
     <main>
-      <Head head={head} narrow={false} />
+      <Head head={head} table={table} />
       {state.q && <p class="warning" role="alert">There is no question {JSON.stringify(state.q)} on this page.</p>}
       <Questions table={table} systems={systems} state={state} chosen={chosen} />
       <Legend />

@@ -1,35 +1,21 @@
-import type { Overview } from "./data";
+import type { Overview, Table } from "./data";
+import { Figures } from "./figures";
 import { go } from "./state";
+import { Explained, Term } from "./terms";
 import { Text, visible } from "./text";
 
-export function Head({ head, narrow }: { head: Overview; narrow: boolean }) {
+const FIRST = ["Model", "Questions", "Run", "Cluster"]; // facts above the sentences; the others are below
+
+export function Head({ head, table }: { head: Overview; table: Table }) {
   return (
-    <section aria-labelledby="title" class={narrow ? "head narrow" : "head"}>
+    <section aria-labelledby="title" class="head">
       <h1 id="title">{visible(head.title)}</h1>
-      <dl class="facts">
-        {head.facts.map(([name, value]) => (
-          <div><dt>{name}</dt><dd><Text>{value}</Text></dd></div>
-        ))}
-      </dl>
-      {head.notes.map((note) => <p class="warning" role="note">{visible(note)}</p>)}
-      {head.table && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Means per question">
-          <table class="means">
-            <caption>Means per question, with 95% intervals</caption>
-            <thead><tr>{head.table.head.map((cell) => <th scope="col">{cell}</th>)}</tr></thead>
-            <tbody>
-              {head.table.rows.map((row) => (
-                <tr>{row.map((cell, i) => (i ? <td>{visible(cell)}</td> : <th scope="row">{visible(cell)}</th>))}</tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Facts facts={head.facts.filter(([name]) => FIRST.includes(name))} />
       {head.sentences.some((s) => s.text) && (
         <ul class="sentences">
           {head.sentences.filter((s) => s.text).map((s) => (
             <li>
-              {visible(s.text)}{" "}
+              <Explained>{s.text}</Explained>{" "}
               <button type="button" class="link" onClick={() => go({ a: [s.a, s.b], q: "" })}>
                 Show the questions of {visible(s.a)} and {visible(s.b)}
               </button>
@@ -37,15 +23,19 @@ export function Head({ head, narrow }: { head: Overview; narrow: boolean }) {
           ))}
         </ul>
       )}
+      {head.notes.map((note) => <p class="warning" role="note"><Explained>{note}</Explained></p>)}
       {head.threats.length > 0 && (
         <details open class="threats">
-          <summary>What to doubt</summary>
-          <ul>{head.threats.map((threat) => <li>{visible(threat)}</li>)}</ul>
+          <summary>Caveats</summary>
+          <ul>{head.threats.map((threat) => <li><Explained>{threat}</Explained></li>)}</ul>
         </details>
       )}
+      <Cells table={head.table} caption="Means per question" />
+      <Cells table={head.times} caption="Seconds of a question, medians" />
+      <Figures head={head} table={table} />
       {head.figures.length > 0 && (
         <details open>
-          <summary>Figures ({head.figures.length})</summary>
+          <summary>Plots ({head.figures.length})</summary>
           <div class="figures">
             {head.figures.map((figure) => (
               <figure><img src={figure.src} alt={visible(figure.alt)} /></figure>
@@ -55,12 +45,43 @@ export function Head({ head, narrow }: { head: Overview; narrow: boolean }) {
       )}
       {head.claims.length > 0 && <Claims head={head} />}
       <details>
-        <summary>Manifest</summary>
+        <summary>The run</summary>
+        <Facts facts={head.facts.filter(([name]) => !FIRST.includes(name))} />
         {head.manifests.map((manifest) => (
           <pre tabIndex={0} role="region" aria-label="run.json">{visible(JSON.stringify(manifest, null, 1))}</pre>
         ))}
       </details>
     </section>
+  );
+}
+
+function Facts({ facts }: { facts: [string, string][] }) {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => <div><dt>{name}</dt><dd><Text>{value}</Text></dd></div>)}
+    </dl>
+  );
+}
+
+// A table that is a list of cards where it is narrow. The roles are said, since a card's style would take them away.
+function Cells({ table, caption }: { table: Overview["table"]; caption: string }) {
+  if (!table) return null;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+      <table class="means" role="table">
+        <caption role="caption">{caption}, with <Term>95% intervals</Term></caption>
+        <thead role="rowgroup"><tr role="row">{table.head.map((cell) => <th scope="col" role="columnheader"><Term>{cell}</Term></th>)}</tr></thead>
+        <tbody role="rowgroup">
+          {table.rows.map((row) => (
+            <tr role="row">
+              {row.map((cell, i) => (i
+                ? <td role="cell"><span class="name" aria-hidden="true">{table.head[i]}</span>{visible(cell)}</td>
+                : <th scope="row" role="rowheader">{visible(cell)}</th>))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

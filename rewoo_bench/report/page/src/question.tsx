@@ -1,17 +1,21 @@
 // One question: the trajectories of the systems next to each other, a row for the same look-up.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readQuestion, type Answered, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
+import { readQuestion, type Answered, type Overview, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { go, type State } from "./state";
 import { nameOf } from "./table";
-import { counted, Matched, number, Outcome, Text, visible } from "./text";
+import { Term } from "./terms";
+import { counted, dollars, Matched, number, Outcome, OUTCOMES, Text, visible } from "./text";
+import { NARROW, useWidth } from "./width";
 
-interface Props { table: Table; systems: System[]; state: State; line: number; chosen: number[]; texts: boolean }
+const COLUMN = 240; // pixels that a column of steps needs
+
+interface Props { table: Table; systems: System[]; state: State; line: number; chosen: number[]; head: Overview }
 
 // Shows one question for as long as it lives: another question needs another `key`.
-export function QuestionView({ table, systems, line, chosen, texts }: Props) {
+export function QuestionView({ table, systems, line, chosen, head }: Props) {
   const [question, setQuestion] = useState<Answered | null>(null);
   const [problem, setProblem] = useState("");
   const heading = useRef<HTMLHeadingElement>(null);
@@ -46,10 +50,11 @@ export function QuestionView({ table, systems, line, chosen, texts }: Props) {
         {gold.length > 0 && <> · gold answer: <b class="text">{visible(gold.slice(0, 5).join(" | "))}</b>{gold.length > 5 ? ` and ${gold.length - 5} more` : ""}</>}
       </p>
       {problem && <p class="warning" role="alert">This question's data can't be read: {problem}</p>}
-      {!texts && <p class="warning" role="note">This page was written without texts.</p>}
+      {!head.texts && <p class="warning" role="note">This page was written without texts.</p>}
+      <Answers systems={systems} question={question} line={line} gold={gold} flags={head.flags} />
       {question && (
         <>
-          <Columns columns={columns} table={table} line={line} gold={gold} />
+          <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
           <h2>Time and tokens</h2>
           <TimeLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
           <TokenLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
@@ -61,16 +66,51 @@ export function QuestionView({ table, systems, line, chosen, texts }: Props) {
 
 interface Column { system: System; trajectory: Trajectory }
 
-function Columns({ columns, table, line, gold }: { columns: Column[]; table: Table; line: number; gold: string[] }) {
+// What each system answered and took, above all steps.
+function Answers({ systems, question, line, gold, flags }: { systems: System[]; question: Answered | null; line: number; gold: string[]; flags: Record<string, string> }) {
+  return (
+    <section class="answers" aria-label="Answers">
+      {systems.filter((system) => (system.outcome[line] ?? "-") !== "-").map((system) => (
+        <Answer system={system} trajectory={question?.get(system.label)} gold={gold} line={line} flags={flags} key={system.label} />
+      ))}
+    </section>
+  );
+}
+
+// The steps in columns, as many as there is room for; where there are more systems, buttons choose.
+function Steps({ columns }: { columns: Column[] }) {
+  const width = useWidth();
+  const [picked, setPicked] = useState<string[]>([]);
+  const room = width < NARROW ? 1 : Math.max(1, Math.floor((width - 64) / COLUMN));
+  const labels = columns.map(({ system }) => system.label);
+  const kept = picked.filter((label) => labels.includes(label)).slice(-room);
+  const shown = columns.length <= room ? labels : [...kept, ...labels.filter((label) => !kept.includes(label)).slice(0, room - kept.length)];
+  if (!columns.length) return null;
+  return (
+    <>
+      <h2>Steps</h2>
+      {columns.length > room && (
+        <div role="group" aria-label="Steps of" class="systems">
+          {labels.map((label) => (
+            <button type="button" aria-pressed={shown.includes(label)} onClick={() => setPicked([...kept.filter((each) => each !== label), label])}>{visible(label)}</button>
+          ))}
+        </div>
+      )}
+      <Columns columns={columns.filter(({ system }) => shown.includes(system.label))} />
+    </>
+  );
+}
+
+function Columns({ columns }: { columns: Column[] }) {
   const rows = [...new Set(columns.flatMap(({ trajectory }) => trajectory.rows))].sort((a, b) => a - b);
   const steps = columns.map(({ trajectory }) => new Map(trajectory.steps.map((step, i) => [trajectory.rows[i]!, step])));
   const shared = (row: number) => steps.filter((own) => own.has(row)).length > 1;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Trajectories">
-      <table class="trajectories" style={{ minWidth: `${columns.length * 20}rem` }}>
+      <table class="trajectories">
         <caption class="sr">A column for each system. Steps with the same tool and argument are in one row.</caption>
         <thead>
-          <tr>{columns.map(({ system }) => <Header system={system} line={line} key={system.label} />)}</tr>
+          <tr>{columns.map(({ system }) => <th scope="col" key={system.label}>{visible(system.label)}</th>)}</tr>
         </thead>
         <tbody>
           {columns.some(({ trajectory }) => trajectory.plan?.length) && (
@@ -84,23 +124,25 @@ function Columns({ columns, table, line, gold }: { columns: Column[]; table: Tab
               })}
             </tr>
           ))}
-          <tr class="answers">
-            {columns.map(({ system, trajectory }) => (
-              <td key={system.label}><Answer system={system} trajectory={trajectory} gold={gold} line={table.systems.indexOf(system) >= 0 ? line : -1} /></td>
-            ))}
-          </tr>
+          {columns.some(({ trajectory }) => trajectory.notes.stderr || trajectory.prompts?.length) && (
+            <tr>{columns.map(({ system, trajectory }) => <td key={system.label}><Texts trajectory={trajectory} /></td>)}</tr>
+          )}
         </tbody>
       </table>
     </div>
   );
 }
 
-function Header({ system, line }: { system: System; line: number }) {
+// What is long and seldom read: standard error, and each prompt with its completion.
+function Texts({ trajectory }: { trajectory: Trajectory }) {
+  const log = trajectory.notes.stderr;
   return (
-    <th scope="col">
-      <Outcome code={system.outcome[line] ?? "-"} stop={system.stop[line]} /> {visible(system.label)}
-      <span class="muted numbers"> {counted(system.tokens[line], "token")} · {counted(system.calls[line], "call")}{system.latency[line] !== null ? ` · ${number(system.latency[line], 1)} s` : ""}</span>
-    </th>
+    <>
+      {log && <details><summary>standard error</summary><pre tabIndex={0}>{visible(log)}</pre></details>}
+      {trajectory.prompts?.map((each) => (
+        <details><summary>prompt at {visible(each.place)}</summary><pre tabIndex={0}>{visible(each.prompt.join("\n\n"))}</pre><pre tabIndex={0}>{visible(each.completion)}</pre></details>
+      ))}
+    </>
   );
 }
 
@@ -159,29 +201,44 @@ function Planned({ step, column }: { step: PlanStep; column: number }) {
   );
 }
 
-function Answer({ system, trajectory, gold, line }: { system: System; trajectory: Trajectory; gold: string[]; line: number }) {
-  const answer = trajectory.answer ?? system.prediction[line];
-  const notes = trajectory.notes;
-  const tags = [
-    trajectory.replans > 0 ? `${trajectory.replans} replan${trajectory.replans > 1 ? "s" : ""}` : "",
+interface AnswerProps { system: System; trajectory: Trajectory | undefined; gold: string[]; line: number; flags: Record<string, string> }
+
+function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
+  const answer = trajectory?.answer ?? system.prediction[line];
+  const error = trajectory?.error ?? system.error[line];
+  const code = system.outcome[line] ?? "-", stop = system.stop[line];
+  const known = (value: number | null | undefined): value is number => value !== null && value !== undefined;
+  const startup = system.startup[line];
+  const took = [
+    counted(system.tokens[line], "token"),
+    known(system.cost[line]) ? dollars(system.cost[line]!) : "",
+    counted(system.calls[line], "call"),
+    known(system.latency[line]) ? `${number(system.latency[line], 1)} s` : "",
+    known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
+  ].filter(Boolean);
+  return (
+    <article class={`answer ${code === "r" ? "right" : "wrong"}`}>
+      <h2><Outcome code={code} stop={stop} /> {visible(system.label)} <small aria-hidden="true">{OUTCOMES[code]?.word}{stop && stop !== "answered" ? ` (${visible(stop)})` : ""}</small></h2>
+      <p>
+        {answer === null || answer === undefined ? <i>{stop === "answered" ? "answer not shown" : "no answer"}</i> : <b><Matched text={answer} gold={gold} /></b>}
+        {known(system.f1[line]) && <span class="muted"> <Term>F1</Term> {number(system.f1[line], 2)}</span>}
+      </p>
+      <p class="muted numbers">{took.join(" · ")}</p>
+      {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
+      {trajectory && tags(trajectory).map((tag) => <span class="tag">{visible(tag)}</span>)}
+      {error && <div class="warning"><Text>{error}</Text></div>}
+    </article>
+  );
+}
+
+function tags({ replans, notes }: Trajectory): string[] {
+  return [
+    replans > 0 ? counted(replans, "replan") : "",
     notes.partial_answer ? "partial answer at the step limit" : "",
     notes.fallback ? "fallback to ReAct" : "",
-    notes.dropped_steps ? `${notes.dropped_steps} dropped steps` : "",
-    notes.repaired?.length ? `${notes.repaired.length} repaired replies` : "",
+    notes.dropped_steps ? counted(notes.dropped_steps, "dropped step") : "",
+    notes.repaired?.length ? `${notes.repaired.length} repaired ${notes.repaired.length > 1 ? "replies" : "reply"}` : "",
     ...(notes.gateway ?? []),
     notes.citations?.unknown.length ? `cites unknown evidence: ${notes.citations.unknown.join(", ")}` : "",
   ].filter(Boolean);
-  return (
-    <div class={`answer ${system.outcome[line] === "r" ? "right" : "wrong"}`}>
-      <span class="muted">answer</span>{" "}
-      {answer === null || answer === undefined ? <i>{system.stop[line] === "answered" ? "not shown" : `none (${visible(system.stop[line] ?? "")})`}</i> : <b><Matched text={answer} gold={gold} /></b>}
-      {system.f1[line] !== null && system.f1[line] !== undefined && <span class="muted"> F1 {number(system.f1[line], 2)}</span>}
-      {tags.map((tag) => <span class="tag">{visible(tag)}</span>)}
-      {(trajectory.error ?? system.error[line]) && <p class="warning"><Text>{(trajectory.error ?? system.error[line])!}</Text></p>}
-      {notes.stderr && <details><summary>standard error</summary><pre tabIndex={0}>{visible(notes.stderr)}</pre></details>}
-      {trajectory.prompts?.map((each) => (
-        <details><summary>prompt at {visible(each.place)}</summary><pre tabIndex={0}>{visible(each.prompt.join("\n\n"))}</pre><pre tabIndex={0}>{visible(each.completion)}</pre></details>
-      ))}
-    </div>
-  );
 }

@@ -4,9 +4,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { System, Table } from "./data";
 import { go, type State } from "./state";
 import { filters, lines, nameOf, values } from "./table";
+import { Term } from "./terms";
 import { number, OUTCOMES, Outcome, visible } from "./text";
+import { NARROW, useWidth } from "./width";
 
-const ROW = 34; // pixels, as in the style sheet
+const ROW = 34, NARROW_ROW = 62; // pixels, as in the style sheet
 const SPARE = 8; // lines above and below those in sight
 
 export function Questions({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
@@ -74,6 +76,9 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
   const [view, setView] = useState({ top: 0, height: 600 });
   const [focus, setFocus] = useState(0);
   const [printing, setPrinting] = useState(false);
+  const narrow = useWidth() < NARROW;
+  const row = narrow ? NARROW_ROW : ROW;
+  const typed = useMemo(() => new Set(table.types).size > 1, [table]);
   useEffect(() => {
     const element = box.current!;
     const read = () => setView({ top: element.scrollTop, height: element.clientHeight });
@@ -90,8 +95,8 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
     };
   }, []);
   useEffect(() => { box.current!.scrollTop = 0; setFocus(0); }, [state.show, state.type, state.stop, state.find, state.sort]);
-  const from = printing ? 0 : Math.max(0, Math.floor(view.top / ROW) - SPARE);
-  const to = printing ? Math.min(chosen.length, 500) : Math.min(chosen.length, Math.ceil((view.top + view.height) / ROW) + SPARE);
+  const from = printing ? 0 : Math.max(0, Math.floor(view.top / row) - SPARE);
+  const to = printing ? Math.min(chosen.length, 500) : Math.min(chosen.length, Math.ceil((view.top + view.height) / row) + SPARE);
   const move = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity }[event.key];
     if (event.key === "Enter" && chosen[focus] !== undefined) { go({ q: nameOf(table, chosen[focus]!) }); event.preventDefault(); }
@@ -100,16 +105,16 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
     const next = Math.max(0, Math.min(chosen.length - 1, focus + step));
     setFocus(next);
     const element = box.current!;
-    if (next * ROW < element.scrollTop) element.scrollTop = next * ROW;
-    if ((next + 2) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (next + 2) * ROW - element.clientHeight;
+    if (next * row < element.scrollTop) element.scrollTop = next * row;
+    if ((next + 2) * row > element.scrollTop + element.clientHeight) element.scrollTop = (next + 2) * row - element.clientHeight;
   };
   const ids = systems.map((system) => table.systems.indexOf(system));
   return (
     <div class="lines" ref={box} tabIndex={0} role="grid" aria-label="Questions" aria-rowcount={chosen.length + 1}
       aria-activedescendant={chosen.length ? `line-${chosen[focus]}` : undefined} onKeyDown={move}>
-      <div class="line header" role="row" aria-rowindex={1} style={grid(systems)}>
+      <div class="line header" role="row" aria-rowindex={1} style={grid(systems, typed, narrow)}>
         <Column sort="question" state={state}>question</Column>
-        <Column sort="type" state={state}>type</Column>
+        {typed && <Column sort="type" state={state}>type</Column>}
         {systems.map((system, i) => (
           <div class="cell group" role="columnheader">
             <span class="label" title={visible(system.label)}>{visible(system.label)}</span>
@@ -122,36 +127,40 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
           </div>
         ))}
       </div>
-      <div class="above" role="presentation" style={{ height: `${from * ROW}px` }} />
+      <div class="above" role="presentation" style={{ height: `${from * row}px` }} />
       {chosen.slice(from, to).map((line, i) => (
         <div id={`line-${line}`} class={`line${from + i === focus ? " focused" : ""}`} role="row" aria-rowindex={from + i + 2} key={line}
-          style={grid(systems)} onClick={() => go({ q: nameOf(table, line) })}>
+          style={grid(systems, typed, narrow)} onClick={() => go({ q: nameOf(table, line) })}>
           <div class="cell question" role="gridcell">
             <a href={`#q=${encodeURIComponent(nameOf(table, line))}`} tabIndex={-1} onClick={(event) => event.preventDefault()}>
               {visible(table.questions[line] || nameOf(table, line))}
             </a>
+            {systems.some((system) => system.flags[line]?.length) && <span class="outcome failed" title="a row is flagged"> ⚑<span class="sr">flagged</span></span>}
           </div>
-          <div class="cell type" role="gridcell">{visible(table.types[line] ?? "")}</div>
+          {typed && <div class="cell type" role="gridcell">{visible(table.types[line] ?? "")}</div>}
           {systems.map((system) => (
             <div class="cell numbers" role="gridcell">
               <Outcome code={system.outcome[line] ?? "-"} stop={system.stop[line]} />
+              <span class="label">{visible(system.label)}</span>
               <span>{number(system.tokens[line])}</span>
               <span>{number(system.calls[line])}</span>
-              <span>{number(system.latency[line], 1)}</span>
+              <span>{number(system.latency[line], (system.latency[line] ?? 0) < 100 ? 1 : 0)}</span>
             </div>
           ))}
         </div>
       ))}
-      <div role="presentation" style={{ height: `${Math.max(0, chosen.length - to) * ROW}px` }} />
+      <div role="presentation" style={{ height: `${Math.max(0, chosen.length - to) * row}px` }} />
       {!chosen.length && <p class="none">No question fits. <button type="button" class="link" onClick={() => go({ show: "", type: "", stop: "", find: "" })}>Clear the filters</button></p>}
     </div>
   );
 }
 
-const grid = (systems: System[]) => ({
-  gridTemplateColumns: `minmax(14rem, 1fr) 6.5rem repeat(${systems.length}, 13.5rem)`,
-  minWidth: `${20.5 + 13.5 * systems.length}rem`,
-});
+const grid = (systems: System[], typed: boolean, narrow: boolean) => narrow
+  ? { gridTemplateColumns: `repeat(${systems.length}, minmax(0, 1fr))` }
+  : {
+    gridTemplateColumns: `minmax(12rem, 1fr) ${typed ? "6.3rem " : ""}repeat(${systems.length}, 11rem)`,
+    minWidth: `${12 + (typed ? 6.3 : 0) + 11 * systems.length}rem`,
+  };
 
 function Column({ sort, state, children }: { sort: string; state: State; children: string }) {
   return <div class="cell" role="columnheader"><Sort by={sort} state={state} name={children}>{children}</Sort></div>;
@@ -171,6 +180,7 @@ export function Legend() {
   return (
     <p class="legend">
       {Object.entries(OUTCOMES).map(([code, { word }]) => <span><Outcome code={code} /> {word}</span>)}
+      <span><Term says="Model calls of the question.">calls</Term> · <Term says="Seconds of the question, without waiting for a start.">s</Term></span>
       <span><kbd>/</kbd> search</span><span><kbd>j</kbd> <kbd>k</kbd> next, previous question</span><span><kbd>Esc</kbd> back</span>
     </p>
   );

@@ -29,6 +29,8 @@ export function Text({ children, class: name }: { children: string; class?: stri
 export const number = (value: number | null | undefined, digits = 0): string =>
   value === null || value === undefined ? "–" : value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits });
 
+export const dollars = (value: number): string => `$${value === 0 ? "0" : value.toFixed(Math.max(2, 2 - Math.floor(Math.log10(value))))}`;
+
 // A count with its noun, in the singular for one: "1 call", "2 calls".
 export const counted = (value: number | null | undefined, noun: string): string => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 

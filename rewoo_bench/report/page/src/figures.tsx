@@ -1,0 +1,152 @@
+// Figures drawn from the data in the page, in the page's own colours.
+
+import type { Overview, Point, System, Table } from "./data";
+import { counted, number, visible } from "./text";
+import { Term } from "./terms";
+import { useWidth } from "./width";
+
+const LINE = 26, DOTS = 300; // pixels of a system's line; dots of a system
+
+interface Scale { at: (value: number) => number; ticks: number[] }
+
+function linear(most: number, width: number): Scale {
+  const rough = most / Math.max(2, width / 90), unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((f) => f * unit).find((s) => s >= rough) ?? unit;
+  return { at: (value) => (value / most) * width, ticks: Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step) };
+}
+
+function logarithmic(values: number[], width: number): Scale {
+  const low = Math.min(...values) / 1.25, high = Math.max(...values) * 1.25;
+  const at = (value: number) => (Math.log(value / low) / Math.log(high / low)) * width;
+  const ticks: number[] = [];
+  const factors = Math.log10(high / low) > 2 ? [1] : Math.log10(high / low) > 1 ? [1, 3] : [1, 2, 5];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
+    for (const f of factors) if (f * 10 ** power >= low && f * 10 ** power <= high) ticks.push(f * 10 ** power);
+  return { at, ticks };
+}
+
+const plain = (value: number) => (value >= 1 || value === 0 ? number(value, value < 10 && value % 1 ? 1 : 0) : String(Number(value.toPrecision(2))));
+
+function Axis({ scale, height, width }: { scale: Scale; height: number; width: number }) {
+  return (
+    <g class="axis">
+      {scale.ticks.map((tick) => {
+        const x = scale.at(tick);
+        return <g><line x1={x} x2={x} y1={0} y2={height} /><text x={x} y={height + 14} text-anchor={x > width - 20 ? "end" : x < 12 ? "start" : "middle"}>{plain(tick)}</text></g>;
+      })}
+    </g>
+  );
+}
+
+// A line for each system: its name, and what is drawn of it on the common axis.
+function Lines({ title, unit, labels, width, scale, says, draw }: {
+  title: string; unit: string; labels: string[]; width: number; scale: Scale; says: string; draw: (i: number) => preact.ComponentChildren;
+}) {
+  const height = labels.length * LINE * 1.7;
+  return (
+    <figure class="plot">
+      <figcaption><b>{title}</b> {unit}</figcaption>
+      <svg width={width} height={height + 20} role="img" aria-label={`${title} ${unit}: ${visible(says)}`}>
+        <Axis scale={scale} height={height} width={width} />
+        {labels.map((label, i) => (
+          <g transform={`translate(0 ${i * LINE * 1.7})`}>
+            <text class="name" x={2} y={13}>{visible(label).slice(0, Math.floor(width / 7))}</text>
+            <g transform="translate(0 18)">{draw(i)}</g>
+          </g>
+        ))}
+      </svg>
+    </figure>
+  );
+}
+
+function Parts({ points, width }: { points: Point[]; width: number }) {
+  const scale = linear(Math.max(...points.map((p) => p.tokens!)), width);
+  return (
+    <Lines title="Tokens of a question" unit="mean: input, cached input (shaded), output" labels={points.map((p) => p.label)} width={width} scale={scale}
+      says={points.map((p) => `${p.label} ${number(p.tokens)}, ${number(p.cached)} of them cached`).join("; ")}
+      draw={(i) => {
+        const p = points[i]!, fresh = scale.at(p.input ?? 0), cached = scale.at(p.cached ?? 0);
+        return (
+          <>
+            <rect class="part question" x={0} y={0} width={fresh} height={16} />
+            <rect class="part question" x={fresh} y={0} width={cached} height={16} /><rect class="cached" x={fresh} y={0} width={cached} height={16} />
+            <rect class="part output" x={fresh + cached} y={0} width={scale.at(p.output ?? 0)} height={16} />
+          </>
+        );
+      }} />
+  );
+}
+
+function Spread({ systems, width }: { systems: { label: string; tokens: number[] }[]; width: number }) {
+  const scale = logarithmic(systems.flatMap(({ tokens }) => tokens), width);
+  const median = (values: number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+  return (
+    <Lines title="Tokens of each question" unit="a dot a question, a bar at the median; logarithmic" labels={systems.map(({ label }) => label)} width={width}
+      scale={scale} says={systems.map(({ label, tokens }) => `${label} median ${number(median(tokens))} of ${counted(tokens.length, "question")}`).join("; ")}
+      draw={(i) => {
+        const { tokens } = systems[i]!, step = Math.max(1, tokens.length / DOTS);
+        const drawn = Array.from({ length: Math.min(DOTS, tokens.length) }, (_, j) => tokens[Math.floor(j * step)]!);
+        const x = scale.at(median(tokens));
+        return <>{drawn.map((value, j) => <circle class="dot" cx={scale.at(value)} cy={2 + ((j * 7) % 13)} r={2.2} />)}<line class="median" x1={x} x2={x} y1={-1} y2={17} /></>;
+      }} />
+  );
+}
+
+// Exact match with its interval over what a question takes, tokens or dollars.
+function Trade({ points, of, title, unit, width }: { points: Point[]; of: "tokens" | "cost"; title: string; unit: string; width: number }) {
+  const height = 190, left = 30;
+  const scale = logarithmic(points.map((p) => p[of]!), width - left);
+  const most = Math.min(1, Math.max(...points.map((p) => p.high!)) * 1.08);
+  const y = (value: number) => height - (value / most) * height;
+  const names: { x: number; y: number }[] = []; // of labels, each moved up until it is on no other
+  const label = (p: Point) => {
+    const place = { x: scale.at(p[of]!), y: y(p.em!) - 6 };
+    while (names.some((other) => Math.abs(other.x - place.x) < 110 && Math.abs(other.y - place.y) < 12)) place.y -= 3;
+    names.push(place);
+    return place.y;
+  };
+  return (
+    <figure class="plot">
+      <figcaption><b>{title}</b> <Term>EM</Term> with 95% interval, over {unit}</figcaption>
+      <svg width={width} height={height + 20} role="img" aria-label={`${title}: ${visible(points.map((p) => `${p.label} ${number(p.em, 2)} for ${plain(p[of]!)} ${unit}`).join("; "))}`}>
+        <g transform={`translate(${left} 0)`}>
+          <Axis scale={scale} height={height} width={width - left} />
+          {linear(most, height * 1.6).ticks.map((tick) => <g class="axis"><line x1={0} x2={width - left} y1={y(tick)} y2={y(tick)} /><text x={-4} y={y(tick) + 4} text-anchor="end">{plain(tick)}</text></g>)}
+          {points.map((p) => {
+            const x = scale.at(p[of]!), late = x > (width - left) / 2;
+            return (
+              <g>
+                <line class="median" x1={x} x2={x} y1={y(p.low!)} y2={y(p.high!)} />
+                <circle class="mean" cx={x} cy={y(p.em!)} r={5} />
+                <text class="name" x={late ? x - 8 : x + 8} y={label(p)} text-anchor={late ? "end" : "start"}>{visible(p.label).slice(0, 24)}</text>
+              </g>
+            );
+          })}
+        </g>
+      </svg>
+    </figure>
+  );
+}
+
+export function Figures({ head, table }: { head: Overview; table: Table }) {
+  const window = useWidth();
+  const room = Math.min(window, 1500) - Math.max(20, Math.min(64, window * 0.04)) - 8;
+  const width = room < 620 ? room : Math.min(460, (room - 20) / 2);
+  const counted = head.points.filter((p) => p.tokens);
+  const scored = counted.filter((p) => p.em !== undefined && p.low !== undefined && p.high !== undefined);
+  const priced = scored.filter((p) => p.cost);
+  const systems = table.systems.map((system: System) => ({ label: system.label, tokens: system.tokens.filter((t, i): t is number => !!t && system.outcome[i] !== "f") }))
+    .filter(({ tokens }) => tokens.length);
+  if (!counted.length) return null;
+  return (
+    <details open class="drawn">
+      <summary>Figures</summary>
+      <div class="plots">
+        {scored.length > 1 && <Trade points={scored} of="tokens" title="What accuracy takes" unit="tokens a question" width={width} />}
+        {priced.length > 1 && <Trade points={priced} of="cost" title="What accuracy costs" unit="dollars a question" width={width} />}
+        <Parts points={counted} width={width} />
+        {systems.length > 0 && <Spread systems={systems} width={width} />}
+      </div>
+    </details>
+  );
+}
