@@ -137,7 +137,7 @@ class CallCost:
 
 @dataclass(frozen=True, slots=True)
 class WireResponse:
-    """The answer to an external agent's request, as the agent gets it.
+    """The answer to an external agent's request, as the agent gets it; `headers` are the provider's.
 
     `translated`: the provider speaks another dialect. `is_second_attempt`: recalled for a client that asked again and
     got the answer of its first attempt, which is the call that counts.
@@ -147,6 +147,7 @@ class WireResponse:
     body: str
     translated: bool = False
     is_second_attempt: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

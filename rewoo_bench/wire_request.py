@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
 
 from rewoo_bench.types import Message
 
 BAD_GATEWAY = 502
+_CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
@@ -21,13 +24,24 @@ NO_FIELDS: Mapping[str, str | int] = {}
 class WireRequest:
     """A request of an external agent, which the provider gets as it is.
 
-    `path` is below the provider's address (`/chat/completions`). `on_bytes` gets a streamed answer as it arrives.
+    `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
+    a streamed answer as it arrives.
     """
 
     path: str
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
+    query: str = ""
+    on_headers: Callable[[Mapping[str, str]], None] | None = field(default=None, compare=False)
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What two requests that are the same have in common, JSON-ready."""
+        headers = {name.lower(): value for name, value in self.headers if name.lower() in _CHANGE_ANSWERS}
+        more = {"query": self.query, "headers": headers}
+        facts = {"wire": self.path, "sha256": sha256(self.body).hexdigest()}
+        return {**facts, **{name: value for name, value in more.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,7 @@ class ErrorResponse:
     status: int = BAD_GATEWAY
     fields: Mapping[str, str | int] = field(default_factory=dict)
     begun: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class WireMessages(tuple[Message, ...]):

@@ -38,6 +38,7 @@ from rewoo_bench.models.hosted.dialects import (
     error_body,
     read_request,
 )
+from rewoo_bench.models.hosted.wire_headers import passed_on, passed_query
 from rewoo_bench.types import Model, Tool
 from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 KEY_PREFIX = "q-"
 LARGEST_REQUEST = 64 << 20  # bytes
-_PASSED_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
 _log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Gateway:
             return _error(dialect, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)
         except ModelError as error:
             response = error.response or ErrorResponse(error.status or BAD_GATEWAY)
-            return _error(dialect, response.status, str(error), _NO_RETRY, response.fields)
+            return _error(dialect, response.status, str(error), {**response.headers, **_NO_RETRY}, response.fields)
         except SessionClosed:
             return _error(dialect, 401, "this question has ended", _NO_RETRY)
         except UnknownResponse as error:
@@ -171,14 +171,16 @@ class Gateway:
             keep(piece)  # before the client has it, whose next request may refer to it
             await sender.send(piece)
 
-        headers = tuple((name, request.headers[name]) for name in _PASSED_HEADERS if name in request.headers)
-        wire = WireRequest(path, data, headers, send if facts.streamed else None)
+        headers = passed_on(request.headers.items(), key=session.key)
+        query = passed_query(request.query_string, key=session.key)
+        wire = WireRequest(path, data, headers, query, sender.set_headers, send if facts.streamed else None)
         try:
             call = await session.complete(
                 wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: is_gone(request)
             )
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
+                sender.set_headers(error.response.headers)
                 await sender.resend(error.response.begun)  # of a replay
             if sender.has_begun:
                 return sender.break_off()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rewoo_bench.agents.session import AgentCall, AgentSession
@@ -17,11 +18,16 @@ class Sender:
         self._request = request
         self._session = session
         self._response: web.StreamResponse | None = None
+        self._headers: Mapping[str, str] = {}
         self._is_gone = False
 
     @property
     def has_begun(self) -> bool:
         return self._response is not None
+
+    def set_headers(self, headers: Mapping[str, str]) -> None:
+        """Sets the provider's headers, before a stream begins."""
+        self._headers = headers
 
     def break_off(self) -> web.StreamResponse:
         """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
@@ -43,7 +49,7 @@ class Sender:
             return
         try:
             if self._response is None:
-                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                self._response = web.StreamResponse(headers={**self._headers, "Content-Type": "text/event-stream"})
                 await self._response.prepare(self._request)
             await self._response.write(piece)
         except (ConnectionError, RuntimeError):
@@ -57,7 +63,7 @@ class Sender:
         if response is None:
             wire = call.answer.result().wire
             assert wire is not None  # models without an endpoint are refused before the run
-            response = web.Response(text=wire.body, headers={"Content-Type": wire.content_type})
+            response = web.Response(text=wire.body, headers={**wire.headers, "Content-Type": wire.content_type})
         if self._is_gone:
             return response
         try:

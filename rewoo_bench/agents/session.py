@@ -7,6 +7,7 @@ end with it, and so that the meter and the journal see the architecture and the 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -105,7 +106,7 @@ class AgentSession:
         delivered: it is paid for once. Equal requests that aren't such an attempt are calls of their own. Raises
         `ModelError`, `LimitReached` or `SessionClosed`.
         """
-        digest = sha256(request.path.encode() + request.body).digest()
+        digest = sha256(json.dumps(request.identity).encode()).digest()
         # Where some of the equal calls have lost their clients, the attempt is at one of those.
         attempted = [call for call in self._undelivered.get(digest, ()) if call.is_for(retry=is_retry)]
         attempted.sort(key=lambda call: not call.is_client_gone())

@@ -91,7 +91,7 @@ def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[s
         shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
     if isinstance(messages, WireMessages):
-        form += json.dumps({"wire": messages.request.path, "sha256": sha256(messages.request.body).hexdigest()})
+        form += json.dumps(messages.request.identity)
     return (*[message.content for message in messages], form)
 
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from pydantic_core import to_json
 
@@ -32,7 +32,7 @@ _LONGEST_HEADER = 1 << 18
 OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Variables that the OpenAI SDK sends, and their headers.
-_HEADERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+HEADERS_OF_USER = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 
 
 class HTTPFailure(Exception):
@@ -119,13 +119,21 @@ class Endpoint:
             raise Unreachable(str(error)) from error
 
     @asynccontextmanager
-    async def open(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The response to a request with further `headers`, its body unread. Raises as `post` does."""
+    async def open(
+        self, path: str, body: bytes, headers: Mapping[str, str], query: str = ""
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response to a request with further `headers` and a further `query`, its body unread.
+
+        The query of the address goes before. Raises as `post` does.
+        """
         import aiohttp
 
         if self._session is None:
             self._session = self._open()
-        url = f"{self._base}{path}{self._query}"
+        own = {name for name, _ in parse_qsl(self._query[1:], keep_blank_values=True)}
+        further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in own])
+        whole = "&".join(filter(None, (self._query[1:], further)))
+        url = f"{self._base}{path}{'?' if whole else ''}{whole}"
         try:
             async with self._session.post(url, data=body, headers=headers) as response:
                 if response.status >= 400:
@@ -161,7 +169,7 @@ class Endpoint:
         }
         if self._authorization is not None:
             headers["Authorization"] = self._authorization
-        return headers | {header: os.environ[name] for name, header in _HEADERS.items() if os.environ.get(name)}
+        return headers | {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:

@@ -35,8 +35,16 @@ from rewoo_bench.models.hosted.dialects import (
     with_usage,
 )
 from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done
-from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY, BadAnswer, Endpoint, HTTPFailure, read_body
+from rewoo_bench.models.hosted.http_endpoint import (
+    HEADERS_OF_USER,
+    LONGEST_BODY,
+    BadAnswer,
+    Endpoint,
+    HTTPFailure,
+    read_body,
+)
 from rewoo_bench.models.hosted.wire_cost import completion_of, least_cost, salvaged_cost
+from rewoo_bench.models.hosted.wire_headers import passed_back
 from rewoo_bench.redaction import of_environment, redact, sent_in, without
 from rewoo_bench.types import CallCost, Completion, Message, WireResponse
 from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
@@ -60,6 +68,8 @@ class _Progress:
     facts: AnswerFacts
     secrets: frozenset[str]
     """Credentials that the request was sent with: a server may repeat them in its answer."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those of the answer that the agent gets."""
     hides_usage: bool = False
     """Whether the agent didn't ask for the event with the usage."""
     relayed: list[bytes] = field(default_factory=list)
@@ -103,6 +113,8 @@ class WireClient:
             if isinstance(error, BadAnswer):
                 failure = provider_errors.bad_answer(self.name, error, progress.secrets, salvaged_cost(error, route))
                 raise self._broken(failure, route, messages, progress) from None
+            if isinstance(error, HTTPFailure):
+                progress.headers = passed_back(error.headers, progress.secrets)
             failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
             raise self._broken(failure, route, messages, progress, _fields_of(error, progress.secrets)) from None
         except anyio.get_cancelled_exc_class() as cancelled:
@@ -149,15 +161,18 @@ class WireClient:
         self, route: providers.Route, request: WireRequest, body: bytes, progress: _Progress
     ) -> WireResponse:
         """The answer to a body, a stream given to the agent as it arrives."""
-        async with self._open(route).open(request.path, body, _headers(route, request)) as response:
-            kind = response.content_type
+        headers = _headers(route, request)
+        async with self._open(route).open(request.path, body, headers, request.query) as response:
+            kind, progress.headers = response.content_type, passed_back(response.headers, progress.secrets)
+            if request.on_headers is not None:
+                request.on_headers(progress.headers)
             if kind != _EVENTS:
                 text = (await read_body(response)).decode("utf-8-sig", "replace")
                 progress.facts.read(_document(text))
                 _check_no_error(progress.facts)
-                return WireResponse(kind, without(text, progress.secrets))
+                return WireResponse(kind, without(text, progress.secrets), headers=progress.headers)
             await self._relay_all(response, request, progress)
-            return WireResponse(kind, progress.text)
+            return WireResponse(kind, progress.text, headers=progress.headers)
 
     async def _relay_all(self, response: aiohttp.ClientResponse, request: WireRequest, progress: _Progress) -> None:
         """Gives the agent each event of a stream as it arrives."""
@@ -234,7 +249,7 @@ class WireClient:
         if progress.refused:
             error.call_cost = _with_refused(error.call_cost or CallCost(), progress)
         begun = progress.text if progress.is_relayed else ""
-        error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun)
+        error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun, progress.headers)
         return error
 
 
@@ -263,7 +278,8 @@ def _with_refused(call_cost: CallCost, progress: _Progress) -> CallCost:
 
 
 def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
-    headers = dict(request.headers)
+    of_user = {header.lower() for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
+    headers = {name: value for name, value in request.headers if name.lower() not in of_user}
     if route.provider == "anthropic":
         headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
         headers.setdefault("anthropic-version", "2023-06-01")
