@@ -46,9 +46,9 @@ async def test_headers_and_query_pass_both_ways(monkeypatch: pytest.MonkeyPatch)
     async with serving_app(provider.answer) as address, open_question(f"{address}/v1?api-version=7") as question:
         options: dict[str, Any] = {"organization": "org-of-agent", "base_url": question.base_url, "api_key": "any"}
         async with openai.AsyncOpenAI(**options) as client:
-            extra: dict[str, Any] = {"extra_headers": {"Idempotency-Key": "i1", "X-Forwarded-For": "1.2.3.4", "Cookie": "a=b"}}
+            headers_sent = {"Idempotency-Key": "i1", "X-Forwarded-For": "1.2.3.4", "Cookie": "a=b"}
             made = await client.chat.completions.with_raw_response.create(
-                model="gpt-x", messages=ASK, extra_query={"api-version": "9", "tag": "a"}, **extra
+                model="gpt-x", messages=ASK, extra_query={"api-version": "9", "tag": "a"}, extra_headers=headers_sent
             )
     (headers,) = provider.headers
     assert (headers["OpenAI-Organization"], headers["Idempotency-Key"]) == ("org-of-agent", "i1")
