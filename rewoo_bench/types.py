@@ -276,7 +276,8 @@ class GoldAware(Protocol):
 class Tool(Protocol):
     """A tool that an agent can call. Every question gets new tools, since they may hold state.
 
-    `arguments` is a pydantic model; in text notations (`Search[…]`) the text is its first field.
+    `arguments` is a pydantic model. In text notations the text of a call is the value of its only field (`Search[…]`),
+    or has several fields by name (`flights[city=Oslo, seats=3]`).
     Two optional attributes matter to a resumed run: with `stateful = True` a recorded call is made again
     to restore the tool's state; with `asks_model = True` the tool's own model calls are recorded instead.
     Raises `ToolError` where a call fails.

@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.notation.arguments import Arguments
+from rewoo_bench.notation.arguments import Arguments, end_of_call, read_inputs
 from rewoo_bench.notation.plan import Plan, PlanStep, references
+from rewoo_bench.notation.schemas import Inputs, inputs
+from rewoo_bench.notation.tool_names import NO_TOOLS, name_pattern, odd_names, spellings, spelt
 from rewoo_bench.text.model_output import check_argument, check_fields, decode
+from rewoo_bench.types import Tool
 
 _MARKS = r"[ \t*`>-]*+"  # of Markdown
 _NUMBER = rf"\$?(\d{{1,9}})[ \t*`]*+[.):=]{{1,2}}{_MARKS}"
-_TASK = re.compile(rf"{_MARKS}{_NUMBER}([^\W\d]\w*+)[ \t*`]*+\(")
 _JOIN = re.compile(rf"{_MARKS}(?:{_NUMBER})?join[ \t*`]*+(?:\(.*)?$", re.IGNORECASE)
 _THOUGHT = re.compile(rf"{_MARKS}Thought[\s*]*+:(.*)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:(\d{1,2})(?!\d|[.,]\d)|\{(\d{1,2})\})", re.ASCII)
@@ -44,11 +47,11 @@ class _Fault(ValueError):
     """What keeps a line from being read."""
 
 
-def read_numbered(text: str) -> Plan:
+def read_numbered(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
     """The plan in a planner's reply. Raises `PlanError` with every fault of form."""
     steps: list[PlanStep] = []
     faults: list[str] = []
-    for each in islice(_entries(text), _MOST_TASKS + 1):
+    for each in islice(_entries(text, tools), _MOST_TASKS + 1):
         if isinstance(each, PlanStep):
             steps.append(each)
         else:
@@ -62,10 +65,10 @@ def read_numbered(text: str) -> Plan:
     return Plan(steps=tuple(steps))
 
 
-def complete_steps(text: str) -> list[PlanStep]:
+def complete_steps(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> list[PlanStep]:
     """The steps of a plan that is still being written: those whose line has ended and can be read."""
     whole, _, _ = text.rpartition("\n")
-    return [each for each in islice(_entries(whole), _MOST_TASKS) if isinstance(each, PlanStep)]
+    return [each for each in islice(_entries(whole, tools), _MOST_TASKS) if isinstance(each, PlanStep)]
 
 
 def write_numbered(plan: Plan) -> str:
@@ -97,8 +100,14 @@ def as_numbered(sentence: str) -> str:
     return re.sub(r"#E(\d{1,9})", r"$\1", sentence)
 
 
-def _entries(text: str) -> Iterator[PlanStep | str]:
+@lru_cache(maxsize=16)
+def _task_pattern(odd: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"{_MARKS}{_NUMBER}({name_pattern(odd)})[ \t*`]*+\(")
+
+
+def _entries(text: str, tools: Mapping[str, Tool]) -> Iterator[PlanStep | str]:
     """Each task of a plan, or the fault of its line, up to `join()`."""
+    known, task = spellings(tools), _task_pattern(odd_names(tools))
     thought = ""
     for line in text.split("\n"):
         line = line.rstrip("\r")
@@ -106,21 +115,21 @@ def _entries(text: str) -> Iterator[PlanStep | str]:
             return
         if match := _THOUGHT.match(line):
             thought = match[1]
-        elif match := _TASK.match(line):
+        elif match := task.match(line):
             try:
-                yield _read_task(line, match, thought)
+                yield _read_task(line, match, thought, tools.get(spelt(match[2], known)))
             except _Fault as fault:
                 yield f"#E{int(match[1])}: {fault}"
             thought = ""
 
 
-def _read_task(line: str, match: re.Match[str], thought: str) -> PlanStep:
+def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None) -> PlanStep:
     """The step of a line. Raises `_Fault`."""
     if len(line) > _LONGEST_LINE:
         raise _Fault(f"its line has {len(line)} characters, at most {_LONGEST_LINE} are read")
     number = int(match[1])
     rest = _REFERENCE.sub(lambda found: _slot(found, number), line[match.end() :])
-    args, end = _read_arguments(rest)
+    args, end = _read_arguments(rest, inputs(tool.arguments) if tool else None)
     after = _AFTER.match(rest, end)
     needs = tuple(f"E{int(number)}" for number in re.findall(r"\d+", after[1])) if after else ()
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=needs, thought=thought)
@@ -132,8 +141,10 @@ def _slot(found: re.Match[str], number: int) -> str:
     return f"{{{{E{named}}}}}" if named < number else found[0]
 
 
-def _read_arguments(rest: str) -> tuple[Arguments, int]:
+def _read_arguments(rest: str, about: Inputs | None) -> tuple[Arguments, int]:
     """The arguments behind an opening parenthesis, and where the closing one is. Raises `_Fault`."""
+    if about and not about.is_text and (end := end_of_call(rest, 0, len(rest), "()")) is not None:
+        return read_inputs(rest[:end], about), end
     start = len(rest) - len(rest.lstrip())
     if string := _STRING.match(rest, start):
         following = rest[string.end() :].lstrip()[:1]

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(r"\{\{E(\d{1,9})\}\}", re.ASCII)
 
 
 class PlanStep(BaseModel):
-    """One tool call of a plan. `args` is text, the tool's first field, or fields by name.
+    """One tool call of a plan. `args` is text, the value of the tool's only field, or fields by name.
 
     `depends_on` holds every step whose evidence is waited for: those that `args` names, and any
     others that were asked for.

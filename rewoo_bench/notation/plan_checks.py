@@ -10,9 +10,12 @@ from typing import Literal
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.notation.arguments import show_call, to_fields, to_model
+from rewoo_bench.notation.arguments import Misfit, read_inputs, show_call, to_fields, to_model
 from rewoo_bench.notation.plan import Plan, PlanStep, as_text, count_references, references
 from rewoo_bench.notation.plan_formats import Notation, read_plan
+from rewoo_bench.notation.schemas import inputs
+from rewoo_bench.notation.tool_forms import form
+from rewoo_bench.notation.tool_names import spellings, spelt
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Tool
 
@@ -35,23 +38,35 @@ def read_checked(
     It can be run where there is a plan and no fault. `done` are the ids of earlier plans' steps, which it may use.
     """
     try:
-        plan = with_tool_names(read_plan(text, notation), tools)
+        plan = with_tool_names(read_plan(text, notation, tools), tools)
     except PlanError as error:
         return None, _first_faults(error.faults), 0
     dropped = max(0, len(plan.steps) - max_steps) if too_long == "truncate" else 0
     plan = Plan(steps=plan.steps[: len(plan.steps) - dropped])
-    return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps, done=done)), dropped
+    return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps, done=done, notation=notation)), dropped
 
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
-    """The plan with its tools' names as they are spelt: `search` is meant as `Search`."""
-    names = {name.casefold(): name for name in tools}
-    steps = (step.model_copy(update={"tool": names.get(step.tool.casefold(), step.tool)}) for step in plan.steps)
-    return Plan(steps=tuple(steps))
+    """The plan with its tools' names as they are spelt (`search` is meant as `Search`), and their inputs by name."""
+    known = spellings(tools)
+    return Plan(steps=tuple(_as_spelt(step, tools, known) for step in plan.steps))
+
+
+def _as_spelt(step: PlanStep, tools: Mapping[str, Tool], known: Mapping[str, str]) -> PlanStep:
+    name = spelt(step.tool, known)
+    args = step.args
+    if isinstance(args, str) and name in tools:
+        args = read_inputs(args, inputs(tools[name].arguments))
+    return step if (name, args) == (step.tool, step.args) else step.model_copy(update={"tool": name, "args": args})
 
 
 def plan_faults(
-    plan: Plan, tools: Mapping[str, Tool], *, max_steps: int | None = None, done: Collection[str] = ()
+    plan: Plan,
+    tools: Mapping[str, Tool],
+    *,
+    max_steps: int | None = None,
+    done: Collection[str] = (),
+    notation: Notation = "text",
 ) -> list[str]:
     """Everything that keeps a plan from being run, a sentence each; empty for a sound plan.
 
@@ -63,7 +78,7 @@ def plan_faults(
     if max_steps is not None and len(plan.steps) > max_steps:
         faults.append(f"the plan has {len(plan.steps)} steps, at most {max_steps} are allowed")
     for step in plan.steps:
-        faults += step_faults(step, {*ids, *done}, tools)
+        faults += step_faults(step, {*ids, *done}, tools, notation)
     cycle = _cycle(plan)
     if cycle:
         faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
@@ -75,34 +90,44 @@ def _first_faults(faults: Sequence[str]) -> list[str]:
     return [*faults[:_MOST_FAULTS], f"and {more} more faults"] if more > 0 else list(faults)
 
 
-def step_faults(step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool]) -> list[str]:
+def step_faults(
+    step: PlanStep, ids: Collection[str], tools: Mapping[str, Tool], notation: Notation = "text"
+) -> list[str]:
     """What keeps one step from being run; `ids` are the steps that it may use."""
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
     if (named := count_references(step.args)) > _MOST_REFERENCES:
         faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")
     if step.tool not in tools:
         return [*faults, f"#{step.id} uses the unknown tool {shown(step.tool)!r}; the tools are: {', '.join(tools)}"]
+    tool = tools[step.tool]
+    about = inputs(tool.arguments)
     argument = as_text(show_call(step.args))
-    if not argument.strip():
+    if not argument.strip() and about.is_text and about.required:
         return [*faults, f"#{step.id} has an empty argument"]
-    misfit = argument_fault(tools[step.tool], step)
-    return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}"] if misfit else faults
+    misfit = argument_fault(tool, step)
+    if misfit is None:
+        return faults
+    wanted = "" if about.is_text else f"; it is called as {form(tool, notation, details=False)}"
+    return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}{wanted}"]
 
 
 def argument_fault(tool: Tool, step: PlanStep) -> str | None:
     """Why the tool would refuse a step's arguments, or None. References are checked later, with their evidence."""
     try:
         to_model(tool, step.args)
+    except Misfit as misfit:
+        return str(misfit)
     except ValidationError as error:
         fields = to_fields(tool, step.args)
+        names = inputs(tool.arguments).by_name
         for fault in error.errors():
             field = fault["loc"][0] if fault["loc"] else None
             if fault["type"] == "missing":
                 return f"the field {field!r} is missing"
             if fault["type"] == "extra_forbidden":
-                return f"there is no field {shown(field)!r}; the fields are: {', '.join(tool.arguments.model_fields)}"
+                return f"there is no field {shown(field)!r}; the fields are: {', '.join(names)}"
             if not references(fields.get(str(field))):
-                return f"{fault['msg']}"
+                return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
     return None
 
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
@@ -29,12 +30,12 @@ from rewoo_bench.errors import PlanError
 from rewoo_bench.notation.arguments import Arguments, map_strings, read_call, write_call
 from rewoo_bench.notation.numbered import read_numbered, write_numbered
 from rewoo_bench.notation.plan import Plan, PlanStep, as_text, references
+from rewoo_bench.notation.tool_names import NO_TOOLS, name_pattern, odd_names, spellings, spelt
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
+from rewoo_bench.types import Tool
 
 Notation = Literal["text", "json", "numbered"]
 
-# With or without Markdown's signs.
-_STEP = re.compile(r"(?:^[ *`-]+)?#E(\d{1,9})[\s*`]*=[\s*`]*([^\W\d]\w*)[\s*`]*\[", re.MULTILINE)
 _THOUGHT = re.compile(r"\bPlan(?:\s*\d+)?\s*:(.*)", re.DOTALL)
 _AFTER = re.compile(r"[ *`]*after((?:[ ,]+#E\d{1,9})+)", re.ASCII)
 _ID = re.compile(r"\s*#?[Ee]?(\d{1,9})\s*", re.ASCII)
@@ -48,9 +49,12 @@ _TOOL_KEYS = ("tool", "name", "action")
 _ARGS_KEYS = ("args", "arguments", "input", "argument")
 
 
-def read_plan(text: str, notation: Notation = "text") -> Plan:
-    """The plan in a planner's reply. Raises `PlanError` where there is no step in it, or half of one."""
-    return _READERS[notation](text)
+def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
+    """The plan in a planner's reply, with the inputs of `tools` by name.
+
+    Raises `PlanError` where there is no step in it, or half of one.
+    """
+    return _READERS[notation](text, tools)
 
 
 def write_plan(plan: Plan, notation: Notation = "text") -> str:
@@ -58,17 +62,18 @@ def write_plan(plan: Plan, notation: Notation = "text") -> str:
     return _WRITERS[notation](plan)
 
 
-def read_text(text: str) -> Plan:
+def read_text(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
     """A plan in the text notation. Raises `PlanError`."""
+    known = spellings(tools)
     steps: list[PlanStep] = []
-    starts = list(islice(_STEP.finditer(text), _MOST_STEPS + 1))
+    starts = list(islice(_step_pattern(odd_names(tools)).finditer(text), _MOST_STEPS + 1))
     _check_size(len(starts))
     position = 0
     for index, match in enumerate(starts):
         if match.start() < position:
             continue  # inside an argument
         limit = starts[index + 1].start() if index + 1 < len(starts) else len(text)
-        args, end = read_call(text, match.end(), limit)
+        args, end = read_call(text, match.end(), limit, tools.get(spelt(match[2], known)))
         if end == len(text):
             raise PlanError([f"the plan ends in the middle of #E{int(match[1])}"])
         thought = _THOUGHT.search(text[position : match.start()])
@@ -95,7 +100,7 @@ def write_text(plan: Plan) -> str:
     return "\n".join(f"Plan: {step.thought}\n#{step.id} = {_call(step)}" for step in plan.steps)
 
 
-def read_json(text: str) -> Plan:
+def read_json(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
     """A plan in the JSON notation. Raises `PlanError` with every fault of form."""
     items = _find_steps(text)
     _check_size(len(items))
@@ -119,6 +124,12 @@ def write_json(plan: Plan) -> str:
         fields = {"id": step.id, **thought, "tool": step.tool, "args": step.args, "depends_on": step.depends_on}
         lines.append(json.dumps(fields, ensure_ascii=False))
     return '{"steps": [\n' + ",\n".join(lines) + "\n]}"
+
+
+@lru_cache(maxsize=16)
+def _step_pattern(odd: tuple[str, ...]) -> re.Pattern[str]:
+    """The beginning of a step, with or without Markdown's signs."""
+    return re.compile(rf"(?:^[ *`-]+)?#E(\d{{1,9}})[\s*`]*=[\s*`]*({name_pattern(odd)})[\s*`]*\[", re.MULTILINE)
 
 
 def _check_size(steps: int) -> None:
@@ -200,5 +211,9 @@ def _read_id(value: Any) -> str:
     return f"E{int(match[1])}"
 
 
-_READERS: dict[Notation, Callable[[str], Plan]] = {"text": read_text, "json": read_json, "numbered": read_numbered}
+_READERS: dict[Notation, Callable[[str, Mapping[str, Tool]], Plan]] = {
+    "text": read_text,
+    "json": read_json,
+    "numbered": read_numbered,
+}
 _WRITERS: dict[Notation, Callable[[Plan], str]] = {"text": write_text, "json": write_json, "numbered": write_numbered}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.notation.arguments import Arguments, read_call, write_call
+from rewoo_bench.notation.schemas import inputs
+from rewoo_bench.notation.tool_names import name_pattern, odd_names, spellings, spelt
 from rewoo_bench.text.model_output import shown
-from rewoo_bench.types import Completion, StopReason
+from rewoo_bench.types import Completion, StopReason, Tool
 
 NO_RESULTS = "No results."
-_ACTION = re.compile(r"Action(?:\s*\d+)?[\s*]*:[\s*`]*([^\W\d]\w*)[\s*`]*\[")  # with or without Markdown's signs
-_BARE = re.compile(r"^[ *`]*([^\W\d]\w*)[*`]*\[", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
@@ -44,25 +45,32 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
     Action(thought='I know it.', tool='Finish', arguments='Rome')
     """
-    names = {name.casefold(): name for name in actions}
-    match = _ACTION.search(text) or _bare_action(text, names)
+    known = spellings(actions)
+    action, bare = _action_patterns(odd_names(actions))
+    # A line without `Action:` is one too where its name is known.
+    lines = (match for match in bare.finditer(text) if spelt(match[1], known) in actions)
+    match = action.search(text) or next(lines, None)
     if not match:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
-    if match[1].casefold() not in names:
+    name = spelt(match[1], known)
+    if name not in actions:
         raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
-    arguments, _ = read_call(text, match.end(), len(text))
-    if not arguments:
+    meant = actions[name]
+    tool = meant if isinstance(meant, Tool) else None
+    arguments, _ = read_call(text, match.end(), len(text), tool)
+    if not arguments and not (tool and not inputs(tool.arguments).required):
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
     before = text[: match.start()]  # text after the action may be invented
     thought = _THOUGHT.search(before)
-    return Action(
-        " ".join((thought[1] if thought else before).split()).strip("* "), names[match[1].casefold()], arguments
-    )
+    return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
 
 
-def _bare_action(text: str, names: Collection[str]) -> re.Match[str] | None:
-    """An action that has a line without `Action:`; only a name that there is counts as one."""
-    return next((match for match in _BARE.finditer(text) if match[1].casefold() in names), None)
+@lru_cache(maxsize=16)
+def _action_patterns(odd: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The beginning of an action after `Action:`, and on a line of its own; with or without Markdown's signs."""
+    name = name_pattern(odd)
+    action = re.compile(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({name})[\s*`]*\[")
+    return action, re.compile(rf"^[ *`]*({name})[*`]*\[", re.MULTILINE)
 
 
 def read_answer(text: str) -> str:

@@ -23,8 +23,9 @@ from rewoo_bench.notation.numbered import as_numbered, write_task
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.notation.plan_checks import TooLong, read_checked
 from rewoo_bench.notation.replies import Joined, answered, read_joined
+from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
-from rewoo_bench.runners.prompts import Prompts, describe_functions
+from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo_worker import StepRunner
 from rewoo_bench.runners.task_fetcher import TaskFetcher
 from rewoo_bench.streaming import complete
@@ -138,7 +139,7 @@ class LLMCompiler:
     def _course(self, question: str, model: Model, tools: Mapping[str, Tool]) -> _Course:
         """The planner's prompt; the part that is the same for every question comes first."""
         messages = [
-            self.prompts.system("planner", tools=describe_functions(tools), max_steps=self.settings.max_steps),
+            self.prompts.system("planner", tools=describe_tools(tools, "numbered"), max_steps=self.settings.max_steps),
             *self.prompts.shots("planner"),
             Message("user", f"Question: {question}"),
         ]

@@ -25,7 +25,7 @@ from string import Template
 from typing import Literal, cast
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.types import Message, Tool
+from rewoo_bench.types import Message
 
 Exemplar = tuple[Message, ...]
 
@@ -120,39 +120,6 @@ def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:
     if not exemplars:
         raise SpecError(f"{where}: no exemplar; one starts with a line '# name'")
     return tuple(exemplars)
-
-
-def describe_tools(tools: Mapping[str, Tool]) -> str:
-    """The tools as a prompt shows them: `Search[query]: what it does`, a line each."""
-    lines = []
-    for tool in tools.values():
-        lines.append(f"{tool.name}[{', '.join(tool.arguments.model_fields)}]: {tool.description}")
-    return "\n".join(lines)
-
-
-def describe_functions(tools: Mapping[str, Tool]) -> str:
-    """The tools for calls in parentheses: `Search(query): what it does`, a line each."""
-    lines = [f"{each.name}({', '.join(each.arguments.model_fields)}): {each.description}" for each in tools.values()]
-    return "\n".join(lines)
-
-
-def describe_schemas(tools: Mapping[str, Tool]) -> str:
-    """The tools with the fields of their arguments, for calls in JSON:
-
-    Search {"query": string (a page's title)}: what it does
-    """
-    lines = []
-    for tool in tools.values():
-        schema = tool.arguments.model_json_schema()
-        required = schema.get("required", ())
-        fields = [_field(name, about, name in required) for name, about in schema.get("properties", {}).items()]
-        lines.append(f"{tool.name} {{{', '.join(fields)}}}: {tool.description}")
-    return "\n".join(lines)
-
-
-def _field(name: str, about: Mapping[str, object], required: bool) -> str:
-    kind = str(about.get("type", "value")) + ("" if required else " or nothing")
-    return f'"{name}": {kind}' + (f" ({about['description']})" if "description" in about else "")
 
 
 def _read(path: Path) -> str:

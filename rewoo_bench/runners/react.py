@@ -16,8 +16,9 @@ from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ActionError
 from rewoo_bench.notation.grammars import action_grammar
 from rewoo_bench.notation.replies import Action, parse_action, read_answer
+from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
-from rewoo_bench.runners.prompts import Prompts, describe_tools
+from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
@@ -44,7 +45,7 @@ class ReAct:
 
         `before` holds steps of an earlier phase; the model sees them as its own turns.
         """
-        actions = dict.fromkeys([*tools, FINISH])
+        actions: dict[str, Tool | None] = {**tools, FINISH: None}
         grammar = action_grammar(actions)
         turns = ReActTurns(self.settings, tools, model, self.prompts)
         messages = [

@@ -48,7 +48,7 @@ class NativeReAct:
     @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
-        turns = ReActTurns(self.settings, tools, model, self.prompts)
+        turns = ReActTurns(self.settings, tools, model, self.prompts, "json")
         messages = [
             self.prompts.system("agent", max_steps=self.settings.max_steps),
             *self.prompts.shots("agent"),

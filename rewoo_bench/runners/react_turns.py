@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
 from rewoo_bench.notation.arguments import Arguments, show_call
+from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.tool_calls import Observation, call_tool
@@ -37,10 +38,18 @@ class ReActSettings(BaseModel):
 class ReActTurns:
     """The tool calls of one question, observed. `steps` holds them in order."""
 
-    def __init__(self, settings: ReActSettings, tools: Mapping[str, Tool], model: Model, prompts: Prompts) -> None:
+    def __init__(
+        self,
+        settings: ReActSettings,
+        tools: Mapping[str, Tool],
+        model: Model,
+        prompts: Prompts,
+        notation: Notation = "text",
+    ) -> None:
         self.steps: list[Step] = []
         self._settings = settings
         self._tools = tools
+        self._notation: Notation = notation
         self._evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
         self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, its observation)
 
@@ -49,7 +58,7 @@ class ReActTurns:
         argument = show_call(arguments)
         emit("step_started", id_, tool=tool, argument=argument)
         if tool in self._tools:
-            observation = await call_tool(self._tools[tool], arguments)
+            observation = await call_tool(self._tools[tool], arguments, self._notation)
         else:
             observation = Observation(
                 f"ERROR: no tool {shown(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True

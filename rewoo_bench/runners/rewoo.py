@@ -20,8 +20,9 @@ from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_sch
 from rewoo_bench.notation.plan import Plan
 from rewoo_bench.notation.plan_checks import TooLong, read_checked
 from rewoo_bench.notation.replies import answered, citations, read_answer
+from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
-from rewoo_bench.runners.prompts import Prompts, describe_schemas, describe_tools
+from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo_worker import Worker
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
@@ -156,7 +157,7 @@ class ReWOO:
 
     def _planner_messages(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
         """The planner's prompt; the part that is the same for every question comes first."""
-        described = describe_tools(tools) if self.settings.notation == "text" else describe_schemas(tools)
+        described = describe_tools(tools, self.settings.notation)
         return [
             self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
             *self.prompts.shots("planner"),

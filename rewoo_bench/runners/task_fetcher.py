@@ -68,7 +68,7 @@ class TaskFetcher:
         if lines == self._lines:
             return
         self._lines = lines
-        plan = with_tool_names(Plan(steps=tuple(complete_steps(lines))), self._tools)
+        plan = with_tool_names(Plan(steps=tuple(complete_steps(lines, self._tools))), self._tools)
         first: dict[str, PlanStep] = {}
         for step in plan.steps[: self._max_steps]:
             first.setdefault(step.id, step)

@@ -8,6 +8,9 @@ from pydantic import ValidationError
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.notation.arguments import Arguments, show_call, to_model
+from rewoo_bench.notation.plan_formats import Notation
+from rewoo_bench.notation.schemas import inputs
+from rewoo_bench.notation.tool_forms import form
 from rewoo_bench.text.model_output import check_text, shown
 from rewoo_bench.types import Tool
 
@@ -22,15 +25,19 @@ class Observation:
     failed: bool = False
 
 
-async def call_tool(tool: Tool, arguments: Arguments) -> Observation:
+async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text") -> Observation:
     """The tool's answer; a fault of the tool or of its arguments is an answer too."""
     try:
         fitting = to_model(tool, arguments)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        field = f"{shown(fault['loc'][0])}: " if isinstance(arguments, dict) and fault["loc"] else ""
+    except ValueError as error:
+        fault = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            named = isinstance(arguments, dict) and first["loc"]
+            fault = f"{shown(first['loc'][0])}: {first['msg']}" if named else first["msg"]
+        wanted = "" if inputs(tool.arguments).is_text else f"; it is called as {form(tool, notation, details=False)}"
         call = show_call(arguments)[:80]
-        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {field}{fault['msg']}", failed=True)
+        return Observation(check_text(f"ERROR: {call!r} doesn't fit {tool.name}: {fault}{wanted}"), failed=True)
     try:
         text = await tool(fitting)
     except ToolError as error:

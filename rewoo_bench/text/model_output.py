@@ -179,7 +179,7 @@ def _finite(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_DECODER = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=_finite)  # lines in texts
 
 
 def _check_key(key: object) -> str:

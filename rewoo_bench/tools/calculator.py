@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -51,6 +52,7 @@ class CalculatorArguments(BaseModel):
     """What to work out."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    described_by_tool: ClassVar[bool] = True
 
     expression: str = Field(min_length=1, description="an arithmetic expression")
 

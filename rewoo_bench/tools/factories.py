@@ -102,8 +102,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 def _fault(tool: object) -> str | None:
     """Why an object is no tool, or None."""
     arguments = getattr(tool, "arguments", None)
-    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments.model_fields):
-        return "'arguments' must be a pydantic model class with at least one field"
+    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel)):
+        return "'arguments' must be a pydantic model class"
     for name in ("name", "description"):
         if not isinstance(value := getattr(tool, name, None), str) or not value.strip():
             return f"{name!r} must be a text"

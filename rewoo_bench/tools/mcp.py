@@ -18,15 +18,18 @@ import re
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import PydanticCustomError
 
 from rewoo_bench.errors import ToolError, UsageError
 from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.notation.schemas import Schema
 from rewoo_bench.redaction import hide_credentials, plain_environment, redact
 from rewoo_bench.tools.mcp_messages import repaired
 
@@ -192,23 +195,30 @@ class McpTool:
 
 
 def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
-    """A model of a tool's arguments: the types that plain JSON Schema names; the server checks the rest."""
-    properties = schema.schema.get("properties") or {}
-    required = set(schema.schema.get("required") or ())
+    """A model of a tool's arguments, checked as far as notation/schemas.py reads schemas; the server does all."""
+    whole = {"type": "object", "properties": {}, **schema.schema}
+    about = Schema(whole)
+    resolved = about.resolve(whole)
+    properties = resolved.get("properties") or {}
+    required = set(resolved.get("required") or ())
     fields: dict[str, Any] = {}
     for number, name in enumerate(sorted(properties, key=lambda name: name not in required)):
-        about = properties[name] if isinstance(properties[name], dict) else {}
-        kind = _TYPES.get(str(about.get("type")), Any)
-        default = ... if name in required else about.get("default")
-        own = _is_field_name(name)  # prompts in the text notations show the names of fields
-        described = Field(default, alias=None if own else name, description=about.get("description"))
+        part = about.resolve(properties[name])
+        kind: Any = Annotated[_TYPES.get(str(part.get("type")), Any), AfterValidator(partial(_fitting, about, part))]
+        default = ... if name in required else part.get("default")
+        own = _is_field_name(name)
+        described = Field(default, alias=None if own else name, description=part.get("description"))
         fields[name if own else f"field_{number}"] = (kind if name in required else kind | None, described)
-    if not fields:  # text between the brackets of a call needs a field; it isn't sent
-        fields["field_0"] = (str, Field("", alias="text", exclude=True))
-    base = _ClosedMcpArguments if schema.schema.get("additionalProperties") is False else _McpArguments
+    base = _ClosedMcpArguments if resolved.get("additionalProperties") is False else _McpArguments
     made: type[BaseModel] = create_model(schema.name, __base__=base, **fields)
-    made.json_schema = {"type": "object", "properties": {}, **schema.schema}  # type: ignore[attr-defined]
+    made.json_schema = whole  # type: ignore[attr-defined]
     return made
+
+
+def _fitting(about: Schema, part: Mapping[str, Any], value: Any) -> Any:
+    if fault := about.fault(part, value):
+        raise PydanticCustomError("schema", "{fault}", {"fault": fault})
+    return value
 
 
 def _is_field_name(name: str) -> bool:

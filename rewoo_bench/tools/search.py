@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,6 +43,7 @@ class SearchArguments(BaseModel):
     """What to search for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    described_by_tool: ClassVar[bool] = True
 
     query: str = Field(min_length=1, description="a page's title, or a few keywords")
 
@@ -50,6 +52,7 @@ class LookupArguments(BaseModel):
     """What to look for on the page found last."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    described_by_tool: ClassVar[bool] = True
 
     keyword: str = Field(min_length=1, description="a word or phrase")
 

@@ -223,7 +223,7 @@ async def test_a_factory_gets_what_its_parameters_name_and_its_model_is_metered(
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
-        ("NoArguments", "which is no tool: 'arguments' must be a pydantic model class with at least one field"),
+        ("NoArguments", "which is no tool: 'arguments' must be a pydantic model class"),
         ("NoDescription", "which is no tool: 'description' must be a text"),
         ("NotAsync", "which is no tool: it must have a method `async def __call__(self, arguments)`"),
         ("needs_gold", "the factory's unknown parameter 'answers'; available: documents, model, pages"),

@@ -1,0 +1,61 @@
+"""How a call of a tool is written, with the facts of its schema, in each notation.
+
+text        Search[query]                             a tool with one input that is a text
+            flights[city: string, seats?: integer = 1 (at most 9)]
+numbered    flights(city: string, seats?: integer = 1 (at most 9))
+json        flights {"city": string, "seats"?: integer = 1 (at most 9)}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from rewoo_bench.notation.plan_formats import Notation
+from rewoo_bench.notation.schemas import Input, Inputs, inputs
+from rewoo_bench.types import Tool
+
+_BRACKETS = {"text": ("[", "]"), "numbered": ("(", ")"), "json": (" {", "}")}
+_LEGEND = {
+    "text": 'Inputs with a type go by name: Tool[text="a, b", number=3, list=["a"]].',
+    "numbered": 'Inputs with a type go by name: Tool(text="a, b", number=3, list=["a"]).',
+    "json": "",
+}
+_OPTIONAL = "An input marked ? may be left out."
+
+
+def describe_tools(tools: Mapping[str, Tool], notation: Notation = "text") -> str:
+    """The tools as a prompt shows them, a line each; before them, how inputs are written that aren't just a text."""
+    known = [inputs(tool.arguments) for tool in tools.values()]
+    legend = [_LEGEND[notation] if any(_has_types(each) for each in known) else ""]
+    legend.append(_OPTIONAL if any(not each.required for about in known for each in about) else "")
+    lines = [f"{form(tool, notation)}: {tool.description}" for tool in tools.values()]
+    return "\n".join([" ".join(filter(None, legend)), *lines] if any(legend) else lines)
+
+
+def form(tool: Tool, notation: Notation, *, details: bool = True) -> str:
+    """The call of a tool: `flights[city: string, seats?: integer = 1]`, with descriptions and limits in `details`."""
+    about = inputs(tool.arguments)
+    opening, closing = _BRACKETS[notation]
+    typed = notation == "json" or _has_types(about)
+    # A bundled tool's own description says what its text is.
+    details = details and (notation == "json" or not getattr(tool.arguments, "described_by_tool", False))
+    return f"{tool.name}{opening}{', '.join(_show(each, about, notation, typed, details) for each in about)}{closing}"
+
+
+def _show(each: Input, about: Inputs, notation: Notation, typed: bool, details: bool) -> str:
+    name = json.dumps(each.name, ensure_ascii=False) if notation == "json" else each.name
+    default = about.schema.resolve(each.schema).get("default")
+    return "".join(
+        [
+            name,
+            "" if each.required else "?",
+            f": {about.schema.show(each.schema)}" if typed else "",
+            f" = {json.dumps(default, ensure_ascii=False)}" if default is not None else "",
+            f" ({said})" if details and (said := about.schema.about(each.schema)) else "",
+        ]
+    )
+
+
+def _has_types(about: Inputs) -> bool:
+    return bool(about.items) and not about.is_text
