@@ -60,7 +60,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
            "are the passages.  [default: the documents of each question]")
 @WHAT("--tools", multiple=True, metavar="NAME", callback=tool_names,
       help="Give every architecture that uses tools these, as far as it can use them: LLM only where it has that of "
-           "its own. Repeat the flag or use commas. rewoo?tools=Search names them for one architecture.  "
+           "its own. my_module:make_tool is a tool of your own. Repeat the flag or use commas. rewoo?tools=Search "
+           "names them for one architecture.  "
            "[default: those of the data set, else of the architecture]")
 @WHAT("--mcp", multiple=True, metavar="COMMAND|URL",
       help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "

@@ -78,6 +78,7 @@ class Toolbox:
         for name, settings in settings_of.items():
             if factory := find_factory(name, settings, f"[tools.{name}]"):
                 timed[name] = Deadline(factory.tool(supplies), settings, asks_model=factory.takes_model)
+                timed[name].name = name  # what a model reads is what it may call
             elif settings.mcp:
                 timed[name] = Deadline(self._of_server(name, settings), settings)
             elif name == "LLM":

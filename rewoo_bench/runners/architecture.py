@@ -28,7 +28,7 @@ from rewoo_bench.config.specs import (
     import_object,
     validated,
 )
-from rewoo_bench.config.tools import tools_for
+from rewoo_bench.config.tools import named_settings, tools_for
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.model_names import read_options
 from rewoo_bench.runners.parents import Parent, merged
@@ -179,7 +179,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
             raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise SpecError(f"{where}: tools: {twice} is named twice")
-        changed[TOOLS] = {name: spec.tools.get(name, ToolSettings()) for name in names}
+        made = dict(named_settings(name, f"{where}: tools") for name in names)
+        changed[TOOLS] = {name: spec.tools.get(name, settings_) for name, settings_ in made.items()}
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 

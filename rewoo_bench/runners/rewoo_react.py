@@ -24,6 +24,7 @@ from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.react_turns import ReActSettings
 from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
+from rewoo_bench.short_names import TOOLS
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Model, Tool, Trajectory
 
@@ -38,7 +39,7 @@ class ReWOOReActSettings(BaseModel):
     max_steps: int | None = Field(default=None, ge=1)
     """Steps of a plan, in place of `rewoo.max_steps`."""
     plan_tools: tuple[str, ...] = ()
-    """Tools that a plan may use; none named is all. ReAct has all."""
+    """Bundled tools that a plan may use; none named is all. A plan has all other tools, and ReAct has all tools."""
     rewoo: ReWOOSettings = ReWOOSettings()
     react: ReActSettings = ReActSettings(max_steps=4)
     gaps: tuple[Gap, ...] = ("invalid_plan", "empty_slot", "unknown")
@@ -60,7 +61,8 @@ class ReWOOReAct:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
         with call_site("rewoo"):
-            plan_tools = {name: tool for name, tool in tools.items() if name in (self.settings.plan_tools or tools)}
+            wanted = self.settings.plan_tools or tools
+            plan_tools = {name: tool for name, tool in tools.items() if name in wanted or name not in TOOLS}
             planned = await self.rewoo.gather(question, model, plan_tools)
             if planned.worker is None and "invalid_plan" not in self.settings.gaps:
                 return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
