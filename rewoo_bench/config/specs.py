@@ -8,11 +8,15 @@ A misspelt key is an error that names the key and the nearest right one.
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from hashlib import sha256
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -211,24 +215,52 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
-def import_class(name: str, bundled: Mapping[str, str], what: str, where: str) -> Any:
+def import_class(name: str, bundled: Mapping[str, str], what: str, where: str, folder: Path | None = None) -> Any:
     """The class behind a short name or an import path. Raises `SpecError` that lists the short names."""
     path = import_path(name, bundled)
     if ":" not in path:
         raise SpecError(f"{where}: {unknown(what, name, bundled)}; or package.module:Class")
-    return import_object(path, where)
+    return import_object(path, where, folder if path == name else None)
 
 
-def import_object(path: str, where: str) -> Any:
-    """The object at `package.module:name`. Raises `SpecError` that names `where`."""
+def import_object(path: str, where: str, folder: Path | None = None) -> Any:
+    """The object at `package.module:name`, or at `module:name` of a file in `folder`, which comes first.
+
+    Raises `SpecError` that names `where`.
+    """
     module, colon, name = path.partition(":")
     if not colon or not module or not name:
         raise SpecError(f"{where}: {path!r} is not an import path; expected 'package.module:name'")
     try:
-        return getattr(import_module(module), name)
+        return getattr(_module_in(folder, module) if folder else import_module(module), name)
     except ImportError as error:
         raise SpecError(f"{where}: can't import {path!r}: {error}") from None
     except AttributeError:
         raise SpecError(f"{where}: module {module!r} has no {name!r}") from None
     except SystemExit as error:  # a program without `if __name__ == "__main__"`: it would end this one as done
         raise SpecError(f"{where}: can't import {path!r}: it ends the program with {error.code!r}") from None
+
+
+def _module_in(folder: Path, name: str) -> ModuleType:
+    """The module of that name in a folder's files, or an installed one. Files of the folder may import each other.
+
+    It has a name of its own in `sys.modules`, so that two folders may each have a `scorer.py`.
+    """
+    file = folder.resolve() / f"{name}.py"
+    if "." in name or not file.is_file():
+        return import_module(name)
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    own = f"{name}_{sha256(str(file).encode()).hexdigest()[:12]}"
+    if own in sys.modules:
+        return sys.modules[own]
+    spec = spec_from_file_location(own, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module in {str(file)!r}")
+    module = sys.modules[own] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[own]
+        raise
+    return module

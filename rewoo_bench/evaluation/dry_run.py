@@ -94,16 +94,18 @@ async def estimate(
     trials: int,
     models: Mapping[str, str],
     api_base: str | None = None,
+    questions: int | None = None,
 ) -> list[RunEstimate]:
-    """An estimate for each architecture, from at most `MOST_QUESTIONS` questions.
+    """An estimate for each architecture, from at most `MOST_QUESTIONS` of the examples.
 
+    `questions` is their number in the run, where `examples` are only the first of them.
     `models` maps a role to its model's name, `""` for every other role. Prices are without a prefix cache.
     Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
     """
     if agent := next((each.name for each in architectures if each.spec.runner == AGENT), None):
         raise UsageError(f"--dry-run: the calls of an external agent can't be estimated; leave out {agent!r}")
     some = examples[:MOST_QUESTIONS]
-    times = len(examples) * trials / len(some)
+    times = (questions or len(examples)) * trials / len(some)
     estimates = []
     for architecture in architectures:
         evaluator = Evaluator({"": DryRunModel(architecture.prompts)}, scoring, toolbox)

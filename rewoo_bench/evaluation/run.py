@@ -22,7 +22,7 @@ from rewoo_bench.errors import (
     RunStopped,
     UsageError,
 )
-from rewoo_bench.evaluation.dry_run import RunEstimate, estimate
+from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate
 from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder_lock import begin, taken
@@ -48,6 +48,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.metering.interrupt import shutdown_on_signal
 from rewoo_bench.metering.recorder import Recorder
@@ -154,8 +155,12 @@ async def _on_cluster(
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
     """Estimates calls, tokens and cost; no model is fetched or asked, and nothing is written."""
+    asked = with_recorded_ids(options)
+    count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.limit)
+    if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
+        asked = replace(asked, limit=MOST_QUESTIONS)
     async with McpServers() as servers:
-        inputs = await read_inputs(with_recorded_ids(options), servers=servers)
+        inputs = await read_inputs(asked, servers=servers)
         return await estimate(
             inputs.dataset.examples,
             inputs.architectures,
@@ -164,6 +169,7 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
             trials=options.trials,
             models={role: model.name for role, model in options.role_models.items()},
             api_base=options.api_base,
+            questions=count if count and len(inputs.dataset.examples) == MOST_QUESTIONS else None,
         )
 
 

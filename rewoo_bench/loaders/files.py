@@ -1,7 +1,7 @@
-"""Reads the rows of a data file: JSON, JSON lines, parquet or CSV, each also as `.gz`.
+"""Reads the rows of a data file: JSON, JSON lines, parquet, CSV or TSV, each also as `.gz`.
 
 JSON is a list of rows or TriviaQA's `{"Data": [rows]}`. Whether a file is JSON or JSON lines is
-seen from its first line, since both are published under either ending. CSV has a line of column names:
+seen from its first line, since both are published under either ending. CSV and TSV have a line of column names:
 `question` and `answers` (or `answer`), several answers with ` | ` between them, and `id` if there are ids.
 The size of a line and of a file is bounded (`text.data_files`).
 """
@@ -12,7 +12,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -22,7 +22,9 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.row_fields import Row
 from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
 
-SUFFIXES = (".json", ".jsonl", ".parquet", ".csv")
+SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
+SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+COLUMNS = "'question' and 'answers'"
 BATCH_ROWS = 256
 
 
@@ -31,8 +33,10 @@ def read_rows(path: Path) -> Iterator[Row]:
     if not path.is_file():
         raise DataError(f"no such data file: {str(path)!r}")
     name = plain_name(path)
-    if name.endswith(".csv"):
-        return _csv_rows(path)
+    if name.endswith(SHEETS):
+        raise DataError(f"{path}: a spreadsheet can't be read; save it as CSV, with the columns {COLUMNS}")
+    if name.endswith((".csv", ".tsv")):
+        return _csv_rows(path, "," if name.endswith(".csv") else "\t")
     return _parquet_rows(path) if name.endswith(".parquet") else _json_rows(path)
 
 
@@ -78,11 +82,13 @@ def _rows_after_first(file: BoundedFile, path: Path) -> Iterator[Any]:
         yield row
 
 
-def _csv_rows(path: Path) -> Iterator[Any]:
-    """Rows in this project's own form: several answers in a cell have ` | ` between them."""
+def _csv_rows(path: Path, between: str) -> Iterator[Any]:
+    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `."""
     with _faults(path), open_bounded(path) as file:
         try:
-            for row in csv.DictReader(_text_lines(file)):
+            rows = csv.DictReader(_text_lines(file), delimiter=between)
+            _check_delimiter(path, rows.fieldnames or (), between)
+            for row in rows:
                 cells: dict[str, Any] = {
                     (name or "").strip().lower(): (value or "") for name, value in row.items() if name
                 }
@@ -94,6 +100,16 @@ def _csv_rows(path: Path) -> Iterator[Any]:
                 yield cells
         except csv.Error as error:
             raise DataError(f"{path}: not valid CSV: {error}") from None
+
+
+def _check_delimiter(path: Path, names: Sequence[str], between: str) -> None:
+    """Raises `DataError` where the names of all columns are one, with another sign between them."""
+    for other in (set(";,\t|") - {between}) if len(names) == 1 else ():
+        if other in names[0]:
+            expected = "commas" if between == "," else "tabs"
+            raise DataError(
+                f"{path}: name the columns {COLUMNS}, with {expected} between them; the first line is {names[0]!r:.80}"
+            )
 
 
 def _text_lines(file: BoundedFile) -> Iterator[str]:

@@ -169,7 +169,10 @@ def _unknown(row: Row, fitting: Sequence[Format], where: str) -> NoReturn:
     keys = "; ".join(f"{each.name} ({each.source}): {', '.join(sorted(each.keys))}" for each in known)
     names = ", ".join(each.name for each in fitting)
     hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
-    raise DataError(f"{where}: unknown format with the keys {_keys(row)}{hint}; known formats and their keys: {keys}")
+    raise DataError(
+        f"{where}: name the keys, or the columns, 'question' and 'answers'; found {_keys(row)}, which is no known "
+        f"format{hint}; known formats and their keys: {keys}"
+    )
 
 
 def _keys(row: Row) -> str:

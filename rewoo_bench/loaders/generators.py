@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -42,14 +43,24 @@ class Generated:
     source: dict[str, Any]
 
 
-def generated(spec: DatasetSpec, path: str, options: str, *, limit: int | None, seed: int, where: str) -> Generated:
+def generated(
+    spec: DatasetSpec,
+    path: str,
+    options: str,
+    *,
+    limit: int | None,
+    seed: int,
+    where: str,
+    folder: Path | None = None,
+) -> Generated:
     """The first `limit` questions of the generator at the import path `path`, as `options` say (`hops=3&width=2`).
 
+    `folder` is the data set's, whose files may have the class.
     Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
     if limit is None:
         raise SpecError(f"{where}: the key 'default_limit' is missing: it says how many questions are generated")
-    kind = import_class(path, GENERATORS, "generator", where)
+    kind = import_class(path, GENERATORS, "generator", where, folder)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
     generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")

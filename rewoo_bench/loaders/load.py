@@ -149,6 +149,15 @@ def load_dataset_examples(
     return _sampled(name, rows, sampling, described)
 
 
+def generated_count(dataset: str, limit: int | None) -> int | None:
+    """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
+    found = find_dataset(str(dataset))
+    if found.dataset is None or found.file is not None:
+        return None
+    spec = _described(found.dataset).spec
+    return limit or spec.default_limit if spec.generator else None
+
+
 def _described(named: Named) -> _Described:
     if named.folder:
         return _Described(read_dataset(named), named.folder, named.package)
@@ -221,7 +230,15 @@ def _no_questions(described: _Described) -> UsageError:
 def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:
     """The first questions of a generator."""
     limit, seed = sampling.limit, sampling.seed
-    made = generated(described.spec, generator, options, limit=limit, seed=seed, where=described.where)
+    made = generated(
+        described.spec,
+        generator,
+        options,
+        limit=limit,
+        seed=seed,
+        where=described.where,
+        folder=described.folder,
+    )
     rows_format = format_named(described.spec.format or "sample")
     return _dataset(made.name, rows_format, made.source, made.selection, sampling, described)
 
@@ -254,7 +271,7 @@ def _dataset(
     spec = described.spec if described else None
     where = described.where if described else name
     defaults = rows_format.defaults
-    scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where)
+    scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, described.folder if described else None)
     corpus = described.part(spec.corpus) if described and spec and spec.corpus else None
     digest = ids_hash(example.id for example in selection.examples)
     manifest = {

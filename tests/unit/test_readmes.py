@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rewoo_bench.loaders.load import load_dataset_examples
+
 ROOT = Path(__file__).parents[2]
 LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
 PAGES = LISTED.split() or [str(path.relative_to(ROOT)) for path in ROOT.glob("*/README.md")]
@@ -34,3 +36,16 @@ def test_every_link_leads_somewhere(page: str) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             broken.append(link)
     assert not broken
+
+
+def test_the_questions_that_commands_name_are_in_every_run_of_the_sample() -> None:
+    asked = [example.id for example in load_dataset_examples("sample", limit=5).examples]
+    named = {
+        (page, name)
+        for page in PAGES
+        for line in (ROOT / page).read_text(encoding="utf-8").splitlines()
+        if re.search(r"rewoo-bench show|#q=|\.show\(", line)
+        for name in re.findall(r"sample-\d+", line)
+    }
+    assert named
+    assert {name for _, name in named} <= set(asked)

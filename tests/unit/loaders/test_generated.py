@@ -137,3 +137,29 @@ def test_without_a_limit_of_its_own_a_generator_is_not_begun(tmp_path: Path) -> 
     folder = own_set(tmp_path, questions="", generator="test_generated:Counting")
     assert "the key 'default_limit' is missing" in fault(str(folder))
     assert len(load_dataset_examples(str(folder), limit=2).examples) == 2
+
+
+OWN_CODE = """
+from pydantic import BaseModel
+from rewoo_bench import Example, Score
+from words import WORD
+
+class Mine(BaseModel):
+    def examples(self, seed):
+        yield Example("1", "Which word?", (WORD,))
+
+def always(prediction, answers):
+    return Score(exact_match=True, f1=1.0)
+"""
+
+
+@pytest.mark.parametrize("word", ["oak", "elm"])
+def test_a_folder_may_hold_its_generator_and_scorer(tmp_path: Path, word: str) -> None:
+    folder = own_set(tmp_path, questions="", generator="own_code:Mine", scoring="own_code:always")
+    with (folder / "dataset.toml").open("a") as file:
+        file.write("default_limit = 5\n")
+    (folder / "own_code.py").write_text(OWN_CODE.replace("words", f"words_{word}"))
+    (folder / f"words_{word}.py").write_text(f"WORD = {word!r}\n")
+    dataset = load_dataset_examples(str(folder))
+    assert dataset.examples[0].answers == (word,)
+    assert dataset.scorer("anything", ("x",)).exact_match

@@ -34,7 +34,7 @@ from rewoo_bench.types import Document
         ([3], "row 1: 3, expected an object"),
         (
             [{"id": 1, "paragraphs": []}],
-            "unknown format with the keys id, paragraphs; known formats .*hotpotqa.*sample",
+            "name the keys, or the columns, 'question' and 'answers'; found id, paragraphs, .*known .*hotpotqa.*sample",
         ),
         ([hotpotqa_row(), hotpotqa_row()], "row 2: the id 'id1' is already that of row 1"),
         ([hotpotqa_row(), {"_id": "id2", "answer": "x"}], "row 2: no 'question'; it has _id, answer"),
@@ -184,5 +184,28 @@ def test_a_gzip_file_that_holds_far_more_than_its_size_is_refused(tmp_path: Path
 
 def test_a_message_names_only_the_columns_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "it.csv").write_text("query,target\na,b\n")
-    with pytest.raises(DataError, match="unknown format with the keys query, target; known formats"):
+    with pytest.raises(
+        DataError, match=r"it\.csv: name the keys, or the columns, 'question' and 'answers'; found query, target, which"
+    ):
         load_dataset_examples(str(tmp_path / "it.csv"))
+
+
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+def test_a_csv_file_with_another_sign_between_its_columns_is_told_what_to_name_them(tmp_path: Path, sign: str) -> None:
+    (tmp_path / "it.csv").write_text(f"question{sign}answers\nWhere?{sign}Oslo\n")
+    with pytest.raises(
+        DataError, match=r"it\.csv: name the columns 'question' and 'answers', with commas between them"
+    ):
+        load_dataset_examples(str(tmp_path / "it.csv"))
+
+
+def test_a_file_with_tabs_is_read(tmp_path: Path) -> None:
+    (tmp_path / "it.tsv").write_text("question\tanswers\nWhere, and when?\tOslo | Oslo, 1900\n")
+    (example,) = load_dataset_examples(str(tmp_path / "it.tsv")).examples
+    assert (example.question, example.answers) == ("Where, and when?", ("Oslo", "Oslo, 1900"))
+
+
+def test_a_spreadsheet_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "it.xlsx").write_bytes(b"PK\3\4")
+    with pytest.raises(DataError, match=r"it\.xlsx: a spreadsheet can't be read; save it as CSV, with the columns 'qu"):
+        load_dataset_examples(str(tmp_path / "it.xlsx"))
