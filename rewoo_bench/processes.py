@@ -14,6 +14,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -108,10 +109,13 @@ class Tail:
         self._head, self._tail = bytearray(), bytearray()
         self._longest_head, self._longest_tail = head, tail
         self.size = 0
+        self.ended_at = 0.0
+        """When the last piece came, in seconds of the monotonic clock."""
 
     def add(self, data: bytes) -> None:
         """Adds a piece of the output."""
         self.size += len(data)
+        self.ended_at = time.monotonic()
         room = self._longest_head - len(self._head)
         self._head += data[:room]
         self._tail += data[room:] if room > 0 else data

@@ -119,6 +119,7 @@ class Gateway:
         if session is None:
             self._count_refused(dialect)
             return _error(dialect, 401, "the key of no open question")
+        session.has_requested()
         try:
             if dialect in PATHS and request.method == "POST":
                 return await self._complete(request, session, dialect)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ import anyio
 from anyio.abc import Process
 
 from rewoo_bench.agents.process import agent_environment
+from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import UsageError
 from rewoo_bench.processes import ProcessGroups, Tail, read_into
@@ -37,12 +39,24 @@ class Program:
         self._command = command
         self._groups = groups
 
-    async def answer(self, question: str, session: Mapping[str, str], log: Tail) -> str | None:
-        """The answer; its standard error goes to `log`. `session` are the gateway's variables. Raises `AgentFailed`."""
-        env = agent_environment(self._settings.env, session)
+    async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
+        """The answer. `variables` are the gateway's. Raises `AgentFailed`.
+
+        The time until its first request is no latency, nor is that from its answer to its end. Where it made no
+        request, nothing shows when it had started.
+        """
+        start, output = time.monotonic(), Tail(0, _LONGEST_OUTPUT)
+        try:
+            return await self._answer(question, session.log, output, variables)
+        finally:
+            if session.first_request.done():
+                session.row_notes.add_startup(start, session.first_request.result())
+                session.row_notes.add_startup(max(output.ended_at, session.first_request.result()), time.monotonic())
+
+    async def _answer(self, question: str, log: Tail, output: Tail, variables: Mapping[str, str]) -> str | None:
+        env = agent_environment(self._settings.env, variables)
         if len(question.encode("utf-8", "replace")) < _LONGEST_VARIABLE and "\0" not in question:
             env[QUESTION] = question
-        output = Tail(0, _LONGEST_OUTPUT)
         started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
         async with started as process, anyio.create_task_group() as group:
             group.start_soon(read_into, process.stdout, output)

@@ -65,7 +65,7 @@ class AgentRunner:
             agent = Program(self.settings, command, groups)
 
         async def ask(question: str, session: AgentSession) -> str | None:
-            return await agent.answer(question, gateway.environment(session), session.log)
+            return await agent.answer(question, session, gateway.environment(session))
 
         self._connected = _Connected(gateway, ask)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.processes import Tail
+from rewoo_bench.row_notes import RowNotes, current_notes
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.types import Completion, Model, Step, Tool
 from rewoo_bench.wire_request import WireMessages, WireRequest
@@ -73,10 +75,19 @@ class AgentSession:
 
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()
+        self.row_notes = current_notes() or RowNotes()
+        """Of the question: requests arrive in tasks of the server, which belong to none."""
+        self.first_request: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        """When the agent made its first request of any kind, in seconds of the monotonic clock."""
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
         self._open: set[asyncio.Future[Any]] = set()
+
+    def has_requested(self) -> None:
+        """Notes a request of any kind: the agent has started."""
+        if not self.first_request.done():
+            self.first_request.set_result(time.monotonic())
 
     async def finished(self) -> None:
         """Waits for the agent's open calls: the provider charges them, although their client is gone.

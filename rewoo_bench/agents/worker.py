@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -21,6 +22,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.program import AgentFailed, as_answer, last_line
+from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
@@ -47,6 +49,9 @@ class Worker:
         self._open: dict[str, asyncio.Future[str | None]] = {}
         self._log = Tail()
         self._starting = anyio.Lock()
+        self._has_started = False
+        self._first_request: float | None = None
+        """When the process made its first request; None where it printed a line before."""
         self._input: anyio.abc.ByteSendStream | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -58,9 +63,26 @@ class Worker:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def answer(self, question: str, session: Mapping[str, str], log: Tail) -> str | None:
-        """The answer; the worker's standard error so far goes to `log`. Raises `AgentFailed`."""
-        fields = {name: session[variable] for name, variable in _FIELDS.items()}
+    async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
+        """The answer; the worker's standard error so far goes to the session's log. Raises `AgentFailed`.
+
+        `variables` are the gateway's. Questions wait for the worker's first request of all: that is no latency.
+        """
+        start, was_starting = time.monotonic(), self._input is None or not self._has_started
+        session.first_request.add_done_callback(self._take_first_request)
+        try:
+            return await self._ask(question, session.log, variables)
+        finally:
+            session.first_request.remove_done_callback(self._take_first_request)
+            if was_starting and self._first_request is not None:
+                session.row_notes.add_startup(start, max(start, self._first_request))
+
+    def _take_first_request(self, request: asyncio.Future[float]) -> None:
+        if not self._has_started and not request.cancelled():
+            self._has_started, self._first_request = True, request.result()
+
+    async def _ask(self, question: str, log: Tail, variables: Mapping[str, str]) -> str | None:
+        fields = {name: variables[variable] for name, variable in _FIELDS.items()}
         key = fields["api_key"]
         line = json.dumps({"id": key, "question": question, **fields}) + "\n"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -91,6 +113,7 @@ class Worker:
         """Starts the process; raises what `ProcessGroups.start` raises."""
         started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
         self._log = Tail()
+        self._has_started, self._first_request = False, None
         self._task = asyncio.create_task(self._run(started))
         process = await started
         self._input = process.stdin
@@ -136,6 +159,7 @@ class Worker:
 
     def _take(self, line: bytes) -> str | None:
         """Answers the questions of a line; the fault where the line is none of ours."""
+        self._has_started = True
         shown = line.decode("utf-8", "replace").strip()
         for reply in _documents(shown):
             if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):

@@ -68,6 +68,15 @@ def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) ->
     assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
 
 
+def test_the_import_of_a_worker_is_no_latency_of_its_first_questions(provider: DialectServer) -> None:
+    worker = write_program("slow", "import time; time.sleep(2)\n" + WORKER.replace("DIES", ""), protocol="worker")
+    assert run_agents(provider, [worker], "--concurrency", 2, questions=4) == 0
+    startup_s = rows().sort_values("started_at").startup_s
+    assert (startup_s[:2] > 1.9).all()
+    assert (startup_s[2:] == 0).all()
+    assert (rows().latency_s < 1.9).all()
+
+
 def test_the_command_says_why_agents_failed(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
     agent = write_program("weak", "import sys; 'q00' in sys.stdin.read() and sys.exit('no idea'); print('Neva')")
     assert run_agents(provider, [agent], questions=2) == 0

@@ -22,9 +22,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import RunVar
+
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
+from rewoo_bench.row_notes import starting
 from rewoo_bench.types import Usage
 
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
@@ -90,6 +95,21 @@ def load_litellm() -> Any:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
+
+
+_PLACE: RunVar[anyio.CapacityLimiter] = RunVar("to load litellm")
+
+
+async def litellm_loaded() -> Any:
+    """The module; a question that waits for its import isn't working, and other questions go on meanwhile."""
+    if not load_litellm.cache_info().currsize:
+        try:
+            place = _PLACE.get()
+        except LookupError:
+            _PLACE.set(place := anyio.CapacityLimiter(1))  # of its own: who waits takes no thread from others
+        with starting():
+            await to_thread.run_sync(load_litellm, limiter=place)
+    return load_litellm()
 
 
 def find_route(

@@ -53,7 +53,7 @@ def _placeholder(route: providers.Route) -> str | None:
 async def _call(route: providers.Route, path: str, body: Mapping[str, Any], timeout: float) -> Any:
     if path == COUNT_TOKENS or path not in _FUNCTIONS:
         raise HTTPFailure(404, f"{route.provider} has no {path}", {})
-    litellm = providers.load_litellm()
+    litellm = await providers.litellm_loaded()
     litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
     function = getattr(litellm, _FUNCTIONS[path])
     body = json.loads(replace_surrogates(json.dumps(body, ensure_ascii=False)))  # litellm can't send half of a pair

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
@@ -48,3 +51,29 @@ def test_a_price_is_known_or_null() -> None:
 def test_what_looks_like_a_key_is_taken_out() -> None:
     assert redact("key sk-proj-abcdef123456 and Bearer xyz, my-secret", ["my-secret"]) == "key [key] and [key] [key]"
     assert redact("the model none has no key", ["none"]) == "the model none has no key"
+
+
+FIRST_TRANSLATIONS = """
+import anyio
+from rewoo_bench.models.hosted.providers import litellm_loaded
+from rewoo_bench.row_notes import RowNotes, noting
+
+async def wait(notes):
+    with noting(notes):
+        await litellm_loaded()
+
+async def main():
+    both = [RowNotes(), RowNotes()]
+    async with anyio.create_task_group() as group:
+        for notes in both:
+            group.start_soon(wait, notes)
+    await wait(later := RowNotes())
+    print(*(sum(end - start for start, end in notes.startups) > 0.2 for notes in (*both, later)))
+
+anyio.run(main)
+"""
+
+
+def test_the_import_of_litellm_is_a_start_for_every_question_that_waits_for_it() -> None:
+    ended = subprocess.run([sys.executable, "-c", FIRST_TRANSLATIONS], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["True", "True", "False"]
