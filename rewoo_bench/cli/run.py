@@ -99,7 +99,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @MODEL("--llama-server", metavar="COMMAND",
        help="Serve local/ models with this llama-server, for example 'llama-server --n-gpu-layers 99'.  "
             "[default: the bundled llama.cpp]")
-@MODEL("--threads", type=COUNT, help="Threads of a local model.  [default: one for each physical core]")
+@MODEL("--threads", type=COUNT, help="Threads of a local model.  [default: one for each core that is free]")
 @REQUEST("--api-base", metavar="URL", help="Address of an OpenAI-compatible server.  [default: the provider's]")
 @REQUEST("--timeout", type=POSITIVE, default=600.0, help="Seconds until a model call is given up.")
 @REQUEST("--max-retries", type=Whole(min=0), default=5, help="Number of new attempts after a provider's failure.")

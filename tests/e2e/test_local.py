@@ -20,7 +20,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.gguf import read_header
-from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve
+from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, serve
 from rewoo_bench.models.open import _local_file, open_model
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.types import Message
@@ -155,6 +155,22 @@ def test_neither_threads_nor_shared_weights_change_an_answer(model_file: Path) -
         answers.append([choice["text"] + str(choice["logprobs"]) for answer in asked for choice in answer["choices"]])
         server.close()
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow(
+    model_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        servers = Servers(model_file, SMALL, 1)
+        assert servers.settings.threads == 1
+        assert os.getsid(servers.all[0].pid) != os.getsid(0)  # a share of the cores of its own
+        servers.close()
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+    assert "this machine is busy" in caplog.text
 
 
 @pytest.mark.anyio

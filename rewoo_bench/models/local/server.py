@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
@@ -36,6 +38,7 @@ from rewoo_bench.models.local.gguf import read_header
 
 _TIME_TO_END_S = 2.0
 _TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
+_log = logging.getLogger(__name__)
 _SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
 
 
@@ -48,8 +51,9 @@ class ServerSettings:
     batch. `prompt_cache_mib` bounds the memory for cached prompts; it is used only as needed, and the oldest
     prompts leave it first. It is the same for any number of servers, so that an architecture's cached prefixes
     don't depend on the other architectures. `threads` None means one for each physical core that this process may
-    use. `share_weights` maps the file into memory, where several servers share its weights. `program` is a user's
-    llama-server instead of xllamacpp's, with arguments that take precedence over ours.
+    use, and fewer where other processes keep cores busy (`free_cores`). `share_weights` maps the file into memory,
+    where several servers share its weights. `program` is a user's llama-server instead of xllamacpp's, with arguments
+    that take precedence over ours.
     """
 
     context: int = 8192
@@ -83,6 +87,10 @@ class LocalServer:
     @property
     def api_base(self) -> str:
         return f"{self.address}/v1"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def _await_address(self) -> str:
         assert self._process.stdout is not None
@@ -128,17 +136,19 @@ class LocalServer:
 def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
     child = Path(__file__).with_name("server_process.py")
     arguments = json.dumps({"path": str(path), **asdict(settings)})
-    # The time for which an OpenMP thread spins before it sleeps. On two cores, a 135M model's output tokens a
-    # second, idle and with one core busy: 24 and 24 where it sleeps at once ("passive"), 54 and 1 to
-    # 12 by libgomp's default, 50 and 16 with this; and it doesn't spin on between two requests.
+    # The time for which an OpenMP thread spins at a barrier before it sleeps. It must be short: where other processes
+    # want the cores, a thread that spins keeps the one from running for which it waits. A prompt of 500 tokens and 40
+    # output tokens of a 135M model on two cores took 1.06 s idle with 1,000 and with 3,000,000 spins, 2.0 s with none,
+    # and beside four busy processes 4 to 10 s with 1,000 and 14 to 105 s with 100,000 and more.
     # The second variable asks for large pages, where the kernel gives them on request.
-    env = {"GOMP_SPINCOUNT": "3000000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
+    env = {"GOMP_SPINCOUNT": "1000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
     return subprocess.Popen(
         [sys.executable, "-P", str(child), arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # llama.cpp's own log
         env=env,
+        start_new_session=True,  # Linux shares cores between sessions, so this one gets its share beside a busy shell
     )
 
 
@@ -154,6 +164,39 @@ def server_version(program: Sequence[str]) -> dict[str, str]:
     if done.returncode or not lines:
         raise ModelNotFound(f"--llama-server: {program[0]!r} is not a llama-server: it prints no version")
     return {"llama_server": lines[0]}
+
+
+def free_cores() -> int:
+    """Threads for a model: one for each physical core of this process, less the cores that other processes keep busy.
+
+    At least 1. A second thread beside a busy process waits at every barrier for its turn: with one busy process on two
+    cores, two threads took 1.7 times as long as one.
+    """
+    cores = physical_cores()
+    busy = _busy_processes()
+    if cores < 1 or not busy:
+        return cores
+    free = max(1, min(cores, (os.cpu_count() or 1) - busy))
+    if free <= cores / 2:
+        _log.warning(
+            "this machine is busy: %d other processes are running on %d cores, so the local model gets %d and is slow; "
+            "end the others, or name a hosted model",
+            *(busy, os.cpu_count(), free),
+        )
+    return free
+
+
+def _busy_processes() -> int:
+    """Number of other processes that are running or wait for a core, the least of some moments; 0 outside Linux."""
+    counts = []
+    for _ in range(5):
+        try:
+            running = Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[0]
+        except OSError:
+            return 0
+        counts.append(int(running) - 1)  # without this one
+        time.sleep(0.01)
+    return min(counts)
 
 
 def physical_cores() -> int:
@@ -174,6 +217,7 @@ class Servers:
         """Loads the model `copies` times, which takes seconds. Raises `ModelNotFound`."""
         if copies > 1 and path.stat().st_size > _SHARED_FROM:
             settings = replace(settings, share_weights=True)
+        settings = replace(settings, threads=settings.threads or free_cores())
         self._assigned: dict[str, LocalServer] = {}
         self._assigning = threading.Lock()
         self.all: list[LocalServer] = []
