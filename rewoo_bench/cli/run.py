@@ -147,13 +147,14 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
         help="Print no progress on standard error.")
 @OUTPUT("-v", "--verbose", is_flag=True, help="Print a line for each finished question, on standard error.")
 @OUTPUT("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
-@OUTPUT("--no-report", is_flag=True, help="Write no report.html into the run's folder.")
+@OUTPUT("--report/--no-report", default=True, help="Write report.html into the run's folder at its end.",
+        show_default=True)
 @OUTPUT("--otel", metavar="FILE|URL",
         help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
              "append them to this file as JSON.")
 @OUTPUT("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no_report: bool, **flags: Any) -> int:
+def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
     import anyio
 
@@ -170,7 +171,7 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, no
         return DONE
     with _other_signals_as_interrupt(), _warnings_hidden(quiet):
         outcome = anyio.run(run_benchmark, options)
-    page = None if no_report else write_page(outcome)
+    page = write_page(outcome) if options.report else None
     show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
     failed = show_failed_agents(outcome)
     return INCOMPLETE if outcome.status != "done" else FAILED if failed else DONE

@@ -42,7 +42,7 @@ def runs(folder: Path, as_json: bool) -> int:
     if not past:
         click.echo(terminal(f"no runs in {folder}"), err=True)
         return DONE
-    head = ["folder", "started", "status", "n", "model", "EM and tokens of each architecture"]
+    head = ["folder", "started", "status", "n", "model", "data set", "EM and tokens of each architecture"]
     click.echo(terminal("\n".join(_aligned([head, *map(_cells, past)]))))
     if any(run.oracle for run in past):
         from rewoo_bench.analysis.summary import ORACLE_ACCURACY
@@ -55,7 +55,7 @@ def _cells(run: PastRun) -> list[str]:
     started = (run.started_at or "")[:16].replace("T", " ")
     n = "" if run.questions is None else f"{run.questions:,}"
     last = one_line(run.error) if run.error else ", ".join(one_line(_figures(run, name)) for name in run.architectures)
-    return [run.folder, started, run.status, n, one_line(run.model), last]
+    return [run.folder, started, run.status, n, one_line(run.model), one_line(run.dataset), last]
 
 
 def _figures(run: PastRun, architecture: str) -> str:

@@ -105,6 +105,8 @@ class RunOptions:
     out: Annotated[Path | None, UNSAVED] = None
     resume: Annotated[Path | None, UNSAVED] = None
     cache: Annotated[Path | None, UNSAVED] = None
+    report: Annotated[bool, SESSION] = True
+    """Whether the command writes report.html; a resumed run does what it began with."""
     otel: Annotated[str | None, UNSAVED] = None
     """File or OTLP endpoint for spans."""
     progress: Annotated[bool, UNSAVED] = True

@@ -25,6 +25,9 @@ class PastRun:
     status: str
     started_at: str | None = None
     questions: int | None = None
+    tasks: int | None = None
+    """Rows of the whole run: its questions times trials times architectures."""
+    dataset: str = ""
     model: str = ""
     architectures: list[str] = field(default_factory=list)
     exact_match: dict[str, float | None] = field(default_factory=dict)
@@ -48,24 +51,28 @@ def find_runs(folder: Path) -> list[PastRun]:
         return []
     except OSError as error:
         raise UsageError(f"can't read the folder {str(folder)!r}: {error.strerror}") from None
-    past = sorted((_past_run(path) for path in folders), key=lambda each: each.folder)
+    past = sorted((past_run(path) for path in folders), key=lambda each: each.folder)
     return sorted(past, key=lambda each: each.started_at or "", reverse=True)
 
 
-def _past_run(folder: Path) -> PastRun:
+def past_run(folder: Path) -> PastRun:
+    """The run in a folder, as it is listed."""
     from rewoo_bench.runs.manifest import read_manifest
 
     try:
         manifest = read_manifest(folder)
     except DataError as error:
         return PastRun(str(folder), "damaged", error=str(error))
+    questions, architectures = manifest.dataset.examples, [each.name for each in manifest.architectures]
     run = PastRun(
         str(folder),
         current_status(folder, manifest.status),
         manifest.started_at,
-        manifest.dataset.examples,
+        questions,
+        questions and questions * int(manifest.options.get("trials") or 1) * len(architectures),
+        manifest.dataset.name,
         str(manifest.options.get("model", "")),
-        [each.name for each in manifest.architectures],
+        architectures,
     )
     if run.status in _UNFINISHED and not (folder / "questions.parquet").exists():
         return run

@@ -29,13 +29,14 @@ from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.escaping import one_line
 from rewoo_bench.report.rows import Line
 from rewoo_bench.report.write import live_page
-from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.past_runs import current_status
-from rewoo_bench.view.snapshot import Snapshot, stamp, take_snapshot
+from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.runs.past_runs import PastRun, past_run
+from rewoo_bench.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot
 
 HOST = "127.0.0.1"
 POLL_S = 0.5
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADS = ("run", "status", "exact match", "data set", "model", "started")
 _ATTEMPTS = 3  # to read a run while it is being written
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,6 +49,7 @@ class Viewer:
         self.folder = folder
         self._snapshots: dict[Path, Snapshot] = {}
         self._locks: dict[Path, asyncio.Lock] = {}
+        self._lines: dict[tuple[str, Path], tuple[Stamp, str]] = {}
         self._closing = asyncio.Event()
 
     def app(self) -> web.Application:
@@ -80,8 +82,15 @@ class Viewer:
 
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)
-        lines = [_line(name, path) for name, path in runs.items()]
+        lines = [await to_thread.run_sync(self._listed, name, path) for name, path in runs.items()]
         return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=_HEADERS)
+
+    def _listed(self, name: str, path: Path) -> str:
+        """The run's row in the list; read again only where its files have changed, or while it goes on."""
+        now = stamp(path)
+        if (before := self._lines.get((name, path))) is None or before[0] != now or in_progress(path):
+            self._lines[name, path] = before = (now, _line(name, path))
+        return before[1]
 
     async def page(self, request: web.Request) -> web.Response:
         self._run(request)
@@ -192,20 +201,26 @@ def _json(value: Any) -> web.Response:
 
 
 def _line(name: str, path: Path) -> str:
+    """The run's row in the list."""
     try:
-        manifest = read_manifest(path)
-    except RewooBenchError as error:
+        run = past_run(path)
+        so_far, run = progress(path, run)
+    except (RewooBenchError, OSError) as error:
         return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(str(error))}</td></tr>"
-    names = ", ".join(each.name for each in manifest.architectures)
-    cells = (
-        manifest.started_at,
-        current_status(path, manifest.status),
-        manifest.rows,
-        names,
-        manifest.options.get("model"),
-    )
-    shown = "".join(f"<td>{_shown('' if cell is None else str(cell))}</td>" for cell in cells)
+    if run.error:
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(run.error)}</td></tr>"
+    status = f"{run.status}: {so_far}" if so_far else run.status
+    started = (run.started_at or "")[:16].replace("T", " ")
+    figures = ", ".join(_figures(run, architecture) for architecture in run.architectures)
+    cells = zip(_HEADS[1:], (status, figures, run.dataset, run.model, started), strict=True)
+    shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
     return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
+
+
+def _figures(run: PastRun, architecture: str) -> str:
+    """`rewoo 0.27`; an oracle's exact match means nothing."""
+    score = run.exact_match.get(architecture)
+    return architecture if score is None or run.oracle else f"{architecture} {score:.2f}"
 
 
 def _shown(text: str) -> str:
@@ -214,16 +229,17 @@ def _shown(text: str) -> str:
 
 def _index(folder: Path, lines: list[str]) -> str:
     rows = "\n".join(lines) or "<tr><td colspan=6>No runs yet.</td></tr>"
-    heads = "".join(
-        f"<th scope=col>{name}</th>" for name in ("run", "started", "status", "rows", "architectures", "model")
-    )
+    heads = "".join(f"<th scope=col>{name}</th>" for name in _HEADS)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Runs in {_shown(str(folder))}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}table{{border-collapse:collapse}}
-th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}</style></head>
+th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}
+@media(max-width:700px){{thead{{display:none}}table,tbody,tr,th,td{{display:block}}
+tr{{padding:.4rem 0;border-bottom:1px solid #8884}}th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere}}
+td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
 <body><main><h1>Runs in {_shown(str(folder))}</h1>
 <div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></main></body></html>
 """

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +25,9 @@ from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.past_runs import current_status
+from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
 
+MOST_READ = 1_000  # questions of a run in progress, whose figures are in the list of runs
 Stamp = tuple[tuple[str | int, ...], ...]
 
 
@@ -45,6 +47,32 @@ def in_progress(folder: Path) -> bool:
     """Whether the journal may have more than the tables: the run goes on, or was killed."""
     manifest = read_manifest(folder)
     return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
+
+
+def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
+    """`3 of 20, 2 min to go` for a run that isn't finished, and the run with the figures that it has by now."""
+    if not in_progress(folder):
+        return "", run
+    with closing(connect_to_read(folder / JOURNAL)) as database:
+        done = len(JournalReader(database).finished())
+    shown = f"{done:,} of {run.tasks:,}" if run.tasks else f"{done:,}"
+    manifest = read_manifest(folder)
+    if run.status == "running" and done and run.tasks and run.started_at and not manifest.sessions:
+        elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)
+        shown += f", {_duration(elapsed.total_seconds() * (run.tasks - done) / done)} to go"
+    if not 0 < done <= MOST_READ:
+        return shown, run
+    with TemporaryDirectory(prefix="rewoo-bench-view-") as temporary:
+        _export(folder, Path(temporary) / "run")
+        now = past_run(Path(temporary) / "run")
+    return shown, replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
 
 
 @dataclass
@@ -86,10 +114,15 @@ def take_snapshot(folder: Path) -> Snapshot:
             for run, manifest in manifests(source).items()
         }
         head = overview(rows, present, [source])
-        head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_cluster(folder)]}
+        head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_so_far(folder), *_cluster(folder)]}
         table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
+
+
+def _so_far(folder: Path) -> list[tuple[str, str]]:
+    shown, _ = progress(folder, past_run(folder)) if in_progress(folder) else ("", None)
+    return [("Progress", shown)] if shown else []
 
 
 def _cluster(folder: Path) -> list[tuple[str, str]]:

@@ -45,9 +45,10 @@ def past(own_folder: None) -> None:
 def test_past_runs_are_listed_newest_first(past: None, capsys: pytest.CaptureFixture[str]) -> None:
     runs()
     head, new, old, damaged, note = capsys.readouterr().out.splitlines()
-    assert head.split()[:5] == ["folder", "started", "status", "n", "model"]
+    assert head.split()[:7] == ["folder", "started", "status", "n", "model", "data", "set"]
     assert new.split()[:6] == ["results/local/new", "2026-11-22", "09:30", "incomplete", "50", "oracle"]
     assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "done", "4", "oracle"]
+    assert " sample " in old
     assert "react 1.00* " in old
     assert ", react-native 1.00* " in old
     assert note == "* an oracle is told the answers: its accuracy means nothing"

@@ -108,6 +108,17 @@ def test_a_run_ends_with_a_link_to_its_page(tmp_path: Path, capsys: pytest.Captu
         assert page.is_file() == (page.resolve().as_uri() in line) == (not extra)
 
 
+def test_a_resumed_run_writes_a_page_where_it_began_with_one(tmp_path: Path) -> None:
+    begun = ["run", "--arch", "direct", "--model", "oracle", "-n", "3", "--no-progress", "--no-report"]
+    for arguments in ([*begun, "--out", str(tmp_path / "run")], ["run", "--resume", str(tmp_path / "run"), "-n", "5"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+    assert not (tmp_path / "run" / "report.html").exists()
+    with pytest.raises(SystemExit):
+        main(["run", "--resume", str(tmp_path / "run"), "--report"])
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
 @pytest.mark.parametrize("name", ["hotpotqa-qwen-1.5b", "triviaqa-smollm2-135m", "chain-smollm2-135m"])
 def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     run = Path(__file__).parents[2] / "results" / "models" / name

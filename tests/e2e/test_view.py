@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -96,6 +97,19 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     for other in (f"{key}1", f"{key}{'0' * 5000}", f"{key}x", key.replace("id=", "id=no"), "id=1"):
         assert shown.get(f"run/finished/question?{other}")[0] == 404
     assert shown.close() == 0
+
+
+def test_the_list_names_data_set_and_model_and_has_each_exact_match(
+    view: Callable[[Path], View], tmp_path: Path
+) -> None:
+    with ModelServer(lambda request: "Answer: Neva") as server:
+        model = ["--model", "openai/test", "--api-base", server.api_base, "--no-progress"]
+        start(
+            "--arch", "direct,cot", "-n", "4", *model, "--out", str(tmp_path / "mine"), env={"OPENAI_API_KEY": KEY}
+        ).communicate()
+    index = view(tmp_path).get("")[1]
+    for text in (">mine</a>", ">sample<", ">openai/test<", ">direct 0.00, cot 0.00<", ">done<"):
+        assert text in index
 
 
 def test_runs_in_folders_of_equal_names_are_all_listed(view: Callable[[Path], View], tmp_path: Path) -> None:
@@ -200,7 +214,8 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
         assert ", running" in facts(shown, "live")
-        assert "<td>running</td>" in shown.get("")[1]
+        assert re.search(r">running: \d+ of 80, (\d+ min|less than a minute) to go<", shown.get("")[1])
+        assert re.search(r"\d+ of 80", facts(shown, "live"))
         before, answered = rows(shown, "live"), len(server.books)
         assert wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), 10) < ROWS_S + 1
         running.send_signal(signal.SIGKILL)
@@ -208,7 +223,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         killed = rows(shown, "live")
         assert killed >= before
         assert ", killed" in facts(shown, "live")
-        assert "<td>killed</td>" in shown.get("")[1]
+        assert re.search(r">killed: \d+ of 80<", shown.get("")[1])
         resumed = start("--resume", str(out), "--no-progress", env={"OPENAI_API_KEY": KEY})
         assert resumed.communicate()[1] is not None
         assert resumed.returncode == 0

@@ -4,7 +4,7 @@ import { go } from "./state";
 import { Explained, Term } from "./terms";
 import { Text, visible } from "./text";
 
-const FIRST = ["Model", "Questions", "Run", "Cluster"]; // facts above the sentences; the others are below
+const FIRST = ["Model", "Questions", "Run", "Progress", "Cluster"]; // facts above the sentences; the others are below
 
 export function Head({ head, table }: { head: Overview; table: Table }) {
   return (
