@@ -25,7 +25,8 @@ class WireRequest:
     """A request of an external agent, which the provider gets as it is.
 
     `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
-    a streamed answer as it arrives.
+    a streamed answer as it arrives. `is_translated`: the agent's own dialect is another one, and `dropped` are the
+    fields that have no place in this one.
     """
 
     path: str
@@ -34,6 +35,8 @@ class WireRequest:
     query: str = ""
     on_headers: Callable[[Mapping[str, str]], None] | None = field(default=None, compare=False)
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
+    is_translated: bool = False
+    dropped: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@
             ...     # the agent gets session.key, gateway.base_url(session) and gateway.environment(session)
 
     /v1/…  /q/KEY/v1/…          the dialects of OpenAI and Anthropic
+    /openai/…                   the same at Azure's paths
+    /v1beta/models/…  /api/…    Gemini's and Ollama's dialects, asked as OpenAI's
     /q/KEY/tools  /tools/NAME   the question's tools as JSON, and their OpenAPI document
     /q/KEY/mcp                  the question's tools over MCP
 
@@ -16,37 +18,45 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.agents import gemini, ollama
+from rewoo_bench.agents.chat_forms import Form
+from rewoo_bench.agents.http import (
+    AZURE,
+    AZURE_VERSION,
+    KEY_PREFIX,
+    LARGEST_REQUEST,
+    BadRequest,
+    dialect_of,
+    error_response,
+    is_retry,
+    json_response,
+    keys_in,
+    model_object,
+    read_json,
+)
 from rewoo_bench.agents.kept_responses import UnknownResponse
 from rewoo_bench.agents.mcp_server import answer_mcp, unreadable
 from rewoo_bench.agents.sender import Sender, is_gone
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.models.hosted.dialects import (
-    EMBEDDINGS,
-    INPUT_TOKENS,
-    MESSAGES,
-    OF_ANTHROPIC,
-    PATHS,
-    RESPONSES,
-    error_body,
-    read_request,
-)
+from rewoo_bench.models.hosted.dialects import EMBEDDINGS, INPUT_TOKENS, PATHS, RESPONSES, read_request
 from rewoo_bench.models.hosted.wire_headers import passed_on, passed_query
 from rewoo_bench.types import Model, Tool
-from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
+from rewoo_bench.wire_request import BAD_GATEWAY, ErrorResponse, WireRequest
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-KEY_PREFIX = "q-"
-LARGEST_REQUEST = 64 << 20  # bytes
+_MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
 _log = logging.getLogger(__name__)
 
@@ -99,14 +109,21 @@ class Gateway:
         return f"http://127.0.0.1:{self._port}/q/{session.key}"
 
     def environment(self, session: AgentSession) -> dict[str, str]:
-        """The variables by which the SDKs of OpenAI and Anthropic find the gateway, and our own."""
+        """The variables by which SDKs find the gateway, and our own."""
         address = self.address(session)
         return {
             "OPENAI_API_KEY": session.key,
             "OPENAI_BASE_URL": f"{address}/v1",
             "OPENAI_API_BASE": f"{address}/v1",
+            "OPENAI_API_TYPE": "openai",  # else OpenAI's module takes Azure's variables for a second choice
             "ANTHROPIC_API_KEY": session.key,
             "ANTHROPIC_BASE_URL": address,
+            "AZURE_OPENAI_API_KEY": session.key,
+            "AZURE_OPENAI_ENDPOINT": address,
+            "OPENAI_API_VERSION": AZURE_VERSION,
+            "GEMINI_API_KEY": session.key,
+            "GOOGLE_GEMINI_BASE_URL": address,
+            "OLLAMA_HOST": address,
             "REWOO_BENCH_MODEL": self.model_name,
             "REWOO_BENCH_TOOLS_URL": f"{address}/tools",
             "REWOO_BENCH_MCP_URL": f"{address}/mcp",
@@ -114,39 +131,61 @@ class Gateway:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
-        dialect = path.removeprefix("/v1")
         session = self._session_of(request)
         if session is None:
-            self._count_refused(dialect)
-            return _error(dialect, 401, "the key of no open question")
+            self._count_refused(dialect_of(path)[0])
+            return error_response(path, 401, "the key of no open question")
         session.has_requested()
         try:
-            if dialect in PATHS and request.method == "POST":
-                return await self._complete(request, session, dialect)
-            if dialect.startswith(f"{RESPONSES}/"):
-                return _json(session.responses.answer(request.method, dialect, request.query))
-            if dialect == "/models":
-                names = [self.model_name, *([self.embedding_name] if self.embedding_name else [])]
-                return _json({"object": "list", "data": [_model_object(name) for name in names]})
-            if dialect.startswith("/models/"):
-                return _json(_model_object(self.model_name))
-            return await self._offer_tools(request, session, path)
+            return await self._answer(request, session, path)
         except LimitReached as limit:
-            return _error(dialect, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)
+            return error_response(path, 429, f"a limit of this question is reached: {limit}", _NO_RETRY)
         except ModelError as error:
             response = error.response or ErrorResponse(error.status or BAD_GATEWAY)
-            return _error(dialect, response.status, str(error), {**response.headers, **_NO_RETRY}, response.fields)
+            headers = {**response.headers, **_NO_RETRY}
+            return error_response(path, response.status, str(error), headers, response.fields)
         except SessionClosed:
-            return _error(dialect, 401, "this question has ended", _NO_RETRY)
+            return error_response(path, 401, "this question has ended", _NO_RETRY)
         except UnknownResponse as error:
-            return _error(dialect, error.status, str(error), _NO_RETRY, error.fields)
-        except _BadRequest as error:
-            return _error(dialect, error.status, str(error))
+            return error_response(path, error.status, str(error), _NO_RETRY, error.fields)
+        except BadRequest as error:
+            return error_response(path, error.status, str(error))
+
+    async def _answer(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
+        dialect, _ = dialect_of(path)
+        if request.method == "POST" and dialect in PATHS:
+            return await self._complete(request, session, path)
+        if request.method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
+            return await self._translate(request, session, path)
+        if path.startswith(ollama.ROOT) and (facts := ollama.facts(path, self.model_name)) is not None:
+            return json_response(facts)
+        if dialect.startswith(f"{RESPONSES}/"):
+            return json_response(session.responses.answer(request.method, dialect, request.query))
+        if (found := _MODELS.fullmatch(dialect)) is not None:
+            if found["name"]:
+                return json_response(model_object(self.model_name))
+            models = [model_object(name) for name in (self.model_name, self.embedding_name) if name]
+            return json_response({"object": "list", "data": models, "models": models})
+        return await self._offer_tools(request, session, path)
+
+    async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
+        """Answers a request in a dialect that is asked as OpenAI's."""
+        if (facts := ollama.facts(path, self.model_name)) is not None:
+            return json_response(facts)
+        read = gemini.find_form(path, request.query) or ollama.find_form(path)
+        is_count = path.endswith(f":{gemini.COUNT}")
+        if read is None and not is_count:
+            raise BadRequest(f"there is no {path}", 404)
+        _, body = await read_json(request)
+        try:
+            form, count = (None, gemini.count_tokens(body)) if read is None else (read(body), None)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise BadRequest(f"the request can't be read: {type(error).__name__}: {error}") from error
+        return json_response(count) if form is None else await self._complete(request, session, path, form)
 
     def _session_of(self, request: web.Request) -> AgentSession | None:
-        """The open question of a request; None where its address and its key name two, or where there is none."""
-        header = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
-        named = {key for key in (request.match_info.get("key"), header) if key and key.startswith(KEY_PREFIX)}
+        """The open question of a request; None where its address and its keys name two, or where there is none."""
+        named = keys_in(request)
         return self._sessions.get(named.pop()) if len(named) == 1 else None
 
     def _count_refused(self, path: str) -> None:
@@ -154,18 +193,25 @@ class Gateway:
         if self.refused[path] == 1:
             _log.warning("refused a request for %s: it has the key of no open question", path)
 
-    async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        data, body = await _read(request)
+    async def _complete(
+        self, request: web.Request, session: AgentSession, path: str, form: Form | None = None
+    ) -> web.StreamResponse:
+        """The model's answer to a request in its own dialect, or in `form`."""
+        dialect, deployment = dialect_of(path)
+        if form is None:
+            data, body = await read_json(request)
+        else:
+            dialect, data, body = form.path, b"", form.body
         if not isinstance(body, dict):
-            raise _BadRequest(f"the request is no JSON object but {type(body).__name__}")
-        passed = self._passed_on(session, path, body)
-        if passed is not body:
+            raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
+        passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
+        if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
-        facts = read_request(path, passed)
-        sender = Sender(request, session)
+        facts = read_request(dialect, passed)
+        sender = Sender(request, session, form)
 
         def keep(answer: str | bytes) -> None:
-            if path == RESPONSES:
+            if dialect == RESPONSES:
                 session.responses.keep(passed, answer, body.get("previous_response_id"))
 
         async def send(piece: bytes) -> None:
@@ -173,11 +219,14 @@ class Gateway:
             await sender.send(piece)
 
         headers = passed_on(request.headers.items(), key=session.key)
-        query = passed_query(request.query_string, key=session.key)
-        wire = WireRequest(path, data, headers, query, sender.set_headers, send if facts.streamed else None)
+        is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
+        query = "" if is_foreign else passed_query(request.query_string, key=session.key)
+        wire = WireRequest(dialect, data, headers, query, sender.set_headers, send if facts.streamed else None)
+        if form is not None:
+            wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         try:
             call = await session.complete(
-                wire, facts, is_retry=_is_retry(request), is_client_gone=lambda: is_gone(request)
+                wire, facts, is_retry=is_retry(request), is_client_gone=lambda: is_gone(request)
             )
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
@@ -191,11 +240,11 @@ class Gateway:
         return await sender.finish(call)
 
     def _passed_on(self, session: AgentSession, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The request for the run's model: every architecture of a run asks the same. Raises `_BadRequest`."""
+        """The request for the run's model: every architecture of a run asks the same. Raises `BadRequest`."""
         is_embedding = path == EMBEDDINGS
         name = self.embedding_name if is_embedding else self.model_name
         if name is None:
-            raise _BadRequest(
+            raise BadRequest(
                 "this run has no --embedding-model; name one, such as --embedding-model openai/text-embedding-3-small"
             )
         passed = session.responses.unfold(body) if path in (RESPONSES, INPUT_TOKENS) else body
@@ -209,14 +258,14 @@ class Gateway:
             return await _answer_mcp(request, session)
         name = path.removeprefix("/tools").removeprefix("/")
         if path == "/tools" and request.method == "GET":
-            return _json(openapi(session.tools.values(), f"{self.address(session)}/tools"))
+            return json_response(openapi(session.tools.values(), f"{self.address(session)}/tools"))
         if not path.startswith("/tools/") or request.method != "POST" or name not in session.tools:
-            return _error(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
-        _, arguments = await _read(request)
+            return error_response(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
+        _, arguments = await read_json(request)
         if not isinstance(arguments, dict):
-            raise _BadRequest(f"the arguments are no JSON object but {type(arguments).__name__}")
+            raise BadRequest(f"the arguments are no JSON object but {type(arguments).__name__}")
         observation = await session.call_tool(name, arguments)
-        return _json({"result": observation.text, "failed": observation.failed})
+        return json_response({"result": observation.text, "failed": observation.failed})
 
 
 async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
@@ -227,62 +276,8 @@ async def _answer_mcp(request: web.Request, session: AgentSession) -> web.Stream
     if request.method != "POST":
         return web.Response(status=405, headers={"Allow": "POST"})
     try:
-        _, message = await _read(request)
-    except _BadRequest as error:
-        return _json(unreadable(str(error)), error.status)
+        _, message = await read_json(request)
+    except BadRequest as error:
+        return json_response(unreadable(str(error)), error.status)
     answer = await answer_mcp(message, session)
-    return web.Response(status=202) if answer is None else _json(answer)
-
-
-class _BadRequest(Exception):
-    """A request that can't be read or passed on, and the status to answer with."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-async def _read(request: web.Request) -> tuple[bytes, Any]:
-    """The body of a request, and its JSON. Raises `_BadRequest`."""
-    from aiohttp import web
-
-    try:
-        data = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise _BadRequest(f"the request has more than {LARGEST_REQUEST >> 20} MB", 413) from None
-    except web.RequestPayloadError as error:
-        raise _BadRequest(f"the body of the request can't be read: {error}") from None
-    try:
-        return data, json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _BadRequest(f"the request isn't JSON: {error}") from None
-
-
-def _is_retry(request: web.Request) -> bool:
-    """Whether an SDK makes its request again; the header is that of Stainless's SDKs."""
-    return request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
-
-
-def _model_object(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model"}
-
-
-def _json(value: Any, status: int = 200) -> web.Response:
-    from aiohttp import web
-
-    return web.Response(status=status, body=json.dumps(value).encode(), content_type="application/json")
-
-
-def _error(
-    path: str,
-    status: int,
-    message: str,
-    headers: Mapping[str, str] | None = None,
-    fields: Mapping[str, str | int] = NO_FIELDS,
-) -> web.Response:
-    """An error in the form of the path's dialect."""
-    from aiohttp import web
-
-    dialect = path if path in OF_ANTHROPIC else MESSAGES if path.startswith(MESSAGES) else path
-    body = json.dumps(error_body(dialect, status, message, fields)).encode()
-    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+    return web.Response(status=202) if answer is None else json_response(answer)

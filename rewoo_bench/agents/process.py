@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rewoo_bench.redaction import plain_environment
 
 # Beginnings of variables that an agent gets from its question alone.
-_LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "REWOO_BENCH_")
+_LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "GEMINI_", "GOOGLE_", "OLLAMA_", "REWOO_BENCH_")
 
 
 def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rewoo_bench.agents.chat_forms import Form, Translated
 from rewoo_bench.agents.session import AgentCall, AgentSession
 
 if TYPE_CHECKING:
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """Sends a streamed answer as it arrives, or a whole one."""
+    """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
 
-    def __init__(self, request: web.Request, session: AgentSession) -> None:
+    def __init__(self, request: web.Request, session: AgentSession, form: Form | None = None) -> None:
+        self._form = form
+        self._translated = None if form is None else Translated(form)
         self._request = request
         self._session = session
         self._response: web.StreamResponse | None = None
@@ -45,11 +48,14 @@ class Sender:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
         from aiohttp import web
 
-        if self._is_gone:
+        kind = "text/event-stream"
+        if self._translated is not None:
+            kind, piece = self._translated.form.stream_type, self._translated.add(piece)
+        if self._is_gone or not piece:
             return
         try:
             if self._response is None:
-                self._response = web.StreamResponse(headers={**self._headers, "Content-Type": "text/event-stream"})
+                self._response = web.StreamResponse(headers={**self._headers, "Content-Type": kind})
                 await self._response.prepare(self._request)
             await self._response.write(piece)
         except (ConnectionError, RuntimeError):
@@ -63,11 +69,16 @@ class Sender:
         if response is None:
             wire = call.answer.result().wire
             assert wire is not None  # models without an endpoint are refused before the run
-            response = web.Response(text=wire.body, headers={**wire.headers, "Content-Type": wire.content_type})
+            kind, text = wire.content_type, wire.body
+            if self._form is not None:
+                kind, text = Translated(self._form).whole(wire)
+            response = web.Response(text=text, headers={**wire.headers, "Content-Type": kind})
         if self._is_gone:
             return response
         try:
             await response.prepare(self._request)
+            if self._response is not None and self._translated is not None:
+                await response.write(self._translated.end())
             await response.write_eof()
         except (ConnectionError, RuntimeError):
             self._note_hang_up()

@@ -28,13 +28,14 @@ from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.processes import Tail
-from rewoo_bench.row_notes import RowNotes, current_notes
+from rewoo_bench.row_notes import RowNotes, current_notes, flag
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.types import Completion, Model, Step, Tool
 from rewoo_bench.wire_request import WireMessages, WireRequest
 
 _Job = Callable[[], Coroutine[Any, Any, None]]
 
+_MOST_DROPPED = 20  # fields of a request that are noted
 _ROLES = {EMBEDDINGS: "embedding", **dict.fromkeys(COUNTING, "count")}
 
 
@@ -193,7 +194,11 @@ class AgentSession:
         if completion.wire is not None and completion.wire.is_second_attempt:
             self.notes["second_attempts"] += 1
             meter.uncount_second_attempt()
-        elif completion.wire is not None and completion.wire.translated:
+        elif completion.wire is not None and (completion.wire.translated or request.is_translated):
+            for name in request.dropped[:_MOST_DROPPED]:
+                self.notes[f"dropped the field {name[:80]}"] += 1
+            if request.dropped:
+                flag("dropped_fields")
             self.notes["translated"] += 1
         return completion
 

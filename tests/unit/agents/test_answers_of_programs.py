@@ -50,16 +50,26 @@ def test_a_tail_has_the_beginning_and_the_end(pieces: list[bytes], head: int, ta
         assert f"{len(whole) - head - tail:,} bytes left out" in kept.text
 
 
+OF_MODELS = {
+    "OPENAI_ORG_ID": "org",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    "GOOGLE_CLOUD_PROJECT": "mine",
+    "GOOGLE_GEMINI_BASE_URL": "https://mine",
+    "AZURE_OPENAI_ENDPOINT": "https://mine",
+    "OLLAMA_HOST": "mine:11434",
+}
+
+
 def test_an_agent_gets_no_key_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = {"OPENAI_API_KEY": "sk-real", "MY_TOKEN": "t0ken", "SERPER_API_KEY": "serper", "AWS_SECRET": "aws"}
-    for name, value in {**secrets, "OPENAI_ORG_ID": "org", "HTTPS_PROXY": "http://me:pw@proxy", "PLAIN": "yes"}.items():
+    for name, value in {**secrets, **OF_MODELS, "HTTPS_PROXY": "http://me:pw@proxy", "PLAIN": "yes"}.items():
         monkeypatch.setenv(name, value)
     made = agent_environment({"SERPER_API_KEY": "$SERPER_API_KEY"}, {"OPENAI_API_KEY": "q-1"})
     assert made["OPENAI_API_KEY"] == "q-1"
     assert made["SERPER_API_KEY"] == "serper"
     assert made["PLAIN"] == "yes"
     assert made["PATH"] == os.environ["PATH"]
-    assert not {"MY_TOKEN", "AWS_SECRET", "OPENAI_ORG_ID", "HTTPS_PROXY"} & made.keys()
+    assert not {"MY_TOKEN", "AWS_SECRET", "HTTPS_PROXY", *OF_MODELS} & made.keys()
 
 
 @pytest.mark.parametrize(

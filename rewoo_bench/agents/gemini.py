@@ -1,0 +1,248 @@
+"""Gemini's dialect: generateContent, streamGenerateContent, countTokens and embeddings.
+
+    make = find_form("/v1beta/models/gemini-x:generateContent", {})
+    make({"contents": [{"role": "user", "parts": [{"text": "2 + 2?"}]}]}).body
+    # {"model": "gemini-x", "messages": [{"role": "user", "content": "2 + 2?"}]}
+
+Names may be in camel case or with underscores; the SDKs send both. Source: ai.google.dev/api.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from rewoo_bench.agents.chat_forms import CallIds, ChatAnswer, Form, function_call, schema_format
+from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, read_request
+from rewoo_bench.text.tokens import count_messages
+from rewoo_bench.types import Usage
+
+PATH = re.compile(r"/v1(?:(?:alpha|beta)\d*)?/(?:.*/)?models/(?P<model>[^/]+):(?P<verb>\w+)")
+COUNT = "countTokens"
+_STATUSES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+_FINISH_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_SETTINGS = {
+    "temperature": "temperature",
+    "topP": "top_p",
+    "maxOutputTokens": "max_completion_tokens",
+    "stopSequences": "stop",
+    "seed": "seed",
+    "presencePenalty": "presence_penalty",
+    "frequencyPenalty": "frequency_penalty",
+}
+_READ_SETTINGS = {"responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig"}
+_READ_FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model"}
+_CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "none"}
+
+
+def find_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Form] | None:
+    """What reads a request for this path, if it is one of Gemini's."""
+    found = PATH.fullmatch(path)
+    verb = found["verb"] if found else ""
+    if found and verb in ("generateContent", "streamGenerateContent"):
+        is_sse = query.get("alt") == "sse"
+        return partial(GeminiChat, model=found["model"], streamed=verb.startswith("stream"), is_sse=is_sse)
+    if found and verb in ("embedContent", "batchEmbedContents"):
+        return partial(GeminiEmbedding, model=found["model"])
+    return None
+
+
+def error_body(status: int, message: str) -> dict[str, Any]:
+    """An error in Gemini's form."""
+    name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
+    return {"error": {"code": status, "message": message, "status": name}}
+
+
+def count_tokens(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to countTokens: this project's own count, since chats have no such request."""
+    form = GeminiChat(_camel(body).get("generateContentRequest") or body, model="", streamed=False, is_sse=False)
+    return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}
+
+
+class GeminiChat:
+    """A request for content."""
+
+    path = CHAT
+
+    def __init__(self, body: Mapping[str, Any], *, model: str, streamed: bool, is_sse: bool) -> None:
+        given = _camel(body)
+        settings = _camel(given.get("generationConfig") or {})
+        thinking = _camel(settings.get("thinkingConfig") or {})
+        self.model = model
+        self.stream_type = "text/event-stream" if is_sse else "application/json"
+        self.dropped = sorted(given.keys() - _READ_FIELDS)
+        self.dropped += [f"generationConfig.{name}" for name in settings.keys() - _SETTINGS.keys() - _READ_SETTINGS]
+        self._is_sse, self._has_begun = is_sse, False
+        self._shows_thoughts = bool(thinking.get("includeThoughts"))
+        self.body: dict[str, Any] = {"model": model, "messages": list(self._messages(given))}
+        self.body |= {ours: settings[name] for name, ours in _SETTINGS.items() if settings.get(name) is not None}
+        if isinstance(level := thinking.get("thinkingLevel"), str):
+            self.body["reasoning_effort"] = level.lower()
+        if thinking.keys() - {"includeThoughts", "thinkingLevel"}:
+            self.dropped.append("generationConfig.thinkingConfig.thinkingBudget")
+        if settings.get("responseMimeType") == "application/json":
+            schema = settings.get("responseJsonSchema") or _schema(settings.get("responseSchema"))
+            self.body["response_format"] = schema_format(schema)
+        if tools := list(self._tools(given.get("tools") or [])):
+            self.body |= {"tools": tools, **_tool_choice(given.get("toolConfig") or {})}
+        if streamed:
+            self.body |= {"stream": True, "stream_options": {"include_usage": True}}
+
+    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = ChatAnswer()
+        answer.read(document)
+        parts = [*self._parts(answer.text, answer.thoughts), *_calls(answer)]
+        return self._document(parts, answer)
+
+    def piece(self, text: str, thoughts: str) -> bytes:
+        parts = self._parts(text, thoughts)
+        return self._framed(self._document(parts)) if parts else b""
+
+    def last(self, answer: ChatAnswer) -> bytes:
+        return self._framed(self._document(_calls(answer), answer)) + (b"" if self._is_sse else b"]")
+
+    def _framed(self, document: Mapping[str, Any]) -> bytes:
+        before, self._has_begun = b",\r\n" if self._has_begun else b"[", True
+        text = json.dumps(document).encode()
+        return b"data: " + text + b"\r\n\r\n" if self._is_sse else before + text
+
+    def _document(self, parts: list[dict[str, Any]], answer: ChatAnswer | None = None) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+        if answer is None:
+            return {"candidates": [candidate], "modelVersion": self.model}
+        candidate["finishReason"] = _FINISH_REASONS.get(answer.finish_reason, "STOP")
+        return {"candidates": [candidate], "usageMetadata": _usage(answer.usage), "modelVersion": self.model}
+
+    def _parts(self, text: str, thoughts: str) -> list[dict[str, Any]]:
+        thought = [{"text": thoughts, "thought": True}] if thoughts and self._shows_thoughts else []
+        return [*thought, *([{"text": text}] if text else [])]
+
+    def _messages(self, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if system := _text(given.get("systemInstruction")):
+            yield {"role": "system", "content": system}
+        contents, ids = given.get("contents"), CallIds()
+        for turn in [contents] if isinstance(contents, str | Mapping) else contents or []:
+            parts = [{"text": turn}] if isinstance(turn, str) else [_camel(part) for part in turn.get("parts") or []]
+            if isinstance(turn, Mapping) and turn.get("role") == "model":
+                calls = [_camel(part["functionCall"]) for part in parts if part.get("functionCall")]
+                made = [function_call(ids.of_call(c["name"], c.get("id")), c["name"], c.get("args")) for c in calls]
+                yield {"role": "assistant", "content": _text(parts), **({"tool_calls": made} if made else {})}
+                continue
+            results = [_camel(part["functionResponse"]) for part in parts if part.get("functionResponse")]
+            for result in results:
+                call_id = ids.of_result(result.get("name"), result.get("id"))
+                yield {"role": "tool", "tool_call_id": call_id, "content": _result(result.get("response"))}
+            said = [each for part in parts if (each := self._content(part)) is not None]
+            if len(said) == 1 and said[0]["type"] == "text":
+                yield {"role": "user", "content": said[0]["text"]}
+            elif said or not results:
+                yield {"role": "user", "content": said or ""}
+
+    def _content(self, part: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A part of a user's message; None for a result, and for what has no place in a chat."""
+        if isinstance(part.get("text"), str):
+            return {"type": "text", "text": part["text"]}
+        data = _camel(part.get("inlineData") or part.get("fileData") or {})
+        kind = str(data.get("mimeType"))
+        if kind.startswith("image/"):
+            url = data.get("fileUri") or f"data:{kind};base64,{data.get('data')}"
+            return {"type": "image_url", "image_url": {"url": url}}
+        if kind.startswith("audio/") and "data" in data:
+            audio = {"data": data["data"], "format": kind.removeprefix("audio/").removeprefix("x-")}
+            return {"type": "input_audio", "input_audio": audio}
+        self.dropped += [f"parts.{name}" for name in part if name != "functionResponse"]
+        return None
+
+    def _tools(self, given: Any) -> Iterator[dict[str, Any]]:
+        for tool in map(_camel, [given] if isinstance(given, Mapping) else given):
+            self.dropped += [f"tools.{name}" for name in tool if name != "functionDeclarations"]
+            for each in map(_camel, tool.get("functionDeclarations") or []):
+                schema = each.get("parametersJsonSchema") or _schema(each.get("parameters"))
+                function = {"name": each["name"], "description": each.get("description") or ""}
+                parameters = schema or {"type": "object", "properties": {}}
+                yield {"type": "function", "function": {**function, "parameters": parameters}}
+
+
+class GeminiEmbedding:
+    """A request for one embedding, or for several."""
+
+    path = EMBEDDINGS
+    dropped = ()
+
+    def __init__(self, body: Mapping[str, Any], *, model: str) -> None:
+        self._is_batch = "requests" in body
+        asked = [_camel(each) for each in (body["requests"] if self._is_batch else [body])]
+        self.body: dict[str, Any] = {"model": model, "input": [_text(each.get("content")) for each in asked]}
+        if size := asked[0].get("outputDimensionality"):
+            self.body["dimensions"] = size
+
+    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        vectors = [{"values": each["embedding"]} for each in document["data"]]
+        return {"embeddings": vectors} if self._is_batch else {"embedding": vectors[0]}
+
+
+def _camel(given: Any) -> dict[str, Any]:
+    """An object with its names in camel case."""
+    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in given.items()}
+
+
+def _text(content: Any) -> str:
+    """The text of a content or of parts, without thoughts."""
+    if isinstance(content, str):
+        return content
+    parts = content.get("parts") or [] if isinstance(content, Mapping) else content or []
+    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
+
+
+def _result(response: Any) -> str:
+    """A tool's result as text."""
+    named = [response.get(name) for name in ("result", "output", "error")] if isinstance(response, Mapping) else []
+    if len(response or ()) == 1 and (text := next((each for each in named if isinstance(each, str)), None)) is not None:
+        return text
+    return response if isinstance(response, str) else json.dumps(response)
+
+
+def _tool_choice(config: Mapping[str, Any]) -> dict[str, Any]:
+    calling = _camel(_camel(config).get("functionCallingConfig") or {})
+    choice: Any = _CHOICES.get(str(calling.get("mode")))
+    allowed = calling.get("allowedFunctionNames") or []
+    if choice == "required" and len(allowed) == 1:
+        choice = {"type": "function", "function": {"name": allowed[0]}}
+    return {"tool_choice": choice} if choice else {}
+
+
+def _schema(given: Any) -> Any:
+    """A schema of OpenAPI, as Gemini writes it, as JSON Schema."""
+    if not isinstance(given, Mapping):
+        return given
+    schema = {name: value for name, value in _camel(given).items() if name not in ("nullable", "propertyOrdering")}
+    if isinstance(schema.get("type"), str):
+        schema["type"] = schema["type"].lower()
+    if given.get("nullable") and "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+    if isinstance(schema.get("properties"), Mapping):
+        schema["properties"] = {name: _schema(each) for name, each in schema["properties"].items()}
+    if "items" in schema:
+        schema["items"] = _schema(schema["items"])
+    if isinstance(schema.get("anyOf"), list):
+        schema["anyOf"] = [_schema(each) for each in schema["anyOf"]]
+    return schema
+
+
+def _calls(answer: ChatAnswer) -> list[dict[str, Any]]:
+    calls = answer.calls.values()
+    return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in calls]
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    """Thoughts stand beside the candidates' tokens, and cached input is a part of the prompt's."""
+    more = {"cachedContentTokenCount": usage.cached_input_tokens, "thoughtsTokenCount": usage.reasoning_tokens}
+    return {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
+        "totalTokenCount": usage.total_tokens,
+        **{name: count for name, count in more.items() if count},
+    }
