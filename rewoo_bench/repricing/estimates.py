@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.argument_checks import as_path, check_names, check_switches
+from rewoo_bench.config.price_sheets import CacheRule, Tariff, tariffs
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.repricing.sheets import CacheRule, Tariff, tariffs
 from rewoo_bench.repricing.tokens import Tokens, recorded_tokens, reported_tokens
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import load

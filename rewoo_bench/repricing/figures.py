@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rewoo_bench.analysis.break_even import break_even
+from rewoo_bench.config.price_sheets import Tariff
 from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.plots.break_even import break_even_map
 from rewoo_bench.plots.data import read
 from rewoo_bench.plots.draw import save, write_captions
 from rewoo_bench.plots.picture import Picture
 from rewoo_bench.repricing.estimates import RepricedData
-from rewoo_bench.repricing.sheets import Tariff
 
 
 def draw_maps(repriced: RepricedData, folder: Path) -> list[Path]:

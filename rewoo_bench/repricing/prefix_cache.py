@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.repricing.recorded import Prompt, RecordedCall
-from rewoo_bench.repricing.sheets import CacheRule
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _TEXTS_KNOWN = 2_000

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rewoo_bench.argument_checks import as_path
+from rewoo_bench.config.price_sheets import Tariff, read_sheet, shipped, tariffs
 from rewoo_bench.escaping import csv_cell, markdown, one_line
 from rewoo_bench.reading import HasFolder
 from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
-from rewoo_bench.repricing.sheets import Tariff, read_sheet, shipped, tariffs
 from rewoo_bench.text.tables import markdown_table, text_table
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.repricing.prefix_cache import Found
 from rewoo_bench.repricing.recorded import RecordedCall
-from rewoo_bench.repricing.sheets import CacheRule
 
 _ALIKE = 0.1  # of the prompt: the least that a slot has to have of it
 _KEPT = 0.5  # of the slot: if less of it would stay, it is saved

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache
 from rewoo_bench.repricing.recorded import UNPRICED_ROLES, RecordedCalls, recorded_calls
-from rewoo_bench.repricing.sheets import CacheRule
 from rewoo_bench.repricing.slot_cache import SlotCache
 from rewoo_bench.runs.folder import CALLS_FILE
 

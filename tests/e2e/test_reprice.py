@@ -14,7 +14,7 @@ from repricing_runs import sheet
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.repricing.sheets import tariffs
+from rewoo_bench.config.price_sheets import tariffs
 from rewoo_bench.repricing.tokens import recorded_tokens
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.scripted_model import ScriptedModel

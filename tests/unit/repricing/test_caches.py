@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from repricing_runs import text
 
+from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache, Found, PrefixTimes
 from rewoo_bench.repricing.recorded import Prompt, RecordedCall
-from rewoo_bench.repricing.sheets import CacheRule
 from rewoo_bench.repricing.slot_cache import SlotCache, common_prefix
 
 

@@ -10,9 +10,9 @@ import pytest
 from repricing_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
+from rewoo_bench.config.price_sheets import read_sheet, shipped, tariffs
 from rewoo_bench.errors import UsageError
 from rewoo_bench.repricing.render import sheet_list
-from rewoo_bench.repricing.sheets import read_sheet, shipped, tariffs
 
 MODEL = "[models.m]\ninput = 1\noutput = 4\n"
 CACHE = '[cache.c]\nkind = "automatic"\nsource = "made up"\nas_of = 2026-11-24\n'
