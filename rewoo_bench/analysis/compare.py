@@ -21,8 +21,9 @@ from rewoo_bench.analysis.align import aligned
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import Pair, paired
+from rewoo_bench.analysis.pairs import PRICED, Pair, paired
 from rewoo_bench.analysis.summary import summarise
+from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.failed_rows import failed
@@ -51,13 +52,15 @@ def compare(
     intersect: bool = False,
     by: str | None = None,
     within_model: bool = False,
+    pricing: Pricing | None = None,
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
     The default `baseline` is the first system; of two runs of the same architectures each architecture is
     compared before and after. `by` names a column, such as `question_type`: the questions of each value are
     compared separately, and Holm's adjustment is for the tests of all values. `manifests` are run.json by run
-    id, where there are any: `rewoo_bench.manifests(*runs)`.
+    id, where there are any: `rewoo_bench.manifests(*runs)`. `pricing` has the prices of the dollars in the sentences
+    (`verdicts`); the run's own by default.
 
     Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
     they share, with a warning, as the architectures of one run always are.
@@ -65,8 +68,12 @@ def compare(
     check_columns(rows.columns, [*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens"])
     if not len(rows):
         raise DataError("no rows to compare")
+    pricing = pricing or own_prices(manifests or {})
+    if pricing.cost_usd is not None:
+        rows = rows.assign(**{PRICED: pricing.cost_usd})
     if by is None:
-        return _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model)
+        found = _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model)
+        return replace(found, pricing=pricing)
     parts = [
         _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model) for part in subsets(rows, by)
     ]
@@ -75,6 +82,7 @@ def compare(
         pairs=adjusted([pair for part in parts for pair in part.pairs]),
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        pricing=pricing,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.pairs import Effect, Pair
 from rewoo_bench.analysis.summary import Summary
+from rewoo_bench.analysis.verdict import Pricing, verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,13 @@ class ComparisonData:
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    pricing: Pricing | None = None
+    """The prices of the dollars in `verdicts`; None for the run's own, unnamed."""
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What each pair comes to, in a sentence."""
+        return verdicts(self.pairs, self.pricing)
 
     @property
     def tests(self) -> int:
@@ -80,6 +88,7 @@ class ComparisonData:
             {
                 "systems": [_system(system) for system in self.systems],
                 "pairs": [asdict(pair) for pair in self.pairs],
+                "verdicts": self.verdicts,
                 "tests": self.tests,
                 "warnings": list(self.warnings),
                 "notes": list(self.notes),

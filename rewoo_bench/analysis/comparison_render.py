@@ -40,7 +40,8 @@ def render(comparison: ComparisonData, form: Format) -> str:
     write, line = _WRITERS[form]
     parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
     parts += [write(table) for table in tables(comparison)]
-    parts += ["\n".join(line(note) for note in notes(comparison)).removesuffix("\n>")]
+    for lines in (notes(comparison), comparison.verdicts):
+        parts.append("\n".join(map(line, lines)).removesuffix("\n>"))
     return "\n\n".join(part for part in parts if part)
 
 

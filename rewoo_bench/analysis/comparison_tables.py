@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewoo_bench.analysis.comparison_data import ComparisonData, System
-from rewoo_bench.analysis.pairs import Effect, Pair
+from rewoo_bench.analysis.pairs import PRICED, Effect, Pair
 from rewoo_bench.analysis.summary import Estimate, reasons
 from rewoo_bench.stats.paired import Interval
 
@@ -25,6 +25,7 @@ _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
     "cost_usd": "cost",
+    PRICED: "cost, price sheet",
     "latency_s": "latency",
 }
 

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
-AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
+PRICED = "priced_usd"
+"""Column and measure of dollars under a price sheet."""
+AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame
         _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
         _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
     )
-    measured = [name for name in AMOUNTS if not (oracle and name == "latency_s")]  # an oracle's seconds are no model's
+    timed = not oracle  # an oracle's seconds are no model's
+    measured = [name for name in AMOUNTS if name in rows_a.columns and (timed or name != "latency_s")]
     amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in measured)
     known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
     return Pair(dataset, first, second, questions, total, total - len(rows_a), oracle, known)
@@ -134,7 +137,7 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> E
     """A ratio; None where nothing of it is known. Of cost all has to be: prices known of some would mislead."""
     complete = not np.isnan(a + b).any()
     a, b, clusters = _both(a, b, clusters)
-    if not len(a) or not a.any() or (name == "cost_usd" and not complete):
+    if not len(a) or not a.any() or (name in ("cost_usd", PRICED) and not complete):
         return None
     p = wilcoxon(a, b, clusters)
     geometric = geometric_mean_ratio(a, b, clusters)

@@ -26,21 +26,26 @@ if TYPE_CHECKING:
               help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
+@click.option("--prices", metavar="SHEET:MODEL",
+              help="Count the dollars in the last lines at these prices (`rewoo-bench reprice --list`), from the "
+                   "prompts in the runs' journals.  [default: the runs' own, else openai:gpt-5-mini]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
-            form: Format) -> int:
+            prices: str | None, form: Format) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
-    question; the trials of a question count as one observation.
+    question; the trials of a question count as one observation. The last lines say what each pair comes to.
     """
     from rewoo_bench.analysis.compare import compare as compare_rows
     from rewoo_bench.analysis.comparison_render import render
+    from rewoo_bench.repricing.dollars import priced
     from rewoo_bench.runs.folder import load, manifests
 
-    comparison = compare_rows(load(*runs), manifests=manifests(*runs), baseline=baseline, all_pairs=all_pairs,
-                           intersect=intersect, by=by)
+    rows, read = load(*runs), manifests(*runs)
+    comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
+                              pricing=priced(runs, rows, read, prices))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render(comparison, form)))

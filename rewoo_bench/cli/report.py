@@ -24,6 +24,7 @@ def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_p
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
     from rewoo_bench.output_file import is_stream
     from rewoo_bench.report.write import write_report
+    from rewoo_bench.repricing.dollars import priced
     from rewoo_bench.view.prompts import journal_prompts
 
     if without_texts and with_prompts:
@@ -31,7 +32,9 @@ def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_p
     folder = runs[0] if runs[0].is_dir() else runs[0].parent
     path = out or folder / "report.html"
     with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
-        size = write_report(runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts)
+        size = write_report(
+            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, dollars=priced
+        )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))
     return 0

@@ -41,6 +41,7 @@ def write_page(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
     from rewoo_bench.report.write import write_report
+    from rewoo_bench.repricing.dollars import priced
 
     if len(outcome.keys) > MOST_ROWS:
         note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
@@ -48,7 +49,7 @@ def write_page(outcome: Outcome) -> Path | None:
         return None
     page = outcome.folder / "report.html"
     try:
-        write_report([outcome.folder], page, figures=False)
+        write_report([outcome.folder], page, figures=False, dollars=priced)
     except DataError:  # no row yet
         return None
     except UsageError as error:
@@ -58,8 +59,10 @@ def write_page(outcome: Outcome) -> Path | None:
 
 
 def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: Path | None = None) -> None:
-    """Prints the table, the report's page and the folder of a run; failures go to standard error. With `quiet` only the
-    folder."""
+    """Prints the table, what it comes to, the report's page and the folder of a run; failures go to standard error.
+
+    With `quiet` only the folder.
+    """
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
     from rewoo_bench.runs.folder import load_table
@@ -73,6 +76,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         return
     if summaries and not quiet:
         click.echo(terminal(f"\n{table(summaries)}\n"))
+        for line in _verdicts(outcome.folder) if len(summaries) > 1 else ():
+            click.echo(terminal(line))
     if (note := wait(read_manifest(outcome.folder))) and not quiet:
         click.echo(terminal(note), err=True)
     if page is not None and not quiet:
@@ -85,6 +90,16 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
     for line in _failures(outcome, failures, len(scores)):
         click.echo(terminal(line), err=True)
+
+
+def _verdicts(folder: Path) -> list[str]:
+    """What each architecture comes to beside the first: tokens, dollars and accuracy."""
+    from rewoo_bench.analysis.compare import compare
+    from rewoo_bench.repricing.dollars import priced
+    from rewoo_bench.runs.folder import load, manifests
+
+    rows, read = load(folder), manifests(folder)
+    return compare(rows, manifests=read, intersect=True, pricing=priced([folder], rows, read)).verdicts
 
 
 def show_failed_agents(outcome: Outcome) -> bool:

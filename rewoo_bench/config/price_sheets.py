@@ -141,6 +141,7 @@ class Tariff:
     """The prices of one model in dollars a token, and the rule of its cache. `sheet` is the sheet's name."""
 
     sheet: str
+    title: str
     model: str
     input: float
     output: float
@@ -189,6 +190,22 @@ def tariffs(sheets: Sequence[str | Path], models: Sequence[str] = ()) -> list[Ta
     return [tariff for tariff in found if not models or tariff.model in models]
 
 
+def tariff_of(text: str, model: str = "") -> Tariff:
+    """The prices that SHEET:MODEL names; or SHEET alone, for its `model`, or the only one that it has.
+
+    A model's name may begin with its provider: `openai/gpt-4o` is the sheet's `gpt-4o`. Raises `UsageError`.
+    """
+    file, ending, after = text.partition(".toml")
+    sheet, wanted = (f"{file}{ending}", after.removeprefix(":")) if ending else text.partition(":")[::2]
+    found = {tariff.model: tariff for tariff in tariffs([sheet])}
+    names = [wanted] if wanted else [model, model.partition("/")[2], *([] if len(found) > 1 else found)]
+    chosen = next((found[name] for name in names if name in found), None)
+    if chosen is None:
+        what = unknown("model of the sheet", wanted or model, found)
+        raise UsageError(f"--prices {text}: {what}" + ("" if wanted else f"; write {sheet}:MODEL"))
+    return chosen
+
+
 def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
     path = Path(name)
     sheet = read_sheet(path if path.suffix == ".toml" else _shipped_path(str(name)))
@@ -198,6 +215,7 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
         notes = (sheet.note, prices.note, *((rule.note, *rule.unknown) if rule else ()))
         yield Tariff(
             sheet=path.stem if path.suffix == ".toml" else str(name),
+            title=sheet.title,
             model=model,
             input=prices.input * dollars,
             output=prices.output * dollars,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import Pair
+from rewoo_bench.analysis.verdict import SAVING, Pricing, verdict
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifest, Manifests
@@ -21,8 +21,6 @@ from rewoo_bench.runs.oracle_rows import oracle_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rewoo_bench.stats.paired import Interval
 
 FEW_QUESTIONS = 100
 _HEAD = ("system", "n", "exact match", "F1", "answered", "failed", "tokens", "$ / 1000", "model calls", "tool calls")
@@ -36,10 +34,14 @@ FLAGS = {
 """What each flag of a row says of its question."""
 
 
-def overview(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> dict[str, Any]:
-    """JSON-ready; every text of it is shown as text."""
+def overview(
+    rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path], pricing: Pricing | None = None
+) -> dict[str, Any]:
+    """JSON-ready; every text of it is shown as text. `pricing` has the prices of the sentences."""
     try:
-        comparison: Comparison | None = compare(rows, manifests=manifests, intersect=True, within_model=True)
+        comparison: Comparison | None = compare(
+            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing
+        )
         refused = ""
     except UsageError as error:
         comparison, refused = None, str(error)
@@ -50,9 +52,9 @@ def overview(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) 
         "times": _seconds(comparison, rows) if comparison else None,
         "points": [_point(system) for system in comparison.systems] if comparison else [],
         "flags": FLAGS,
-        "sentences": [_sentence(pair) for pair in comparison.pairs] if comparison else [],
+        "sentences": _sentences(comparison) if comparison else [],
         "notes": [*(comparison.warnings if comparison else ()), *([refused] if refused else [])],
-        "threats": list(_threats(rows, manifests)),
+        "threats": [*_threats(rows, manifests), *(_of_prices(comparison) if comparison else ())],
         "claims": _claims(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
@@ -138,31 +140,17 @@ def _point(system: System) -> dict[str, Any]:
     return {"label": system.label, **known}
 
 
-def _sentence(pair: Pair) -> dict[str, str]:
-    """What a pair comes to, in words: tokens, then exact match."""
-    parts = []
-    measures = {figure.measure: figure for figure in pair.figures}
-    if tokens := measures.get("total_tokens"):
-        tokens_of_a = f"{pair.a}'s tokens"
-        parts.append(f"{pair.b} used {_times(tokens.interval, tokens_of_a)}")
-    if (score := measures.get("exact_match")) and not pair.oracle:
-        parts.append(_points(score.interval, score.p_holm))
-    if cost := measures.get("cost_usd"):
-        parts.append(_times(cost.interval, "its cost"))
-    n = tokens.interval.n if tokens else pair.questions
-    return {"a": pair.a, "b": pair.b, "text": f"{'; '.join(parts)} (n = {n:,})." if parts else ""}
+def _sentences(comparison: Comparison) -> list[dict[str, str]]:
+    """What each pair comes to, in words."""
+    return [{"a": pair.a, "b": pair.b, "text": verdict(pair, comparison.pricing)} for pair in comparison.pairs]
 
 
-def _times(interval: Interval, of: str) -> str:
-    return f"{interval.estimate:.2f} times {of} [{interval.low:.2f}, {interval.high:.2f}]"
-
-
-def _points(interval: Interval, p: float) -> str:
-    middle, low, high = (round(100 * value) for value in (interval.estimate, interval.low, interval.high))
-    significant = "significant" if p < 0.05 else "not significant"
-    shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    unit = "point" if abs(middle) == 1 else "points"
-    return f"its exact match differs by {middle:+d} {unit} [{low:+d}, {high:+d}], {significant} after Holm ({shown})"
+def _of_prices(comparison: Comparison) -> Iterator[str]:
+    """What has to be known of the sentences."""
+    if comparison.pairs:
+        yield f"{SAVING[0].upper()}{SAVING[1:]}."
+        if comparison.pricing and (note := comparison.pricing.note):
+            yield f"{note[0].upper()}{note[1:]}."
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:

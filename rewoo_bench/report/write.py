@@ -21,10 +21,11 @@ from hashlib import sha256
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
+from rewoo_bench.analysis.verdict import Pricing
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.escaping import one_line
 from rewoo_bench.output_file import replaced
@@ -32,22 +33,35 @@ from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Prompts, Trajectories
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.past_runs import current_status
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Dollars = Callable[[Sequence[Path], "pd.DataFrame", Manifests], Pricing]
+"""The prices of some runs, given their rows and manifests."""
 BUNDLE = Path(__file__).parent / "page" / "built"
 CHUNK = 32  # questions
 _LEVEL = 6  # of deflate: 9 takes three times as long for 2% less
 
 
 def write_report(
-    runs: Sequence[Path], out: Path, *, texts: bool = True, figures: bool = True, prompts: Prompts | None = None
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    texts: bool = True,
+    figures: bool = True,
+    prompts: Prompts | None = None,
+    dollars: Dollars | None = None,
 ) -> int:
     """Writes the page of some runs; returns its number of bytes.
 
-    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
+    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question,
+    `dollars` the prices of the sentences (the runs' own by default).
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
-    head, table = _read(runs, texts)
+    head, table = _read(runs, texts, dollars)
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +72,7 @@ def write_report(
         raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
 
 
-def _read(runs: Sequence[Path], texts: bool) -> tuple[dict[str, Any], QuestionTable]:
+def _read(runs: Sequence[Path], texts: bool, dollars: Dollars | None) -> tuple[dict[str, Any], QuestionTable]:
     """The head and the table of the page. The rows that they are made of are freed. Raises `DataError`."""
     rows = load(*runs)
     if not len(rows):
@@ -68,7 +82,7 @@ def _read(runs: Sequence[Path], texts: bool) -> tuple[dict[str, Any], QuestionTa
         for folder in runs
         for run, manifest in manifests(folder).items()
     }
-    head = overview(rows, present, runs)
+    head = overview(rows, present, runs, dollars(runs, rows, present) if dollars else None)
     return {**head, "texts": texts}, question_table(rows, texts=texts)
 
 

@@ -1,0 +1,85 @@
+"""What a comparison comes to, a sentence for each pair: tokens, dollars under named prices, accuracy.
+
+    for line in verdicts(comparison):
+        print(line)
+    # react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20; saving by rewoo shown) and 0.71 [0.48, 1.16]
+    # times its dollars under gpt-5-mini's prices, cached input by OpenAI's rule (n = 20; saving not shown); …
+
+A saving is shown where the 95% interval of the ratio lies wholly on one side of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rewoo_bench.analysis.pairs import PRICED, Effect, Pair
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rewoo_bench.runs.manifest import Manifests
+    from rewoo_bench.stats.paired import Interval
+
+SAVING = "a saving is shown where the 95% interval of the ratio lies wholly on one side of 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """The prices that dollars are counted at: the run's own, or those of a sheet."""
+
+    under: str = ""
+    """The prices and the rule of the cache by their names; empty where dollars aren't known."""
+    note: str = ""
+    """Where they come from, or why dollars aren't known."""
+    cost_usd: pd.Series | None = None
+    """Dollars of each row under a sheet, NaN where they aren't known; None for the run's own (`cost_usd`)."""
+
+
+def own_prices(manifests: Manifests) -> Pricing:
+    """The prices that the runs were paid at, by the names of their models."""
+    priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
+    names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
+    return Pricing(f"{names} prices, cached input as the endpoint counted it" if priced else "")
+
+
+def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
+    """The sentence of a pair; empty where nothing of it was measured."""
+    figures = {figure.measure: figure for figure in pair.figures}
+    costs = figures.get(PRICED) or figures.get("cost_usd")
+    under = pricing.under if pricing else ""
+    parts = []
+    if tokens := figures.get("total_tokens"):
+        parts.append(f"{_times(tokens.interval)} the tokens of {pair.a} {_saving(tokens, pair)}")
+    if costs is not None:
+        dollars = "its dollars" if tokens else f"the dollars of {pair.a}"
+        parts.append(f"{_times(costs.interval)} {dollars}{f' under {under}' if under else ''} {_saving(costs, pair)}")
+    said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
+    if (score := figures.get("exact_match")) is not None and not pair.oracle:
+        difference = score.interval
+        middle, low, high = (round(each, 2) + 0.0 for each in (difference.estimate, difference.low, difference.high))
+        whose = "its" if parts else f"{pair.b}:"
+        said.append(f"{whose} exact match differs by {middle:+.2f} [{low:+.2f}, {high:+.2f}] (n = {difference.n:,})")
+    return f"{'; '.join(said)}." if said else ""
+
+
+def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]:
+    """The sentences of some pairs, with their data set where there are several, and what has to be known of them."""
+    several = len({pair.dataset for pair in pairs}) > 1
+    told = [(pair, verdict(pair, pricing)) for pair in pairs]
+    lines = [f"{pair.dataset}: {line}" if several else line for pair, line in told if line]
+    known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
+    note = pricing.note if pricing else ""
+    return [*lines, "; ".join(filter(None, [SAVING, note]))] if lines and known else lines
+
+
+def _times(ratio: Interval) -> str:
+    return f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times"
+
+
+def _saving(effect: Effect, pair: Pair) -> str:
+    ratio = effect.interval
+    saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
+    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'})"

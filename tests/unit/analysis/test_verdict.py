@@ -1,0 +1,105 @@
+"""What a comparison comes to, in a sentence for each pair: tokens, dollars under named prices, accuracy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from comparison_rows import A, B, frame, manifest, system
+from repricing_runs import ask, text, write
+
+from rewoo_bench.analysis.compare import compare
+from rewoo_bench.analysis.comparison_render import render
+from rewoo_bench.analysis.verdict import Pricing
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.repricing.dollars import priced
+from rewoo_bench.runs.folder import load, manifests
+
+RIGHT = "1100" * 15
+
+
+def sentences(*, pricing: Pricing | None = None, rows: pd.DataFrame | None = None) -> list[str]:
+    made = frame(system("rewoo", RIGHT), system("react", RIGHT, 2600)) if rows is None else rows
+    return compare(made, pricing=pricing).verdicts
+
+
+def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() -> None:
+    line, note = sentences(pricing=Pricing("m's prices, cached input by X's rule", "m is made up"))
+    assert line.startswith("react took 1.")
+    assert " times the tokens of rewoo (n = 60; saving by rewoo shown) and 2." in line
+    assert " times its dollars under m's prices, cached input by X's rule (n = 60; saving by rewoo shown); " in line
+    assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
+    assert note == "a saving is shown where the 95% interval of the ratio lies wholly on one side of 1; m is made up"
+
+
+def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
+    line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
+    assert "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown)" in line
+    assert "dollars" not in line
+
+
+def test_an_oracle_has_no_accuracy() -> None:
+    line = sentences(rows=frame(*(system(name, RIGHT, model="oracle") for name in ("rewoo", "react"))))[0]
+    assert "tokens" in line
+    assert "exact match" not in line
+
+
+def test_several_data_sets_are_named() -> None:
+    runs = {A: "one", B: "two"}
+    rows = frame(*(system(name, run_id=run, dataset=runs[run]) for run in runs for name in ("rewoo", "react")))
+    assert [line.partition(": ")[0] for line in sentences(rows=rows)[:2]] == ["one", "two"]
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
+def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
+    shown = render(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
+    assert "react took" in shown.splitlines()[-3 if form == "markdown" else -2]
+    assert "a saving is shown" in shown.splitlines()[-1]
+    assert json.loads(render(compare(frame(system(), system("react"))), "json"))["verdicts"]
+
+
+def test_the_own_prices_are_named_by_their_models() -> None:
+    run = manifest("r", prices={"openai/small_1": {"input": 1.0}, "local/x": None})
+    line = compare(frame(system("rewoo"), system("react")), manifests={"r": run}).verdicts[0]
+    assert "its dollars under openai/small_1's prices, cached input as the endpoint counted it (n" in line
+
+
+def run_of_two(folder: Path) -> Path:
+    """Rewoo asks twice without a shared prefix, react twice with one of 2,048 tokens: by hand, see below."""
+    prefix = text("P", 2048)
+    calls = {
+        ("rewoo", "q1"): [ask(0, 1, 1000, 10, text("a", 1000)), ask(2, 3, 1000, 10, text("b", 1000))],
+        ("react", "q1"): [ask(0, 1, 2048, 10, prefix), ask(2, 3, 2148, 10, prefix, text("c", 100))],
+    }
+    return write(folder, calls, model="local/x", cost_usd=None)
+
+
+def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_named(tmp_path: Path) -> None:
+    run = run_of_two(tmp_path / "run")
+    pricing = priced([run], load(run), manifests(run))
+    assert pricing.under == "gpt-5-mini's prices, cached input by OpenAI's rule"
+    assert pricing.note.startswith("gpt-5-mini's prices are hypothetical, since local/x has none: the sheet openai of ")
+    assert pricing.cost_usd is not None
+    rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
+    assert rewoo == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)
+    assert react == pytest.approx((2048 * 0.25 + 100 * 0.25 + 2048 * 0.025 + 20 * 2) / 1e6)
+
+
+def test_a_chosen_sheet_replaces_the_runs_own_prices(tmp_path: Path) -> None:
+    run = run_of_two(tmp_path / "run")
+    pricing = priced([run], load(run), manifests(run), "openai:gpt-4o")
+    assert pricing.under == "gpt-4o's prices, cached input by OpenAI's rule"
+    assert pricing.note.startswith("gpt-4o's prices are those of the sheet openai of ")
+    with pytest.raises(UsageError, match=r"--prices openai: .*available: .*gpt-4o.*; write openai:MODEL"):
+        priced([run], load(run), manifests(run), "openai")
+
+
+def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> None:
+    run = run_of_two(tmp_path / "run")
+    (run / "journal.sqlite").unlink()
+    pricing = priced([run], load(run), manifests(run))
+    assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
+    with pytest.raises(DataError, match="no prompts"):
+        priced([run], load(run), manifests(run), "openai:gpt-4o")
