@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import anyio
@@ -15,14 +17,17 @@ from rewoo_bench.events import Event
 from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.runners.architecture import DESCRIPTION
 
-pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.model
 
 NAMES = bundled_names("architectures", DESCRIPTION)
 
 
+Ask = Callable[[str], list[Result]]
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
-    """Two questions put to each architecture, one after the other, on one server.
+def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Puts two questions to an architecture when a test first names it.
 
     With one exemplar each: a third of the prompts, for the sake of slow machines.
     """
@@ -31,29 +36,32 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]
     for description in folder.glob(f"*/{DESCRIPTION}"):
         description.write_text(f"max_exemplars = 1\n{description.read_text()}")
 
-    heard: dict[int, list[str]] = {}
+    @cache
+    def ask(name: str) -> list[Result]:
+        heard: dict[int, list[str]] = {}
 
-    def watch(task: Task, event: Event) -> None:
-        if event.kind != "step_discarded" or event.data["ended"]:
-            heard.setdefault(task.index, []).append(event.kind)
+        def watch(task: Task, event: Event) -> None:
+            if event.kind != "step_discarded" or event.data["ended"]:
+                heard.setdefault(task.index, []).append(event.kind)
 
-    async def run() -> Results:
-        names = [str(folder / name) for name in NAMES]
-        return await evaluate("sample", names, limit=2, concurrency=1, on_event=watch)
+        async def run() -> Results:
+            return await evaluate("sample", [str(folder / name)], limit=2, concurrency=1, on_event=watch)
 
-    made = anyio.run(run)
-    for result in made:
-        kinds = heard.get(result.task.index, [])
-        assert kinds.count("step_finished") - kinds.count("step_discarded") == sum(
-            step.tool not in (None, "Finish") for step in result.trajectory.steps
-        )
-    return {name: [result for result in made if result.task.architecture.name == name] for name in NAMES}
+        made = list(anyio.run(run))
+        for result in made:
+            kinds = heard.get(result.task.index, [])
+            assert kinds.count("step_finished") - kinds.count("step_discarded") == sum(
+                step.tool not in (None, "Finish") for step in result.trajectory.steps
+            )
+        return made
+
+    return ask
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_question_ends_in_a_typed_way(results: dict[str, list[Result]], name: str) -> None:
-    assert len(results[name]) == 2
-    for result in results[name]:
+def test_every_question_ends_in_a_typed_way(results: Ask, name: str) -> None:
+    assert len(results(name)) == 2
+    for result in results(name):
         assert result.error is None
         assert result.score is not None
         assert result.trajectory.stop_reason in (
@@ -66,13 +74,13 @@ def test_every_question_ends_in_a_typed_way(results: dict[str, list[Result]], na
 
 
 @pytest.mark.parametrize("name", ["rewoo", "rewoo-react"])
-def test_every_plan_is_sound_at_the_first_attempt(results: dict[str, list[Result]], name: str) -> None:
-    for result in results[name]:
+def test_every_plan_is_sound_at_the_first_attempt(results: Ask, name: str) -> None:
+    for result in results(name):
         assert [draft["faults"] for draft in result.trajectory.notes["drafts"]] == [[]]
 
 
-def test_every_plan_in_json_has_the_form_of_the_schema(results: dict[str, list[Result]]) -> None:
-    drafts: list[Any] = [draft for result in results["rewoo-json"] for draft in result.trajectory.notes["drafts"]]
+def test_every_plan_in_json_has_the_form_of_the_schema(results: Ask) -> None:
+    drafts: list[Any] = [draft for result in results("rewoo-json") for draft in result.trajectory.notes["drafts"]]
     assert drafts
     for draft in drafts:  # a schema can't keep a step from naming a later one
         assert all(
@@ -81,20 +89,20 @@ def test_every_plan_in_json_has_the_form_of_the_schema(results: dict[str, list[R
 
 
 @pytest.mark.parametrize("name", ["react", "plan-execute", "rewoo-react"])
-def test_every_action_can_be_read(results: dict[str, list[Result]], name: str) -> None:
-    for result in results[name]:
+def test_every_action_can_be_read(results: Ask, name: str) -> None:
+    for result in results(name):
         assert all(step.tool for step in result.trajectory.steps)
 
 
 @pytest.mark.parametrize("name", ["rewoo", "rewoo-json", "react", "llmcompiler", "plan-execute", "direct", "cot"])
-def test_the_second_question_finds_the_prompt_of_the_first(results: dict[str, list[Result]], name: str) -> None:
+def test_the_second_question_finds_the_prompt_of_the_first(results: Ask, name: str) -> None:
     """What is the same from question to question comes first, so the server has it in its cache."""
-    first, second = (next(call for call in result.calls if call.kind == "model") for result in results[name])
+    first, second = (next(call for call in result.calls if call.kind == "model") for result in results(name))
     shared = min(first.usage.input_tokens, second.usage.input_tokens)
     question = 60  # tokens, at most, of the sample's questions
     assert second.usage.cached_input_tokens >= shared - question
 
 
 @pytest.mark.parametrize("name", ["rewoo", "direct", "cot"])
-def test_an_answer_ends_before_its_limit(results: dict[str, list[Result]], name: str) -> None:
-    assert all(len(result.trajectory.answer or "") < 120 for result in results[name])
+def test_an_answer_ends_before_its_limit(results: Ask, name: str) -> None:
+    assert all(len(result.trajectory.answer or "") < 120 for result in results(name))
