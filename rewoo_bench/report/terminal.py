@@ -94,7 +94,12 @@ class Shown:
         counts = "" if tokens is None else f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}"
         stop = columns["stop"][line]
         why = f" ({stop})" if stop and stop != "answered" else ""
-        return Text.assemble((terminal(columns["label"]), "bold"), " ", (word + why, style), (counts, "dim"))
+        cost, startup = columns["cost"][line], columns["startup"][line]
+        counts += "" if cost is None else f", ${cost:.2g}"
+        counts += f", {startup:.1f} s to start" if startup else ""
+        flags = f"  {', '.join(columns['flags'][line])}"
+        label = (terminal(columns["label"]), "bold")
+        return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
 
 
 def _fits(systems: Sequence[Mapping[str, Any]], line: int, failed: bool, only_right: str | None) -> bool:

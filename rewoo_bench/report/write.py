@@ -14,6 +14,7 @@ DecompressionStream reads when a question is opened.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -173,6 +174,7 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     """The plots that these runs have data for, as pictures in the page: SVG in a data address.
 
     A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
+    Its ink is light where the page is dark.
     """
     from rewoo_bench.plots.draw import draw, read
     from rewoo_bench.plots.style import styled
@@ -184,9 +186,23 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     for name, picture in pictures:
         buffer = BytesIO()
         with styled():
-            picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+            picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
         yield {
             "name": name,
             "alt": picture.caption,
-            "src": f"data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}",
+            "src": f"data:image/svg+xml;base64,{b64encode(_in_both_schemes(buffer.getvalue())).decode()}",
         }
+
+
+def _in_both_schemes(svg: bytes) -> bytes:
+    """A picture whose ink, greys and ground are those of the scheme that it is shown in."""
+    from rewoo_bench.plots.style import GREY, INK, PALE
+
+    dark = {INK: "#e6e9ee", "#000000": "#e6e9ee", GREY: "#9aa4b0", PALE: "#4a535e", "#e6e6e6": "#353c45"}
+    names = {colour: f"--c{number}" for number, colour in enumerate((*dark, "#ffffff"))}
+    light = "".join(f"{name}:{colour};" for colour, name in names.items())
+    night = "".join(f"{names[colour]}:{other};" for colour, other in {**dark, "#ffffff": "#15181c"}.items())
+    for colour, name in names.items():
+        svg = svg.replace(colour.encode(), f"var({name})".encode())
+    style = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>"
+    return re.sub(rb"(<svg[^>]*>)", lambda start: start[1] + style.encode(), svg, count=1)

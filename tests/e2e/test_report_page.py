@@ -391,3 +391,14 @@ def test_a_flag_of_a_row_is_a_badge_and_the_first_caveat(browser: Any, run: Path
         assert "rewoo answered without a metered model call" in opened.page.locator(".threats li").first.inner_text()
         opened.page.evaluate("location.hash = '#q=sample-001'")
         assert opened.question().locator(".answer .flag").all_inner_texts() == ["unmetered"]
+
+
+def test_words_between_an_agents_calls_are_a_step(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "words"
+    shutil.copytree(run, folder)
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    said = [{**trace, "steps": [{"id": "1", "thought": "Let me think first."}, *trace["steps"]]} for trace in traces]
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in said), encoding="utf-8")
+    write_report([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html", "#q=sample-001&a=direct") as opened:
+        assert opened.question().locator(".step .thought").first.inner_text() == "Let me think first."

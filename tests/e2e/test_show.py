@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench import load
@@ -156,3 +158,17 @@ def test_an_agents_log_and_the_gateways_notes_are_shown(capsys: pytest.CaptureFi
     _, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
     assert "second_attempts: 2" in out
     assert "ValueError: \\u001b[2J no key" in " ".join(out.split())
+
+
+def test_flags_and_words_between_steps_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    table = pq.read_table(run / "questions.parquet")
+    kept = table.select([name for name in table.column_names if name != "flags"])
+    pq.write_table(kept.append_column("flags", pa.array([["unmetered"]] * len(table))), run / "questions.parquet")
+    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    said = [{**trace, "steps": [{"id": "1", "thought": "Let me think first."}, *trace["steps"]]} for trace in traces]
+    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in said), encoding="utf-8")
+    _, out, _ = show(capsys, str(run), "--random", "1", "--arch", "react")
+    assert "unmetered" in out
+    assert "Let me think first." in out

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 
+from rewoo_bench.plots.style import INK
 from rewoo_bench.report.write import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "run-of-0.1" / "finished"
+RESULTS = Path(__file__).parents[3] / "results" / "models"
 END = b"</body>\n</html>\n"
 
 
@@ -51,3 +55,14 @@ def test_a_run_that_was_killed_is_not_called_running(tmp_path: Path) -> None:
     write_report([tmp_path / "run"], tmp_path / "page.html", figures=False)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"The run {manifest['run_id']} is killed" in page
+
+
+def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path) -> None:
+    write_report([RESULTS / "hotpotqa-qwen-1.5b"], tmp_path / "page.html")
+    head = re.search('id="overview">(.+?)</script>', (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert head
+    pictures = [each["src"].removeprefix("data:image/svg+xml;base64,") for each in json.loads(head[1])["figures"]]
+    for svg in (b64decode(picture).decode() for picture in pictures):
+        assert "@media(prefers-color-scheme:dark)" in svg
+        assert svg.count(INK) == 1  # where the light scheme is defined
+    assert pictures

@@ -98,12 +98,14 @@ function Trade({ points, of, title, unit, width }: { points: Point[]; of: "token
   const scale = logarithmic(points.map((p) => p[of]!), width - left);
   const most = Math.min(1, Math.max(...points.map((p) => p.high!)) * 1.08);
   const y = (value: number) => height - (value / most) * height;
-  const names: { x: number; y: number }[] = []; // of labels, each moved up until it is on no other
-  const label = (p: Point) => {
-    const place = { x: scale.at(p[of]!), y: y(p.em!) - 6 };
-    while (names.some((other) => Math.abs(other.x - place.x) < 110 && Math.abs(other.y - place.y) < 12)) place.y -= 3;
-    names.push(place);
-    return place.y;
+  const boxes: { from: number; to: number; y: number }[] = []; // of labels, each moved up until it is on no other
+  const place = (p: Point) => {
+    const x = scale.at(p[of]!), late = x > (width - left) / 2, name = visible(p.label).slice(0, 24);
+    const from = late ? x - 8 - 7 * name.length : x + 8, to = from + 7 * name.length;
+    let at = y(p.em!) - 6;
+    while (boxes.some((other) => other.from < to && from < other.to && Math.abs(other.y - at) < 13)) at -= 2;
+    boxes.push({ from, to, y: at });
+    return <text class="name" x={late ? x - 8 : x + 8} y={at} text-anchor={late ? "end" : "start"}>{name}</text>;
   };
   return (
     <figure class="plot">
@@ -113,12 +115,12 @@ function Trade({ points, of, title, unit, width }: { points: Point[]; of: "token
           <Axis scale={scale} height={height} width={width - left} />
           {linear(most, height * 1.6).ticks.map((tick) => <g class="axis"><line x1={0} x2={width - left} y1={y(tick)} y2={y(tick)} /><text x={-4} y={y(tick) + 4} text-anchor="end">{plain(tick)}</text></g>)}
           {points.map((p) => {
-            const x = scale.at(p[of]!), late = x > (width - left) / 2;
+            const x = scale.at(p[of]!);
             return (
               <g>
                 <line class="median" x1={x} x2={x} y1={y(p.low!)} y2={y(p.high!)} />
                 <circle class="mean" cx={x} cy={y(p.em!)} r={5} />
-                <text class="name" x={late ? x - 8 : x + 8} y={label(p)} text-anchor={late ? "end" : "start"}>{visible(p.label).slice(0, 24)}</text>
+                {place(p)}
               </g>
             );
           })}

@@ -8,7 +8,8 @@ import { Term } from "./terms";
 import { number, OUTCOMES, Outcome, visible } from "./text";
 import { NARROW, useWidth } from "./width";
 
-const ROW = 34, NARROW_ROW = 62; // pixels, as in the style sheet
+const ROW = 34; // pixels, as in the style sheet
+const PER_LINE = 3; // systems, where it is narrow
 const SPARE = 8; // lines above and below those in sight
 
 export function Questions({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
@@ -77,7 +78,7 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
   const [focus, setFocus] = useState(0);
   const [printing, setPrinting] = useState(false);
   const narrow = useWidth() < NARROW;
-  const row = narrow ? NARROW_ROW : ROW;
+  const row = narrow ? narrowRow(systems) : ROW;
   const typed = useMemo(() => new Set(table.types).size > 1, [table]);
   useEffect(() => {
     const element = box.current!;
@@ -155,8 +156,10 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
   );
 }
 
+const narrowRow = (systems: System[]) => 36 + 22 * Math.ceil(systems.length / PER_LINE);
+
 const grid = (systems: System[], typed: boolean, narrow: boolean) => narrow
-  ? { gridTemplateColumns: `repeat(${systems.length}, minmax(0, 1fr))` }
+  ? { gridTemplateColumns: `repeat(${Math.min(systems.length, PER_LINE)}, minmax(0, 1fr))`, height: `${narrowRow(systems)}px` }
   : {
     gridTemplateColumns: `minmax(12rem, 1fr) ${typed ? "6.3rem " : ""}repeat(${systems.length}, 11rem)`,
     minWidth: `${12 + (typed ? 6.3 : 0) + 11 * systems.length}rem`,
