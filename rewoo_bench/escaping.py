@@ -14,7 +14,7 @@ import re
 # or are invisible (bidi controls, zero-width signs), and that no output can encode (lone surrogates).
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_HIDDEN}]")
-_WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##(?=\[))", re.MULTILINE)
+_WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*)(::|##(?=\[))", re.MULTILINE)  # line ends in `\s*` would be quadratic
 _FORMULA = tuple("=+-@\t\r")
 # GitHub looks for mentions, addresses, emoji and issues after decoding entities, so an invisible space parts them.
 _MARKDOWN = (

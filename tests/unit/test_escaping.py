@@ -6,12 +6,13 @@ import html
 import json
 import random
 import re
+import time
 
 import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from rewoo_bench.escaping import controls_as_json, markdown
+from rewoo_bench.escaping import controls_as_json, markdown, one_line, terminal
 
 INVISIBLE = "\u200b"
 
@@ -67,3 +68,21 @@ def test_json_holds_no_raw_control_character() -> None:
     assert re.search("[\x9b\u202e\u2066]", written) is None
     assert "é–" in written
     assert json.loads(written) == values
+
+
+@pytest.mark.parametrize("sign", ["\n", "\n ", " ", "\r\n", "\t", "::", "##[", "\x1b[", "\u2028"])
+def test_a_longer_text_takes_longer_in_proportion(sign: str) -> None:
+    """A reply of 400,000 line ends would take an hour if every line were looked through to the end of the text."""
+    text = sign * 400_000
+    before = time.process_time()
+    terminal(text)
+    one_line(text)
+    markdown(text)
+    assert time.process_time() - before < 60
+
+
+@pytest.mark.parametrize("before", ["", "a\n", "\n\n", "a\n \t", "\r\n", "\u2028"])
+@pytest.mark.parametrize("command", ["::error::x", "##[error]x", "::add-mask::x"])
+def test_no_line_is_a_command_to_a_ci_runner(before: str, command: str) -> None:
+    shown = terminal(before + command)
+    assert not any(line.lstrip().startswith(("::", "##[")) for line in shown.split("\n"))
