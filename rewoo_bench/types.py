@@ -139,13 +139,15 @@ class CallCost:
 class WireResponse:
     """The answer to an external agent's request, as the agent gets it; `headers` are the provider's.
 
-    `translated`: the provider speaks another dialect. `is_second_attempt`: recalled for a client that asked again and
-    got the answer of its first attempt, which is the call that counts.
+    `translated`: the provider speaks another dialect; `dropped` are the fields of the request that aren't translated.
+    `is_second_attempt`: recalled for a client that asked again and got the answer of its first attempt, which is the
+    call that counts.
     """
 
     content_type: str
     body: str
     translated: bool = False
+    dropped: Sequence[str] = ()
     is_second_attempt: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 

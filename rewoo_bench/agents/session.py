@@ -200,6 +200,10 @@ class AgentSession:
             if request.dropped:
                 flag("dropped_fields")
             self.notes["translated"] += 1
+            for name in completion.wire.dropped[:_MOST_DROPPED]:
+                self.notes[f"dropped the field {name[:80]}"] += 1
+            if {*completion.wire.dropped} - {"metadata"}:  # which changes no answer
+                flag("dropped_fields")
         return completion
 
     def _submit(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:

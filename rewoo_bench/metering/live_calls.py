@@ -27,12 +27,15 @@ from rewoo_bench.streaming import complete
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
 
 UNAUTHORISED = 401
-_REFUSED = frozenset({UNAUTHORISED, 403, 404})
+_REFUSED = frozenset({UNAUTHORISED, 403, 404, *range(300, 400)})
 _UNDERSTOOD = frozenset({400, 413, 422})  # the key, the address and the model's name are right
 
 
 class RequestRefused(ModelError):
-    """A request that the provider refused (401, 403, 404), or that never reached it. `model` is the model's name."""
+    """A request that the provider refused (401, 403, 404) or sent elsewhere (3xx), or that never reached it.
+
+    `model` is the model's name.
+    """
 
     def __init__(self, error: ModelError, model: str) -> None:
         super().__init__(

@@ -37,11 +37,12 @@ async def open_question(
     limits: Limits | None = None,
     tools: Mapping[str, Tool] | None = None,
     api_key: str | None = "k",
+    embedding_name: str | None = None,
 ) -> AsyncIterator[OpenQuestion]:
     """A gateway with one question, whose model is at `api_base`."""
     model = HostedModel(name, api_base=api_base, api_key=api_key)
     meter = Meter({"": model}, limits)
-    async with Gateway(model.wire_name) as gateway:
+    async with Gateway(model.wire_name, embedding_name) as gateway:
         with gateway.open_session(meter, meter.wrap(tools or {})) as session:
             async with anyio.create_task_group() as group:
                 group.start_soon(session.serve)

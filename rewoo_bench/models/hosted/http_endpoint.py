@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urljoin, urlsplit
 
 from pydantic_core import to_json
 
@@ -43,6 +43,22 @@ class HTTPFailure(Exception):
         self.status_code = status_code
         self.headers = headers
         self.body = _error_object(text)
+
+
+class Redirected(Exception):
+    """An answer that sends a request on. It isn't followed: the key and the prompt are for the address that was given.
+
+    `location` is that header, at an answer from the address `url`.
+    """
+
+    def __init__(self, status_code: int, url: str, location: str) -> None:
+        try:
+            place = urlsplit(urljoin(url, location))
+            origin = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
+        except ValueError:
+            origin = "an address that can't be read"
+        super().__init__(f"a redirect to {origin}, which isn't followed; give the address of the API itself")
+        self.status_code = status_code
 
 
 class Unreachable(Exception):
@@ -79,7 +95,7 @@ class Endpoint:
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The endpoint's answer, a JSON object.
 
-        Raises `HTTPFailure`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
+        Raises `HTTPFailure`, `Redirected`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
         """
         return _document(await self._text(path, to_json(body)))
 
@@ -110,7 +126,9 @@ class Endpoint:
         if self._session is None:
             self._session = self._open()
         try:
-            async with self._session.post(f"{self._base}{path}{self._query}", data=body) as response:
+            url = f"{self._base}{path}{self._query}"
+            async with self._session.post(url, data=body, allow_redirects=False) as response:
+                _check_not_redirected(response)
                 text = (await read_body(response)).decode("utf-8", "replace")
                 if response.status >= 400:
                     raise HTTPFailure(response.status, text, response.headers)
@@ -135,7 +153,8 @@ class Endpoint:
         whole = "&".join(filter(None, (self._query[1:], further)))
         url = f"{self._base}{path}{'?' if whole else ''}{whole}"
         try:
-            async with self._session.post(url, data=body, headers=headers) as response:
+            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                _check_not_redirected(response)
                 if response.status >= 400:
                     text = (await read_body(response)).decode("utf-8", "replace")
                     raise HTTPFailure(response.status, text, response.headers)
@@ -170,6 +189,12 @@ class Endpoint:
         if self._authorization is not None:
             headers["Authorization"] = self._authorization
         return headers | {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
+
+
+def _check_not_redirected(response: aiohttp.ClientResponse) -> None:
+    """Raises `Redirected`."""
+    if 300 <= response.status < 400:
+        raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:

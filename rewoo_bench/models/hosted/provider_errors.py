@@ -18,7 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rewoo_bench.errors import ModelError, causes
-from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Unreachable
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Redirected, Unreachable
 from rewoo_bench.redaction import redact
 from rewoo_bench.types import CallCost
 
@@ -33,7 +33,7 @@ _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
 
 def expected() -> tuple[type[Exception], ...]:
     """All exceptions of a call: ours, aiohttp's, and the base class of litellm's."""
-    ours = (HTTPFailure, Unreachable, BadAnswer, OSError)
+    ours = (HTTPFailure, Redirected, Unreachable, BadAnswer, OSError)
     return (*ours, *_loaded("aiohttp", "ClientError"), *_loaded("openai", "OpenAIError"))
 
 
@@ -49,6 +49,9 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
     """The error of a failed call of the model `name`. `timeout` (seconds) is for the message."""
     chain = list(causes(error, suppressed=True))
     ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
+    for cause in chain:
+        if isinstance(cause, Redirected):
+            return _model_error(f"{name!r} answered {cause.status_code}: {cause}", secrets, cause.status_code)
     status = _status(chain)
     if type(error).__name__ == "ContextWindowExceededError" or (
         status in (400, 413) and _CONTEXT.search(_provider_message(chain))
@@ -82,6 +85,15 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
         retryable=retryable,
         retry_after=retry_after,
     )
+
+
+def is_untranslatable(error: Exception) -> bool:
+    """Whether litellm failed with a request before it was sent, for a reason of its own: it calls that a status 500."""
+    if not isinstance(error, expected()):
+        return True
+    others = [cause for cause in causes(error, suppressed=True) if not type(cause).__module__.startswith("litellm")]
+    is_sent = any(isinstance(cause, (HTTPFailure, Unreachable, OSError, *_broken_connections())) for cause in others)
+    return not is_sent and getattr(error, "status_code", None) == 500
 
 
 def _broken_connections() -> tuple[type[Exception], ...]:

@@ -28,6 +28,7 @@ from anyio.lowlevel import RunVar
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
+from rewoo_bench.models.hosted.http_endpoint import Redirected
 from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
 from rewoo_bench.row_notes import starting
 from rewoo_bench.types import Usage
@@ -89,6 +90,7 @@ def load_litellm() -> Any:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import litellm
 
+    _refuse_redirects()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True
@@ -220,18 +222,51 @@ def max_output_tokens(route: Route) -> int | None:
     return route.entry.max_output_tokens if route.entry else None
 
 
-@contextmanager
-def without_callbacks() -> Iterator[None]:
-    """Switches off litellm's logging and callbacks for calls made inside.
+@dataclass(slots=True)
+class Exchange:
+    """A call of litellm. `answered`: a server has answered, whatever it said."""
 
-    Its logging worker would take a tenth of a call's time and outlive the call.
+    answered: bool = False
+
+
+_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+
+@contextmanager
+def exchange() -> Iterator[Exchange]:
+    """A call of litellm is made inside: it follows no redirect, and none of litellm's callbacks is called.
+
+    litellm's logging worker would take a tenth of a call's time and outlive the call.
     """
     mark = _internal_mark()
-    token = mark.set(True)
+    made = Exchange()
+    tokens = mark.set(True), _exchange.set(made)
     try:
-        yield
+        yield made
     finally:
-        mark.reset(token)
+        mark.reset(tokens[0])
+        _exchange.reset(tokens[1])
+
+
+def _refuse_redirects() -> None:
+    """Makes httpx raise `Redirected` inside an `exchange`, and nowhere else.
+
+    litellm and the SDKs that it uses make their clients in many places, all of httpx, and follow redirects with the
+    prompt and often the key. There is no setting for it; httpx asks every answer whether it is a redirect.
+    """
+    import httpx
+
+    asked = httpx.Response.has_redirect_location.fget  # type: ignore[attr-defined]
+
+    def has_redirect_location(response: httpx.Response) -> bool:
+        is_redirect: bool = asked(response)
+        if (current := _exchange.get()) is not None:
+            current.answered = True
+            if is_redirect:
+                raise Redirected(response.status_code, str(response.url), response.headers["Location"])
+        return is_redirect
+
+    httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
 
 
 @cache

@@ -1,18 +1,46 @@
 """Answer a request in a dialect that the provider doesn't speak: litellm translates both ways.
 
 document = await translation.send(route, "/messages", {"model": …, "messages": […], "max_tokens": 64}, timeout=60)
+
+litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
+retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name an
+address or a file of the provider's (a picture, a tool's server): those are fetched without the key.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.models.hosted import providers
+from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
-from rewoo_bench.models.hosted.http_endpoint import HTTPFailure
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure
+
+FIELDS: Mapping[str, frozenset[str]] = {
+    path: frozenset(fields.split())
+    for path, fields in {
+        CHAT: """messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens
+            max_tokens modalities n parallel_tool_calls prediction presence_penalty prompt_cache_key
+            prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store
+            stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options""",
+        COMPLETIONS: """prompt best_of echo frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed
+            stop stream stream_options suffix temperature top_p user""",
+        RESPONSES: """input include instructions max_output_tokens max_tool_calls parallel_tool_calls
+            previous_response_id prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier store
+            stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user""",
+        MESSAGES: """messages max_tokens context_management output_config service_tier stop_sequences stream system
+            temperature thinking tool_choice tools top_k top_p""",
+        EMBEDDINGS: "input dimensions encoding_format user",
+    }.items()
+}
+"""The fields of each dialect that reach litellm, beside `model`.
+
+From the API references of OpenAI and Anthropic. Left out are those with a name or a meaning of litellm's own
+(`metadata`, `fallbacks`, `prompt` of responses), and those that only the provider itself could follow (`conversation`,
+`background`, `container`, `mcp_servers`).
+"""
 
 _FUNCTIONS = {
     CHAT: "acompletion",
@@ -21,6 +49,11 @@ _FUNCTIONS = {
     MESSAGES: "anthropic_messages",
     EMBEDDINGS: "aembedding",
 }
+
+
+def untranslated(path: str, body: Mapping[str, Any]) -> list[str]:
+    """The fields of a request that are dropped."""
+    return sorted(body.keys() - FIELDS.get(path, body.keys()) - {"model"})
 
 
 async def send(route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float) -> Mapping[str, Any]:
@@ -33,8 +66,8 @@ async def stream(
 ) -> AsyncGenerator[bytes, None]:
     """The answer as server-sent events, each whole."""
     options = {"stream_options": {"include_usage": True}} if path in (CHAT, COMPLETIONS) else {}
-    events = await _call(route, path, {**body, **options}, timeout)
-    async for event in events:
+    events = aiter(await _call(route, path, {**body, **options}, timeout))
+    while (event := await _next(events)) is not None:
         if isinstance(event, bytes):  # Anthropic's events come as they are sent
             yield event
         else:
@@ -56,19 +89,46 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
     litellm = await providers.litellm_loaded()
     litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
     function = getattr(litellm, _FUNCTIONS[path])
-    body = json.loads(replace_surrogates(json.dumps(body, ensure_ascii=False)))  # litellm can't send half of a pair
-    with providers.without_callbacks():
-        return await function(
-            **{name: value for name, value in body.items() if name != "model"},
-            model=route.model,
-            api_base=route.api_base,
-            api_key=route.api_key or _placeholder(route),
-            timeout=timeout,
-            num_retries=0,
-            max_retries=0,
-            **({"use_chat_completions_api": True} if path == RESPONSES else {}),
-            **(providers.plain_tools() if path == CHAT and "tools" in body else {}),
-        )
+    translated = {name: value for name, value in body.items() if name in FIELDS[path]}
+    translated = json.loads(replace_surrogates(json.dumps(translated, ensure_ascii=False)))  # it can't send half a pair
+    with providers.exchange() as exchange:
+        try:
+            return await function(
+                **translated,
+                model=route.model,
+                api_base=route.api_base,
+                api_key=route.api_key or _placeholder(route),
+                timeout=timeout,
+                num_retries=0,
+                max_retries=0,
+                **({"use_chat_completions_api": True} if path == RESPONSES else {}),
+                **(providers.plain_tools() if path in (CHAT, RESPONSES, MESSAGES) and "tools" in translated else {}),
+            )
+        except MemoryError:
+            raise
+        except Exception as error:  # litellm checks few values, of a request or of an answer
+            if not exchange.answered and provider_errors.is_untranslatable(error):
+                raise HTTPFailure(400, f"the request can't be translated: {_said(error)}", {}) from error
+            if isinstance(error, provider_errors.expected()):
+                raise
+            raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
+
+
+async def _next(events: AsyncIterator[Any]) -> Any:
+    """The next event of a stream, None at its end. Some providers' requests are sent only for the first one."""
+    try:
+        with providers.exchange():
+            return await anext(events, None)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, provider_errors.expected()):
+            raise
+        raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _as_json(answer: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Transport:
         # litellm would replace an empty text next to tool calls by words of its own.
         arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
         others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
-        with providers.without_callbacks():
+        with providers.exchange():
             response = await providers.load_litellm().acompletion(
                 model=route.model,
                 api_base=route.api_base,

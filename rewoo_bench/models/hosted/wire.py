@@ -205,11 +205,13 @@ class WireClient:
     async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
         shared_pool.use(self)
         body = json.loads(request.body)
-        if not body.get("stream"):
+        dropped = tuple(translation.untranslated(request.path, body))
+        if not body.get("stream") or "stream" in dropped:
             document = await translation.send(route, request.path, body, timeout=self._timeout)
             progress.facts.read(document)
             _check_no_error(progress.facts)
-            return WireResponse(_JSON, without(json.dumps(document), progress.secrets), translated=True)
+            text = without(json.dumps(document), progress.secrets)
+            return WireResponse(_JSON, text, translated=True, dropped=dropped)
         events, progress.hides_usage = EventStream(), not asks_for_usage(body)
         async with aclosing(translation.stream(route, request.path, body, timeout=self._timeout)) as blocks:
             async for block in blocks:
@@ -218,7 +220,7 @@ class WireClient:
         if events.rest:
             await self._relay(events.rest, request, progress)
         _check_whole(progress.facts)
-        return WireResponse(_EVENTS, progress.text, translated=True)
+        return WireResponse(_EVENTS, progress.text, translated=True, dropped=dropped)
 
     def _open(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
