@@ -61,18 +61,25 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @WHAT("--tools", multiple=True, metavar="NAME", callback=tool_names,
       help="Give every architecture that uses tools these, as far as it can use them: LLM only where it has that of "
            "its own. my_module:make_tool is a tool of your own. Repeat the flag or use commas. rewoo?tools=Search "
-           "names them for one architecture.  "
+           "names them for one architecture; none gives none to any, for agents with tools of their own.  "
            "[default: those of the data set, else of the architecture]")
 @WHAT("--mcp", multiple=True, metavar="COMMAND|URL",
       help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "
-           "NAME=$NAME in front of the command passes a variable; the server gets no other key. Repeat the flag for "
-           "several.")
+           "NAME=$NAME in front of a command passes a variable, and in front of an address a header; the server gets "
+           "no other key. Each question gets a server of its own, and {tmp} in the command is a new folder. "
+           "'[prefix=fs only=read_file,list_directory shared] COMMAND' puts fs_ before the names of its tools, chooses "
+           "two of them, and has all questions share one server. Repeat the flag for several.")
+@WHAT("--mcp-timeout", type=POSITIVE, default=60.0,
+      help="Seconds until the start of an MCP server is given up, or a call of one of its tools.")
 @WHAT("--max-steps", type=COUNT,
       help="Most steps of a plan, and most turns of ReAct.  [default: the setting of the architecture]")
 @WHAT("--tool-failure-rate", type=Number(0, 1), default=0.0,
       help="Share of tool calls that fail on purpose; the same calls for every architecture.")
 @WHAT("--tool-failure-mode", type=click.Choice(["empty", "error", "timeout"]), default="empty",
       help="What a tool call that fails on purpose returns.")
+@WHAT("--tool-result-tokens", type=COUNT,
+      help="Most tokens of a tool's result, for every architecture and external agent; the rest is left out, and a "
+           "note says how much.  [default: no limit, but for what an architecture cuts itself]")
 @MODEL("--model", default="local/smollm2-135m", metavar="NAME", shell_complete=completion.models,
        help="Any litellm name (openai/gpt-4o-mini), local/NAME, local/FILE.gguf, replay/DIR for the answers of a "
             "recorded run, or oracle. The oracle knows the answers and measures cost alone.")

@@ -15,9 +15,17 @@ from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.plugins import installed_plugins
 from rewoo_bench.short_names import TOOLS
 
+NO_TOOLS = "none"
+"""The name of no tool: alone, it leaves every architecture without tools."""
+
 
 def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """The names of tools, bundled or installed, or import paths. Raises `SpecError` that begins with `where`."""
+    """The names of tools, bundled or installed, or import paths, or `none` alone.
+
+    Raises `SpecError` that begins with `where`.
+    """
+    if tuple(names) == (NO_TOOLS,):
+        return (NO_TOOLS,)
     known = {*TOOLS, *(each.name for each in installed_plugins("tools"))} if names else set()
     for name in names:
         if ":" in name:
@@ -50,13 +58,15 @@ def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
 def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[str, ToolSettings]:
     """The tools `wanted` by a data set in the place of an architecture's `own`, with its own settings.
 
-    - None are wanted, or it has none: its own stay.
+    - None are wanted, or it has none: its own stay. `none` is wanted: it gets none.
     - LLM only where it has it: a loop that calls the model after each observation needs no model as a tool.
     - Wikipedia in the place of Search, where it has that and no Search; Lookup with either, where it has that.
     - Tools of its own that aren't bundled ones stay.
     """
     if not wanted or not own:
         return dict(own)
+    if tuple(wanted) == (NO_TOOLS,):
+        return {}
     names: list[str] = []
     for name in wanted:
         if name == "LLM" and name not in own:

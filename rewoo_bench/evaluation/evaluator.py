@@ -40,6 +40,7 @@ from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.row_notes import noting
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scorer
+from rewoo_bench.tools.mcp_servers import QuestionServers
 from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
 
 # Exceptions that end a question and not the process, those included that a user's runner raises to end itself.
@@ -162,10 +163,11 @@ class Evaluator:
         recorder = await self.recorder.question(task.key) if self.recorder else None
         models = self._models(task.example, recorder, live)
         meter = Meter(models, self.limits, question=task.example.question)
-        started_at, start = datetime.now(UTC), time.monotonic()
-        with noting(meter.notes):
-            ended = await self._put(task, meter, recorder, on_event, live.shutdown)
-        seconds = time.monotonic() - start
+        async with self.toolbox.servers(task.architecture, begin=not (recorder and recorder.has_records)) as servers:
+            started_at, start = datetime.now(UTC), time.monotonic()
+            with noting(meter.notes):
+                ended = await self._put(task, meter, recorder, servers, on_event, live.shutdown)
+            seconds = time.monotonic() - start
         idle_s, startup_s = not_working(meter.calls, meter.notes.startups)
         judging = Meter(models)  # a judge's calls are kept apart
         verdict = await self._judge(task.example, ended.trajectory, judging)
@@ -196,6 +198,7 @@ class Evaluator:
         task: Task,
         meter: Meter,
         recorder: QuestionRecorder | None,
+        servers: QuestionServers | None,
         on_event: Callable[[Task, Event], None] | None,
         shutdown: GracefulShutdown,
     ) -> _Ended:
@@ -205,7 +208,7 @@ class Evaluator:
         events = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         try:
             with limit, events:
-                tools = self.toolbox.tools(task.architecture, example, meter, recorder)
+                tools = self.toolbox.tools(task.architecture, example, meter, recorder, servers)
                 trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
                 return _Ended(trajectory, self._score(example, trajectory), agent_error(trajectory))
         except _RAISED as error:  # an exception of a runner, a parser or a tool's factory is this question's error

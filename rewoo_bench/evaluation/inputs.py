@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.config.tools import checked_tools
+from rewoo_bench.config.tools import NO_TOOLS, checked_tools
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
@@ -29,7 +29,7 @@ from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_a
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
-from rewoo_bench.tools.mcp import McpServers
+from rewoo_bench.tools.mcp_servers import McpServers
 
 NOTHING_GIVEN = GivenObjects()
 
@@ -58,6 +58,8 @@ async def read_inputs(
     tools = checked_tools(options.tools, "--tools") or dataset.tools
     wanted = given.architectures or options.architectures
     architectures = _architectures(wanted, style=dataset.style, tools=tools, max_steps=options.max_steps)
+    if options.mcp and options.tools == (NO_TOOLS,):
+        raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     is_own_model = given.model is not None or options.model.startswith(REPLAY)
@@ -70,7 +72,8 @@ async def read_inputs(
         looks_up = any(architecture.spec.tools for architecture in architectures)
         larger = _larger(options) if options.limit and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
-    toolbox = Toolbox(corpus, Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed), servers)
+    faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
+    toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
         if given.examples is None:  # examples of the caller may be for a model that needs no search

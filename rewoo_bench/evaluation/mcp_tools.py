@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.redaction import hide_credentials
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.tools.mcp import McpServers
+from rewoo_bench.tools.mcp_servers import McpServers
 
 
 async def with_mcp_tools(
@@ -19,23 +19,23 @@ async def with_mcp_tools(
 
     Raises `UsageError` for a server that can't be used, and for two tools of one name.
     """
-    added = [(address, remote) for address in addresses for remote in (await servers.connect(address)).schemas]
+    added = [(address, *names) for address in addresses for names in (await servers.connect(address)).names.items()]
     return [await _with_tools(each, added, servers) if each.spec.tools else each for each in architectures]
 
 
 async def _with_tools(
-    architecture: Architecture, added: Sequence[tuple[str, str]], servers: McpServers
+    architecture: Architecture, added: Sequence[tuple[str, str, str]], servers: McpServers
 ) -> Architecture:
     tools = {
         name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
         for name, settings in architecture.spec.tools.items()
     }
-    for address, remote in added:
-        name = re.sub(r"\W+", "_", remote)
+    for address, name, remote in added:
         if name in tools:
+            shown = hide_credentials(address)
             raise UsageError(
-                f"--mcp: {architecture.name!r} has a tool {name!r} already; give the server's another name in its "
-                f"architecture.toml: [tools.Other] mcp = {address!r}, mcp_tool = {remote!r}"
+                f"--mcp: {architecture.name!r} has a tool {name!r} already; give this server's tools a prefix: "
+                f"--mcp '[prefix=other] {shown}', or choose some of them: [only=NAME,NAME]"
             )
         settings = ToolSettings(mcp=address, mcp_tool=remote)
         tools[name] = await _checked(name, settings, servers, architecture.name)

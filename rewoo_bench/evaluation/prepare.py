@@ -31,7 +31,7 @@ from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.oracle_rows import answers_of_oracle
-from rewoo_bench.tools.mcp import McpServers
+from rewoo_bench.tools.mcp_servers import McpServers
 from rewoo_bench.types import GoldAware, Model
 
 
@@ -54,7 +54,7 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
     if options.out is not None and options.resume is None:
         check_new(options.out)  # once more when the folder is taken
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(McpServers())
+        servers = await stack.enter_async_context(McpServers(options.mcp_timeout))
         inputs = await read_inputs(options, given, servers)
         replay = cache = None
         if options.model.startswith(REPLAY):

@@ -55,7 +55,7 @@ from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.manifest import Manifest, write_manifest
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.tools.mcp import McpServers
+from rewoo_bench.tools.mcp_servers import McpServers
 
 RESULTS = Path("results/local")
 
@@ -159,7 +159,7 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
     count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.limit)
     if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
         asked = replace(asked, limit=MOST_QUESTIONS)
-    async with McpServers() as servers:
+    async with McpServers(options.mcp_timeout) as servers:
         inputs = await read_inputs(asked, servers=servers)
         return await estimate(
             inputs.dataset.examples,

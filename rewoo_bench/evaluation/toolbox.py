@@ -1,15 +1,16 @@
 """Makes the tools of a question, anew each time, since lookup remembers the last page.
 
-runner -> concurrency limit -> meter -> recorder -> faults on purpose -> deadline -> tool
+runner -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on purpose -> deadline -> tool
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
 
-from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError
 from rewoo_bench.http_session import open_session
 from rewoo_bench.metering.meter import Meter
@@ -19,9 +20,9 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import Supplies, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
-from rewoo_bench.tools.guards import Deadline, limited
+from rewoo_bench.tools.guards import Deadline, ResultLimit, limited
 from rewoo_bench.tools.llm import LLM
-from rewoo_bench.tools.mcp import McpServers
+from rewoo_bench.tools.mcp_servers import McpServers, QuestionServers
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
 
@@ -31,17 +32,22 @@ if TYPE_CHECKING:
 
 class Toolbox:
     """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents,
-    `faults` are those to inject, `servers` the connected MCP servers.
+    `faults` are those to inject, `servers` the connected MCP servers, `result_tokens` the limit of a tool's result.
 
     A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
     """
 
     def __init__(
-        self, pages: Pages | None = None, faults: Faults | None = None, servers: McpServers | None = None
+        self,
+        pages: Pages | None = None,
+        faults: Faults | None = None,
+        servers: McpServers | None = None,
+        result_tokens: int | None = None,
     ) -> None:
         self._pages = pages
         self._faults = faults
         self._servers = servers
+        self._result_tokens = result_tokens
         self._client: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Toolbox:
@@ -63,12 +69,27 @@ class Toolbox:
             elif name == "LLM" and not settings.prompt and not settings.mcp:
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
+    @asynccontextmanager
+    async def servers(self, architecture: Architecture, *, begin: bool = True) -> AsyncIterator[QuestionServers | None]:
+        """The MCP servers of one question, which end with it; None where the architecture has none.
+
+        With `begin` they start at once, else with their first calls.
+        """
+        addresses = {settings.mcp for settings in architecture.spec.tools.values() if settings.mcp}
+        if not addresses:
+            yield None
+            return
+        assert self._servers is not None, "its servers are connected when the inputs are read"
+        async with self._servers.of_question(sorted(addresses) if begin else ()) as servers:
+            yield servers
+
     def tools(
         self,
         architecture: Architecture,
         example: Example,
         meter: Meter,
         recorder: QuestionRecorder | None = None,
+        servers: QuestionServers | None = None,
     ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
         supplies = self._supplies(example, meter)
@@ -80,7 +101,10 @@ class Toolbox:
                 timed[name] = Deadline(factory.tool(supplies), settings, asks_model=factory.takes_model)
                 timed[name].name = name  # what a model reads is what it may call
             elif settings.mcp:
-                timed[name] = Deadline(self._of_server(name, settings), settings)
+                assert servers is not None
+                server, remote = servers.server(settings.mcp), settings.mcp_tool or name
+                untimed = settings.model_copy(update={"timeout_s": None})  # its start isn't part of a call
+                timed[name] = Deadline(server.tool(remote, name, settings.timeout_s), untimed)
             elif name == "LLM":
                 llm = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
                 timed[name] = Deadline(llm, settings)
@@ -90,16 +114,13 @@ class Toolbox:
             timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorded_tools(recorder, timed) if recorder else timed
         metered = meter.wrap(recorded)
+        if (limit := self._result_tokens) is not None:
+            metered = {name: ResultLimit(tool, limit) for name, tool in metered.items()}
         return {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
 
     def _supplies(self, example: Example, meter: Meter) -> Supplies:
         pages = DocumentPages(example.documents) if self._pages is None else self._pages
         return Supplies(example.documents, pages, meter)
-
-    def _of_server(self, name: str, settings: ToolSettings) -> Tool:
-        assert self._servers is not None, "its server is connected when the inputs are read"
-        assert settings.mcp is not None
-        return self._servers.of(settings.mcp).tool(settings.mcp_tool or name, name)
 
     def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
         if name == "Search":

@@ -122,6 +122,11 @@ class QuestionRecorder:
         failed_first = sorted(replayed, key=lambda record: record.status == "ok")
         self._replayed = {record.key: record for record in failed_first}
 
+    @property
+    def has_records(self) -> bool:
+        """Whether calls of the question are recorded, in this run or in the one that is replayed."""
+        return bool(self._done or self._replayed)
+
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
         """The key of the current call; `nth` counts equal requests at one call site."""
         first = CallKey(current_call_site().name, kind, name, request)

@@ -80,9 +80,10 @@ class RunOptions:
     constrain: Annotated[Literal["auto", "grammar", "schema", "none"], ANSWERS] = "auto"
     corpus: Path | None = None
     tools: tuple[str, ...] = ()
-    """Tools of every architecture that uses tools; by default those of the data set, else its own."""
+    """Tools of every architecture that uses tools, or `none`; by default those of the data set, else its own."""
     mcp: tuple[str, ...] = ()
     """MCP servers, whose tools every architecture with tools gets."""
+    mcp_timeout: Annotated[Amount, SESSION] = 60.0
     max_steps: Annotated[Count | None, Matters(compare="note", claims=True)] = None
     token_limit: Annotated[Count | None, ANSWERS] = None
     time_limit: Annotated[Amount | None, ANSWERS] = None
@@ -97,6 +98,7 @@ class RunOptions:
     grace: Annotated[AmountOrNone, SESSION] = 15.0
     tool_failure_rate: Annotated[Share, CONDITION] = 0.0
     tool_failure_mode: Annotated[FaultMode, CONDITION] = "empty"
+    tool_result_tokens: Annotated[Count | None, CONDITION] = None
     engine: Annotated[Literal["local", "ray"], UNSAVED] = "local"
     workers: Annotated[Count | None, UNSAVED] = None
     ray_address: Annotated[str | None, UNSAVED] = None

@@ -1,4 +1,4 @@
-"""Guards around a tool: a limit of concurrent calls, a deadline, and `ToolError` for every exception."""
+"""Guards around a tool: limits of concurrent calls and of a result, a deadline, and `ToolError` for every exception."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.errors import RewooBenchError, ToolError
 from rewoo_bench.redaction import redact
+from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Tool
 
@@ -37,6 +38,24 @@ class ConcurrencyLimit(WrappedTool):
             return await self._tool(arguments)
         finally:
             self._limiter.release()
+
+
+class ResultLimit(WrappedTool):
+    """A tool whose results and errors have at most `max_tokens` tokens; a note says how many more there were."""
+
+    def __init__(self, tool: Tool, max_tokens: int) -> None:
+        super().__init__(tool)
+        self._max_tokens = max_tokens
+
+    async def __call__(self, arguments: Any) -> str:
+        try:
+            return self._cut(await self._tool(arguments))
+        except ToolError as error:
+            raise ToolError(self._cut(str(error))) from error
+
+    def _cut(self, text: str) -> str:
+        start, is_cut = truncate(text, self._max_tokens)
+        return f"{start}\n… {count_tokens(text) - count_tokens(start):,} tokens left out" if is_cut else text
 
 
 class Deadline(WrappedTool):

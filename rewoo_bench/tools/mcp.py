@@ -1,197 +1,67 @@
-"""Tools of MCP servers (modelcontextprotocol.io), through the official SDK (`pip install 'rewoo-bench[mcp]'`).
+"""Descriptions of the tools of MCP servers (modelcontextprotocol.io): a server's schema decides what may be sent.
 
-    async with McpServers() as servers:
-        server = await servers.connect("uvx mcp-server-time")      # or https://…
-        tool = server.tool("get_current_time")
-        await tool(tool.arguments(timezone="Europe/Paris"))
-
-A server is started once for a run, and once more when it has died. It gets this process's environment without
-credentials; NAME=VALUE in front of its command sets a variable, and `$NAME` there is the value of NAME here.
+`tools.mcp_servers` has the servers, and `tools.mcp_address` the notation in which a user names them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import re
-import shlex
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property, partial
 from hashlib import sha256
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any
 
-import anyio
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from rewoo_bench.errors import ToolError, UsageError
-from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.notation.schemas import Schema
-from rewoo_bench.redaction import hide_credentials, plain_environment, redact
-from rewoo_bench.tools.mcp_messages import repaired
 
-if TYPE_CHECKING:
-    from mcp import Client
-
-CONNECT_TIMEOUT_S = 60.0  # a server may have to be downloaded first
-_LONGEST_RESULT = 1_000_000  # characters
-_LONGEST_LOG = 10_000
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any]}
-
-
-class McpServers:
-    """The servers of a run, by their command or address. A context manager, which ends them."""
-
-    def __init__(self) -> None:
-        self._servers: dict[str, McpServer] = {}
-
-    async def __aenter__(self) -> McpServers:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        with anyio.CancelScope(shield=True):
-            for server in self._servers.values():
-                await server.aclose()
-
-    async def connect(self, address: str) -> McpServer:
-        """The server, with its tools. Raises `UsageError` where it can't be started or reached."""
-        if address not in self._servers:
-            server = McpServer(address)
-            self._servers[address] = server
-            await server.start()
-        return self._servers[address]
-
-    def of(self, address: str) -> McpServer:
-        """A server that `connect` has started."""
-        return self._servers[address]
-
-
-class McpServer:
-    """One server: a command that is started, or an address. `schemas` maps a tool's name to its description."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.schemas: dict[str, ToolSchema] = {}
-        self._client: Client | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._starting = anyio.Lock()
-        self._ends = asyncio.Event()
-        self._log = TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by `aclose`
-
-    def tool(self, remote: str, name: str | None = None) -> McpTool:
-        """A tool of the server, under another `name` if given. Raises `KeyError`."""
-        return McpTool(self, self.schemas[remote], name or remote)
-
-    async def start(self) -> None:
-        """Connects and reads the tools. Raises `UsageError`."""
-        async with self._starting:
-            if self._client is not None and not self._ends.is_set():
-                return
-            if self._task is not None:
-                await asyncio.wait([self._task])
-            started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._ends = asyncio.Event()
-            self._task = asyncio.create_task(self._live(started))
-            await asyncio.shield(started)
-
-    async def aclose(self) -> None:
-        """Ends the server."""
-        self._ends.set()
-        if self._task is not None:
-            with suppress(asyncio.CancelledError, Exception):  # its errors were those of its calls
-                await asyncio.wait_for(self._task, timeout=5)
-        self._log.close()
-
-    async def call(self, remote: str, arguments: dict[str, Any]) -> str:
-        """The text of a tool's result. Raises `ToolError`, also for a server that has died."""
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
-
-        try:
-            await self.start()
-            assert self._client is not None
-            encodable = json.loads(replace_surrogates(json.dumps(arguments, ensure_ascii=False)))
-            result = await self._client.call_tool(remote, encodable)
-        except UsageError as error:
-            raise ToolError(str(error)) from None
-        except ValidationError as error:
-            about = error.errors()[0]
-            where = ".".join(map(str, about["loc"]))
-            raise ToolError(f"{self._shown}: the result of {remote!r} can't be read: {where}: {about['msg']}") from None
-        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError, RuntimeError) as error:
-            if not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
-                self._ends.set()  # the next call starts it again
-            raise ToolError(f"{self._shown}: {redact(str(error)) or type(error).__name__}") from error
-        text = replace_surrogates(_text_of(result))
-        if result.is_error:
-            raise ToolError(text[:_LONGEST_RESULT] or "the tool failed without a message")
-        return text[:_LONGEST_RESULT]
-
-    async def _live(self, started: asyncio.Future[None]) -> None:
-        """The life of a connection, in one task from its beginning to its end, as the SDK requires."""
-        try:
-            async with _client(self.address, self._log) as client:
-                with anyio.fail_after(CONNECT_TIMEOUT_S):
-                    listed = await _all_tools(client)
-                schemas = [ToolSchema(tool.name, tool.description, tool.input_schema) for tool in listed]
-                self.schemas = {schema.name: schema for schema in schemas}
-                self._client = client
-                started.set_result(None)
-                await self._ends.wait()
-        except Exception as error:  # of the server, or of its program; raised where it was started
-            if not started.done():
-                started.set_exception(UsageError(f"--mcp: {self._shown!r} can't be used: {self._reason(error)}"))
-        finally:
-            self._client = None
-            if not started.done():
-                started.cancel()
-
-    @property
-    def _shown(self) -> str:
-        return hide_credentials(self.address)
-
-    def _reason(self, error: BaseException) -> str:
-        """An error and the last line of the server's log, as one line."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        if isinstance(error, UsageError):
-            return str(error).removeprefix("--mcp: ")
-        self._log.seek(0)
-        lines = [line.strip() for line in self._log.read()[-_LONGEST_LOG:].splitlines() if line.strip()]
-        message = " ".join([str(error) or type(error).__name__, *lines[-1:]]).split()
-        return redact(" ".join(message))[:300]
 
 
 class ToolSchema:
     """A tool as its server describes it."""
 
-    def __init__(self, name: str, description: str | None, schema: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, description: str | None, schema: Mapping[str, Any], *, is_read_only: bool = False
+    ) -> None:
         self.name = name
         self.description = (description or name).strip()
         self.schema = dict(schema)
+        self.is_read_only = is_read_only
+        """Whether the server says that the tool changes nothing (`readOnlyHint`)."""
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """A hash of all that a model reads of the tool."""
         return sha256(json.dumps([self.name, self.description, self.schema], sort_keys=True).encode()).hexdigest()
 
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """A model of the tool's arguments, made once for all questions."""
+        return _arguments_of(self)
+
 
 class McpTool:
-    """A tool of a server, as a `rewoo_bench.types.Tool`."""
+    """A tool of a server, as a `rewoo_bench.types.Tool`; `call` gets the server's name of it and the arguments."""
 
-    def __init__(self, server: McpServer, schema: ToolSchema, name: str) -> None:
+    def __init__(
+        self,
+        call: Callable[[str, dict[str, Any]], Awaitable[str]],
+        schema: ToolSchema,
+        name: str,
+        *,
+        stateful: bool = False,
+    ) -> None:
         self.name = name
         self.description = schema.description
-        self.arguments: type[BaseModel] = _arguments_of(schema)
-        self._server = server
+        self.arguments: type[BaseModel] = schema.arguments
+        self.stateful = stateful
+        self._call = call
         self._remote = schema.name
 
     async def __call__(self, arguments: BaseModel) -> str:
-        return await self._server.call(self._remote, arguments.model_dump(exclude_unset=True, by_alias=True))
+        return await self._call(self._remote, arguments.model_dump(exclude_unset=True, by_alias=True))
 
 
 def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
@@ -239,47 +109,3 @@ class _ClosedMcpArguments(_McpArguments):
     """Of a schema that allows no other properties."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-def _client(address: str, log: TextIO) -> Client:
-    try:
-        from mcp import Client, StdioServerParameters, stdio_client
-    except ImportError:
-        raise UsageError("--mcp needs the MCP SDK: pip install 'rewoo-bench[mcp]'") from None
-    if address.startswith(("http://", "https://")):
-        return Client(address, cache=None)
-    env, (program, *arguments) = _split(address)
-    command = StdioServerParameters(command=program, args=arguments, env=env, encoding_error_handler="replace")
-    return Client(repaired(stdio_client(command, errlog=log)), cache=None)
-
-
-def _split(command: str) -> tuple[dict[str, str], list[str]]:
-    """The environment and the words of a command. Raises `UsageError`."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"--mcp: {command!r} is not a command: {error}") from None
-    env = plain_environment()
-    while words and _ASSIGNMENT.match(words[0]):
-        name, _, value = words.pop(0).partition("=")
-        env[name] = os.path.expandvars(value)
-    if not words:
-        raise UsageError("--mcp: name a command or an address")
-    return env, words
-
-
-async def _all_tools(client: Client) -> list[Any]:
-    page = await client.list_tools()
-    tools = list(page.tools)
-    while page.next_cursor:
-        page = await client.list_tools(cursor=page.next_cursor)
-        tools += page.tools
-    return tools
-
-
-def _text_of(result: Any) -> str:
-    """The texts of a result; other content by its kind; structured content where there is nothing else."""
-    parts = [getattr(getattr(part, "resource", part), "text", None) or f"[{part.type}]" for part in result.content]
-    if not parts and result.structured_content is not None:
-        return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(parts)

@@ -18,7 +18,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
-from rewoo_bench.tools.mcp import McpServer, McpServers
+from rewoo_bench.tools.mcp_servers import McpServer, McpServers
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio
@@ -127,12 +127,12 @@ async def test_the_schema_is_the_servers_own(server: McpServer) -> None:
         server.tool("population").arguments.model_validate({"town": "Kyiv"})
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
+@pytest.fixture(params=["mcp", "sse"])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port), request.param], stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -140,7 +140,7 @@ def address() -> Iterator[str]:
                 if connection.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield f"http://127.0.0.1:{port}/{request.param}"
     finally:
         process.kill()
         process.wait()
@@ -174,14 +174,14 @@ async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> N
     folder = write_architecture(tmp_path, mcp=COMMAND, mcp_tool="populatoin")
     with pytest.raises(UsageError, match="did you mean 'population'"):
         await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel([]), limit=1)
-    with pytest.raises(UsageError, match="'rewoo' has a tool 'population' already"):
+    with pytest.raises(UsageError, match="'rewoo' has a tool 'population' already; give this server's tools a prefix"):
         await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(COMMAND, f"A=b {COMMAND}"))
 
 
 @pytest.fixture
 async def odd() -> AsyncIterator[McpServer]:
     async with McpServers() as servers:
-        yield await servers.connect(shlex.join([sys.executable, str(SERVER.with_name("mcp_odd_answers.py"))]))
+        yield await servers.connect(shlex.join([sys.executable, str(SERVER.with_name("mcp_hostile.py"))]))
 
 
 @pytest.mark.parametrize(

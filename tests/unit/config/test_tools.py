@@ -35,6 +35,7 @@ REWOO, REACT = ("Search", "LLM"), ("Search", "Lookup")
         ((), ("Calculator", "LLM"), ""),
         (("Wikipedia", "Lookup"), ("Search", "LLM"), "Wikipedia Lookup"),
         (("Search", "Glossary"), ("Calculator",), "Calculator Glossary"),
+        (("Search", "Glossary"), ("none",), ""),
     ],
 )
 def test_an_architecture_has_the_tools_that_the_questions_need(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from rewoo_bench.tools.mcp import McpServer, McpTool, ToolSchema
+from rewoo_bench.tools.mcp import ToolSchema
 
 ANY_OF = {"type": "object", "anyOf": [{"properties": {"q": {"type": "string"}}}, {"properties": {"r": {}}}]}
 OPEN = {"type": "object", "properties": {"q": {"type": "string"}}, "additionalProperties": True}
@@ -16,8 +16,7 @@ CLOSED = {**OPEN, "additionalProperties": False}
 
 def sent(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments that the server gets."""
-    tool = McpTool(cast(McpServer, None), ToolSchema("find", None, schema), "find")
-    made = tool.arguments.model_validate(arguments)
+    made = ToolSchema("find", None, schema).arguments.model_validate(arguments)
     return made.model_dump(exclude_unset=True, by_alias=True)
 
 
@@ -35,6 +34,6 @@ def test_a_closed_schema_refuses_them() -> None:
 def test_the_fields_have_the_names_of_the_properties_where_python_allows_them() -> None:
     names = ["time-zone", "city", "copy", "model_name", "class"]
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": ["city"]}
-    tool = McpTool(cast(McpServer, None), ToolSchema("find", None, schema), "find")
+    tool = ToolSchema("find", None, schema)
     assert list(tool.arguments.model_fields) == ["city", "field_1", "field_2", "field_3", "class"]
     assert sent(schema, {name: name for name in names}) == {name: name for name in names}

@@ -1,0 +1,162 @@
+"""What `--mcp` and `[tools.X] mcp = …` say of a server, in one notation: options, values, command or address.
+
+    uvx mcp-server-time
+    MEMORY_FILE_PATH={tmp}/memory.json npx -y @modelcontextprotocol/server-memory
+    [prefix=fs only=read_file,list_directory shared] npx -y @modelcontextprotocol/server-filesystem /data
+    Authorization="Bearer $TOKEN" https://example.org/mcp
+
+In front of a command, NAME=VALUE sets a variable; in front of an address, a header. `$NAME` is the value of NAME here,
+and only the text before that is ever shown or written. `{tmp}` is a folder that each server gets anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.redaction import hide_credentials, is_credential_name, sent_in
+
+TMP = "{tmp}"
+LONGEST_NAME = 64
+"""Characters of a function's name, of which OpenAI allows letters, digits, "_" and "-"."""
+_OPTIONS = re.compile(r"\[([^\]]*)\](.*)", re.DOTALL)
+_VALUES = re.compile(r"[A-Za-z_][\w-]*=")
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_KNOWN = ("prefix", "only", "shared", "sse")
+_CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
+
+
+@dataclass(frozen=True)
+class McpAddress:
+    """A server as the user names it: `words` is its command, or its address alone."""
+
+    text: str
+    words: tuple[str, ...]
+    values: Mapping[str, str]
+    """Variables of the command, or headers of the address, as written."""
+    prefix: str = ""
+    only: tuple[str, ...] = ()
+    """The tools that are offered; none named is all."""
+    shared: bool = False
+    """Whether all questions of the run ask one server, whatever its tools say of themselves."""
+    sse: bool = False
+    """The transport before streamable HTTP."""
+
+    @classmethod
+    def read(cls, text: str) -> McpAddress:
+        """Raises `UsageError`."""
+        options, rest = _options(text)
+        try:
+            words = [rest] if _is_address(rest) else shlex.split(rest)
+        except ValueError as error:
+            raise UsageError(f"--mcp: {hide_credentials(text)!r} is not a command: {error}") from None
+        values: dict[str, str] = {}
+        while words and _VALUES.match(words[0]):
+            name, _, value = words.pop(0).partition("=")
+            values[name] = value
+            _check_hidden(name, value)
+        if not words:
+            raise UsageError("--mcp: name a command or an address")
+        if _is_address(words[0]) and len(words) > 1:
+            raise UsageError(f"--mcp: {words[1]!r} stands behind an address; headers stand in front of it")
+        return cls(text, tuple(words), values, **options)  # type: ignore[arg-type]
+
+    @property
+    def shown(self) -> str:
+        """The text for errors."""
+        return hide_credentials(self.text)
+
+    @property
+    def is_remote(self) -> bool:
+        return _is_address(self.words[0])
+
+    @property
+    def is_sse(self) -> bool:
+        return self.sse or urlsplit(self.words[0]).path.rstrip("/").endswith("/sse")
+
+    @property
+    def needs_folder(self) -> bool:
+        return any(TMP in text for text in (*self.words, *self.values.values()))
+
+    def filled(self, folder: str) -> tuple[list[str], dict[str, str]]:
+        """The words and the values with their variables; `folder` stands for `{tmp}`. Raises `UsageError`."""
+        words = [_expanded(self.words[0])] if self.is_remote else [word.replace(TMP, folder) for word in self.words]
+        return words, {name: _expanded(value).replace(TMP, folder) for name, value in self.values.items()}
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown of the values: those of variables here."""
+        written = [self.words[0], *self.values.values()] if self.is_remote else self.values.values()
+        names = [name for text in written for name in _names(text)]
+        return sent_in(None, [os.environ.get(name) for name in names])
+
+    def names_of(self, remotes: Collection[str]) -> dict[str, str]:
+        """Name of a tool that is offered -> the server's name of it. Raises `UsageError` for one that isn't there.
+
+        Characters that OpenAI doesn't allow become "_". A name that is too long, or no longer unique, ends in a hash.
+        """
+        for wanted in self.only:
+            if wanted not in remotes:
+                raise UsageError(f"--mcp: {self.shown!r}: only: {unknown('MCP tool', wanted, remotes)}")
+        offered = [remote for remote in remotes if not self.only or remote in self.only]
+        plain = {remote: _plain(f"{self.prefix}_{remote}" if self.prefix else remote) for remote in offered}
+        taken = Counter(plain.values())
+        names = {}
+        for remote, name in plain.items():
+            unclear = taken[name] > 1 and name != remote
+            if unclear or len(name) > LONGEST_NAME or not name.strip("_"):
+                name = f"{name[: LONGEST_NAME - 9]}_{sha256(remote.encode()).hexdigest()[:8]}"
+            names[name] = remote
+        return names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name, flags=re.ASCII)
+
+
+def _options(text: str) -> tuple[dict[str, object], str]:
+    """The options in brackets, and what stands behind them."""
+    match = _OPTIONS.fullmatch(text.strip())
+    if match is None:
+        return {}, text.strip()
+    options: dict[str, object] = {}
+    for word in match[1].split():
+        name, has_value, value = word.partition("=")
+        if name not in _KNOWN:
+            raise UsageError(f"--mcp: {unknown('option', name, _KNOWN)}")
+        if bool(has_value and value) != (name in ("prefix", "only")):
+            raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared sse]")
+        options[name] = tuple(value.split(",")) if name == "only" else value or True
+    if (prefix := options.get("prefix")) is not None and _plain(str(prefix)) != prefix:
+        raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
+    return options, match[2].strip()
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
+def _check_hidden(name: str, value: str) -> None:
+    """Raises `UsageError` for a credential as it is: it would stand in run.json."""
+    is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
+    if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
+        raise UsageError(f"--mcp: {name}: its value would stand in run.json; put it into a variable and write $NAME")
+
+
+def _names(text: str) -> Iterable[str]:
+    return (match[1] or match[2] for match in _VARIABLE.finditer(text))
+
+
+def _expanded(text: str) -> str:
+    """The text with the values of its variables. Raises `UsageError` for one that isn't set."""
+    for name in _names(text):
+        if name not in os.environ:
+            raise UsageError(f"--mcp: the variable {name} isn't set")
+    return _VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], text)

@@ -1,0 +1,347 @@
+"""MCP servers that misbehave, keep state, or are reached over HTTP: tests/support/mcp_hostile.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from asking import RUN
+
+import rewoo_bench
+from rewoo_bench import ScriptedModel
+from rewoo_bench.errors import HarnessFault, ToolError, UsageError
+from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
+from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.metering.recorder import Recorder
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.testing import ModelServer
+from rewoo_bench.tools.mcp_servers import McpServer, McpServers
+from rewoo_bench.types import Example
+
+pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
+pytestmark = pytest.mark.anyio
+
+SUPPORT = Path(__file__).parents[1] / "support"
+NOTE_AND_READ = [
+    "Thought: a\nAction: note[mine]",
+    "Thought: b\nAction: notes[all]",
+    "Thought: c\nAction: Finish[x]",
+]
+
+
+def hostile(*modes: str) -> str:
+    return shlex.join([sys.executable, str(SUPPORT / "mcp_hostile.py"), *modes])
+
+
+async def call(server: McpServer, name: str, **arguments: Any) -> str:
+    tool = server.tool(name)
+    return await tool(tool.arguments(**arguments))
+
+
+def processes_with(text: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if text.encode() in environment and state != "Z" and int(folder.name) != os.getpid():
+            found.append(folder.name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("silent", "it didn't answer within 1 s (--mcp-timeout); it printed: waiting for a database"),
+        ("garbage", "it didn't answer within 1 s (--mcp-timeout); it printed: Welcome to the server!"),
+        ("no_line_end", "it didn't answer within 1 s (--mcp-timeout)"),
+        ("dies", "it printed: first line | no licence for the 13th floor"),
+        ("bad_list", "its list of tools can't be read: tools: "),
+        ("endless", "its list of tools has no end"),
+    ],
+)
+async def test_a_server_that_does_not_start_is_one_line_in_time(mode: str, message: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(UsageError, match="--mcp: ") as raised:
+        await rewoo_bench.evaluate(
+            "sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(f"A={mode} {hostile(mode)}",), mcp_timeout=1.0
+        )
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_children_that_ignore_signals_and_left_the_group_end_with_their_server(tmp_path: Path) -> None:
+    async with McpServers() as servers:
+        server = await servers.connect(f"WHOSE={tmp_path} {hostile('deaf_child')}")
+        assert await call(server, "echo", text="hi") == "hi"
+        assert len(processes_with(str(tmp_path))) == 3
+    assert processes_with(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("image", "[image/png, 12,345 bytes]"),
+        ("audio", "[audio/wav, 3 bytes]"),
+        ("link", "[resource link: file:///x.txt (text/plain)]"),
+        ("text_resource", "[resource: file:///a.md]\nof a"),
+        ("blob", "[resource: file:///b (x/y), 2 bytes]"),
+    ],
+)
+async def test_content_that_is_no_text_is_named(name: str, text: str) -> None:
+    async with McpServers() as servers:
+        assert await call(await servers.connect(hostile()), name) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_object", 'its result can\'t be read: "text"'),
+        ("bare_error", 'its error can\'t be read: {"oops": 1}'),
+        ("text_error", 'its error can\'t be read: "went wrong"'),
+        ("exits", "it printed: out of luck"),
+    ],
+)
+async def test_an_answer_of_the_wrong_form_is_an_error_at_once(name: str, message: str) -> None:
+    async with McpServers() as servers:
+        server = await servers.connect(hostile())
+        with anyio.fail_after(20), pytest.raises(ToolError) as raised:
+            await call(server, name)
+        assert message in str(raised.value)
+        assert await call(server, "echo", text="still here") == "still here"
+
+
+async def test_a_call_without_an_answer_ends_at_the_timeout() -> None:
+    async with McpServers(1.0) as servers:
+        server = await servers.connect(hostile())
+        with anyio.fail_after(20):
+            with pytest.raises(ToolError, match="no answer within 1 s"):
+                await call(server, "sleeps")
+            with pytest.raises(ToolError, match="no answer within 1 s"):  # more than its pipe holds
+                await call(server, "echo", text="x" * 1_000_000)
+
+
+async def test_names_are_those_that_every_provider_takes_and_each_reaches_its_tool() -> None:
+    async with McpServers() as servers:
+        server = await servers.connect(f"[prefix=fs] {hostile('names')}")
+        assert len(server.names) == 7
+        assert all(name.isascii() and name.isidentifier() and len(name) <= 64 for name in server.names)
+        assert {"fs_files_read_it", "fs_plain"} < server.names.keys()
+        for name, remote in server.names.items():
+            tool = server.tool(remote, name)
+            assert await tool(tool.arguments(text=remote)) == remote
+
+
+async def test_many_tools_come_in_pages_and_of_two_with_one_name_the_first_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with McpServers() as servers:
+        assert len((await servers.connect(hostile("many"))).schemas) == 3000
+        chosen = await servers.connect(f"[only=tool_7,tool_2999] {hostile('many')}")
+        assert list(chosen.names) == ["tool_7", "tool_2999"]
+        twice = await servers.connect(hostile("twice"))
+        assert twice.schemas["echo"].description == "number 0"
+    assert "lists the tool 'echo' twice" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("[only=ecko] {}", "unknown MCP tool 'ecko', did you mean 'echo'?"),
+        ("[perfix=a] {}", "unknown option 'perfix', did you mean 'prefix'?"),
+        ("[prefix] {}", "write [prefix=fs only=read_file,list_directory shared sse]"),
+        ("[prefix=a.b] {}", "prefix: expected letters, digits and '_', got 'a.b'"),
+        ("TOKEN=$NO_SUCH_VARIABLE {}", "the variable NO_SUCH_VARIABLE isn't set"),
+        ("TOKEN=tk-1234567890123456 {}", "TOKEN: its value would stand in run.json"),
+        ("Authorization='Bearer tk-12345678' http://127.0.0.1:9/", "Authorization: its value would stand in run.json"),
+    ],
+)
+async def test_an_address_that_is_wrong_says_how(address: str, message: str) -> None:
+    async with McpServers() as servers:
+        with pytest.raises(UsageError) as raised:
+            await servers.connect(address.format(hostile()))
+    assert message in str(raised.value)
+    assert "tk-1234" not in str(raised.value)
+
+
+async def notes_seen(*architectures: str, address: str, more: tuple[str, ...] = (), **options: Any) -> list[str]:
+    """What each question reads of the notes, after it has written one itself."""
+    turns = NOTE_AND_READ * len(architectures) * options.get("limit", 1) * options.get("trials", 1)
+    results = await rewoo_bench.evaluate(
+        "sample", list(architectures), model=ScriptedModel(turns), mcp=(*more, address), concurrency=1, **options
+    )
+    return [result.trajectory.steps[1].observation for result in results]
+
+
+async def test_no_question_reads_what_another_wrote(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    seen = await notes_seen(
+        "react", "react?max_exemplars=1", address=f"STARTED={started} {hostile()}", limit=2, trials=2
+    )
+    assert seen == ["mine."] * 8
+    assert len(started.read_text().split()) == 9  # one for its list of tools
+
+
+async def test_a_file_in_tmp_is_new_for_each_question() -> None:
+    assert await notes_seen("react", address=f"NOTES={{tmp}}/notes {hostile()}", limit=2) == ["mine."] * 2
+
+
+async def test_a_shared_server_is_one_for_all_questions_because_the_user_says_so() -> None:
+    assert await notes_seen("react", address=f"[shared] {hostile()}", limit=2) == ["mine.", "mine mine."]
+
+
+async def test_a_server_whose_tools_only_read_is_started_once(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    await notes_seen("react", address=f"STARTED={started} {hostile('read_only')}", limit=2)
+    assert len(started.read_text().split()) == 1
+
+
+async def test_the_start_of_a_server_is_no_latency() -> None:
+    model = ScriptedModel(NOTE_AND_READ)
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=(hostile("slow=2"),))
+    assert result.startup_s > 1.5
+    assert result.latency_s < 1.5
+
+
+class Gone(ScriptedModel):
+    """Ends the run after one turn."""
+
+    async def complete(self, *messages: Any, **options: Any) -> Any:
+        if self.requests:
+            raise HarnessFault("the power went")
+        return await super().complete(*messages, **options)
+
+
+async def test_a_resumed_question_restores_its_servers_state(tmp_path: Path) -> None:
+    with pytest.raises(HarnessFault):
+        await ask_with_notes(tmp_path / "run", Gone(NOTE_AND_READ))
+    model = ScriptedModel(NOTE_AND_READ[1:])
+    (result,) = await ask_with_notes(tmp_path / "run", model)
+    assert [step.observation for step in result.trajectory.steps[:2]] == ["mine.", "mine."]
+    assert len(model.requests) == 2
+
+
+async def ask_with_notes(folder: Path, model: ScriptedModel) -> list[Result]:
+    results: list[Result] = []
+    async with McpServers() as servers, open_run(folder, RUN) as opened:
+        architectures = await with_mcp_tools([load_architecture("react", style="multihop")], [hostile()], servers)
+        recorder = Recorder(opened.journal)
+        evaluator = Evaluator({"": model}, "hotpotqa", Toolbox(servers=servers), recorder=recorder)
+        await evaluator.run([Example("q", "?", ("x",))], architectures, on_result=results.append, keep=opened.keep)
+    return results
+
+
+@contextmanager
+def over_http(*modes: str) -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, str(SUPPORT / "mcp_hostile.py"), "port=0", *modes], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def seen_by(address: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{address}/seen") as answer:
+        seen: dict[str, Any] = json.load(answer)
+    return seen
+
+
+async def test_each_question_has_a_session_of_its_own_with_a_remote_server() -> None:
+    with over_http() as address:
+        assert await notes_seen("react", address=f"{address}/mcp", limit=2) == ["mine."] * 2
+        sessions = {each.get("mcp-session-id") for each in seen_by(address)["seen"]}
+        assert len(sessions - {None}) == 3  # one for the list of tools
+        assert seen_by(address)["sessions"] == []  # all were ended
+
+
+async def test_headers_come_from_variables_and_are_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "tk-very-secret-1234")
+    with over_http("key=tk-very-secret-1234") as address:
+        named = f'Authorization="Bearer $SECRET_KEY" X-Team=$SECRET_KEY {address}/mcp'
+        await notes_seen("react", address=named, limit=1, out=tmp_path / "run")
+        assert {each["x-team"] for each in seen_by(address)["seen"]} == {"tk-very-secret-1234"}
+    written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert not any(b"very-secret" in content for content in written)
+    assert json.loads((tmp_path / "run/run.json").read_text())["options"]["mcp"] == [named]
+
+
+async def test_a_refused_key_is_an_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
+    with over_http("key=another") as address, pytest.raises(UsageError, match="can't be used") as raised:
+        await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', limit=1)
+    assert "very-secret" not in str(raised.value)
+
+
+async def test_headers_go_to_no_other_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
+    with over_http() as other, over_http(f"redirect={other}/mcp") as address:
+        with pytest.raises(UsageError, match="can't be used"):
+            await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', limit=1)
+        assert seen_by(other)["seen"] == []
+
+
+async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
+    with pytest.raises(UsageError, match=r"give this server's tools a prefix: --mcp '\[prefix=other\] A=1 "):
+        await notes_seen("react", address=f"A=1 {hostile()}", more=(hostile(),))
+    model = ScriptedModel(["Thought: a\nAction: b_echo[hi]", "Action: Finish[x]"])
+    both = (hostile(), f"[prefix=b only=echo] {hostile()}")
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=both)
+    assert result.trajectory.steps[0].observation == "hi"
+
+
+AGENT = """
+import json, os, urllib.request
+address = os.environ["REWOO_BENCH_TOOLS_URL"]
+document = json.load(urllib.request.urlopen(address))
+if "echo" in str(document):
+    text = json.dumps({"text": "one two three four five six seven"}).encode()
+    print(json.dumps(json.load(urllib.request.urlopen(f"{address}/echo", text))["result"]))
+else:
+    print(len(document["paths"]))
+"""
+
+
+async def test_a_tools_result_has_at_most_so_many_tokens_for_ours_and_for_agents(tmp_path: Path) -> None:
+    results = await answers_of(tmp_path, mcp=(hostile(),), tool_result_tokens=4)
+    assert results["react"].trajectory.steps[0].observation == "one two three four\n… 3 tokens left out"
+    assert results["agent"].trajectory.answer == '"one two three four\\n\\u2026 3 tokens left out"'
+
+
+async def test_without_tools_no_architecture_has_any(tmp_path: Path) -> None:
+    results = await answers_of(tmp_path, tools=("none",))
+    assert results["react"].trajectory.steps[0].failed
+    assert results["agent"].trajectory.answer == "0"
+
+
+async def answers_of(folder: Path, **options: Any) -> dict[str, Result]:
+    """Results of ReAct and of an external agent, both of which call `echo`."""
+    (folder / "agent.py").write_text(AGENT)
+    names = ["react", f"agent:{shlex.join([sys.executable, str(folder / 'agent.py')])}"]
+    with ModelServer(lambda _: "Thought: a\nAction: echo[one two three four five six seven]") as server:
+        settings: dict[str, Any] = {"model": "openai/x", "api_base": server.api_base, "max_steps": 1}
+        results = await rewoo_bench.evaluate("sample", names, limit=1, **settings, **options)
+    return {result.task.architecture.name: result for result in results}
