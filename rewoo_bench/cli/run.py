@@ -149,6 +149,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
         help="Folder of the run.  [default: results/local/<time>-<architectures>]")
 @OUTPUT("--resume", type=FOLDER, metavar="DIR", shell_complete=completion.run_folders,
         help="Continue the run in this folder, with the settings it has.")
+@OUTPUT("--accept-loss", is_flag=True,
+        help="With --resume: ask calls again that were recorded and paid for, and are missing or damaged. Without this "
+             "flag such a run isn't resumed.")
 @OUTPUT("--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written.")
 @OUTPUT("--no-progress", "progress", flag_value=False, default=True, show_default=False,
         help="Print no progress on standard error.")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.file_lock import locked
-from rewoo_bench.journal.store import JOURNAL
+from rewoo_bench.journal.store import JOURNAL, is_unused
 from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 
@@ -46,6 +46,8 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
 def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
     file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
+    if file == JOURNAL and is_unused(folder / JOURNAL):
+        return  # of a run that was killed before it had a manifest, and so before it asked anything
     if file == MANIFEST:
         go_on = f"continue that run with --resume {shlex.quote(str(folder))}{_with_cap(folder)}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
@@ -76,11 +78,13 @@ def begin(folder: Path, manifest: Manifest, flag: str) -> None:
         raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {cause}") from None
 
 
-def check_journal(folder: Path, rows: int) -> None:
-    """Raises `UsageError` for a run with finished questions (`rows`) and no journal: all would be paid again."""
+def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
+    """Raises `UsageError` for a run without its journal, which has one from its beginning: all would be paid again."""
     journal = folder / JOURNAL
-    if rows and not (journal.is_file() and journal.stat().st_size):
-        raise UsageError(
-            f"--resume: {str(journal)!r} is missing or empty, and this run has {rows:,} questions in its tables: "
-            "bring it back, or start a new run with another --out"
-        )
+    if accept_loss or (journal.is_file() and journal.stat().st_size):
+        return
+    tables = f", and this run has {rows:,} questions in its tables" if rows else ""
+    raise UsageError(
+        f"--resume: {str(journal)!r} is missing or empty{tables}: bring it back, ask every question again with "
+        "--accept-loss, or start a new run with another --out"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.evaluation.environment import command_line, environment, package_version
-from rewoo_bench.evaluation.folder_lock import begin, check_journal
+from rewoo_bench.evaluation.folder_lock import check_journal
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
 from rewoo_bench.evaluation.resume import check_same
 from rewoo_bench.model_names import WIRE_NAME
@@ -20,18 +20,18 @@ from rewoo_bench.tools import Corpus
 
 
 def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: str) -> Manifest:
-    """The manifest of a new run, which is written; or that of the resumed run, after a check that nothing changed."""
+    """The manifest of a new run, or that of the resumed run, after a check that nothing changed; none is written."""
     manifest = _manifest(options, run, run_id)
     if options.resume is not None:
         before = read_manifest(options.resume)
-        check_journal(folder, before.rows or 0)
+        check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
         check_same(before, manifest, [example.id for example in run.dataset.examples])
         _recall(options, run, before.sent)
         sessions = [*before.sessions, {"command": command_line(), "started_at": now()}]
-        kept = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
+        kept: dict[str, Any] = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
+        kept["recorded_calls"] = before.recorded_calls
         engine = {"engine": manifest.engine or before.engine} if before.engine else {}
         return manifest.model_copy(update={**kept, **engine, "sessions": sessions})
-    begin(folder, manifest, "--out")
     return manifest
 
 

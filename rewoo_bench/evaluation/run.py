@@ -101,9 +101,11 @@ async def run(
             stack.enter_context(taken(folder, is_new=options.resume is None))
             manifest = begin_manifest(options, prepared_run, folder, run_id)
             columns = run_columns(options, prepared_run, manifest.run_id)
-            opened = await stack.enter_async_context(open_run(folder, columns))
-        if options.resume is not None:
-            begin(folder, manifest, "--resume")  # only now: a run that is refused stays as it was
+            opened = await stack.enter_async_context(
+                open_run(folder, columns, recorded_calls=manifest.recorded_calls or 0, accept_loss=options.accept_loss)
+            )
+        # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
+        begin(folder, manifest, "--out" if options.resume is None else "--resume")
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, prepared_run.replay, live, prepared_run.cache)
@@ -267,6 +269,7 @@ async def _write_tables(
         if end.status == "done" and rows != len(tasks):
             end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
+        changed["recorded_calls"] = opened.journal.recorded_calls
         write_manifest(folder, manifest.model_copy(update=changed))
     except OSError as error:
         cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"

@@ -46,9 +46,11 @@ class RunFolder:
 
 
 @asynccontextmanager
-async def open_run(folder: Path, columns: Mapping[str, Any]) -> AsyncIterator[RunFolder]:
-    """Opens the run in an existing folder."""
-    async with open_journal(folder / JOURNAL) as journal:
+async def open_run(
+    folder: Path, columns: Mapping[str, Any], *, recorded_calls: int = 0, accept_loss: bool = False
+) -> AsyncIterator[RunFolder]:
+    """Opens the run in an existing folder. The other arguments are those of `open_journal`."""
+    async with open_journal(folder / JOURNAL, recorded_calls=recorded_calls, accept_loss=accept_loss) as journal:
         yield RunFolder(folder, journal, columns)
 
 

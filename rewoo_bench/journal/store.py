@@ -1,45 +1,48 @@
-"""Every finished call and question of a run, in one SQLite file, logged before its result is used.
+"""Every finished call and question of a run, in one SQLite file, on disk before its result is used.
 
     async with open_journal(folder / "journal.sqlite") as journal:
-        await journal.add_call(record)              # returns when it is logged
+        await journal.add_call(record)              # returns when it is on disk
         await journal.add_question(task, rows, trace, failed=False)
-        await journal.settle()                      # all logged records are in the file
+        await journal.settle()                      # all records are on disk
         journal.calls(task)                         # the recorded calls of a question
 
 The key of a call is its place (task, call site, kind, name), the hash of its request, and a count for repeated
 requests in one place; never the order of arrival, since parallel steps finish in any order. Each text of a prompt
 is stored once, however often it is sent.
 
-A record is appended to a log next to the file (log.py), which survives the death of the process. A writer process
-moves the log into the file some moments later (writer_process.py). The file is in WAL mode. Opening a journal
-first moves the log of a killed run into it.
+One thread writes (writer.py), a commit for all records that arrive while it writes. In a run that goes on or was
+killed, `journal.sqlite-wal` has the records of the last second and `journal.sqlite-count` their number: a resume
+that finds fewer says how many are missing, and makes those calls again only if it is told to.
 """
 
 from __future__ import annotations
 
 import logging
+import shlex
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from struct import unpack
+from struct import pack, unpack
 
-from anyio import CancelScope, to_thread
+from anyio import to_thread
 
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.file_lock import locked
-from rewoo_bench.journal.database import JournalFile, connect, connect_to_read
-from rewoo_bench.journal.log import JournalLog, absorb_all
+from rewoo_bench.journal.database import (
+    CountFile,
+    JournalFile,
+    begin_writing,
+    connect_to_read,
+    connect_to_write,
+    damaged,
+    is_sound,
+)
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
-from rewoo_bench.journal.writer_process import as_line, is_sound, pieces
+from rewoo_bench.journal.writer import Row, Writer
 
 JOURNAL = "journal.sqlite"
-# Tables, their names in messages, and the effect of a damaged record.
-_RECORDS = (
-    ("calls", "calls", "a resumed run makes them again, and their cost is in no sum; a replay lacks them"),
-    ("questions", "questions", "a resumed run evaluates them again, from their recorded calls"),
-)
 _log = logging.getLogger(__name__)
 _TEXTS_KNOWN = 1000  # texts of prompts in memory, so that not every call hashes and writes them
 
@@ -58,6 +61,18 @@ class Spent:
         self.unpriced |= bool(tokens) and cost_usd is None
 
 
+@dataclass(slots=True)
+class Survey:
+    """What is in a journal, and what isn't: the number of sound calls, their cost, and what is lost in words."""
+
+    calls: int = 0
+    spent: Spent = field(default_factory=Spent)
+    damaged: dict[int, str] = field(default_factory=dict)
+    """Number of a row with a wrong checksum -> its task."""
+    loss: str = ""
+    """Empty where no call is missing or damaged."""
+
+
 class JournalReader:
     """A journal that is only read; `read_journal` opens one."""
 
@@ -65,14 +80,37 @@ class JournalReader:
         self.path = database.path
         self._database = database
 
-    def report_damage(self) -> None:
-        """Warns of damaged records: no call is paid twice without a warning."""
-        for table, name, effect in _RECORDS if self._database.has_checksums else ():
-            checked = [(row[0], is_sound(row)) for row in self._database.each(table)]
-            bad = [str(task) for task, sound in checked if not sound]
-            if bad:
-                message = f"{len(bad)} of {len(checked)} recorded {name} are damaged, first that of {bad[0]}"
-                _log.warning("%s: %s; %s", self.path, message, effect)
+    def survey(self, recorded_calls: int = 0) -> Survey:
+        """Reads every call. `recorded_calls` is the least number that there should be. Raises `JournalError`."""
+        found = Survey()
+        for number, row in self._database.numbered("calls"):
+            if is_sound(row):
+                found.calls += 1
+                found.spent.add(row[9], row[10])
+            else:
+                found.damaged[number] = str(row[0])
+        counted = self._database.counted_calls()
+        if counted is None:
+            count = f"its number of calls ({CountFile(self.path).path.name}) is missing or damaged"
+            found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
+            return found
+        there, damaged_calls = found.calls + len(found.damaged), len(found.damaged)
+        expected = max(counted, recorded_calls, there)
+        lost = []
+        if damaged_calls:
+            first = next(iter(found.damaged.values()))
+            lost.append(f"{damaged_calls:,} of {expected:,} recorded calls are damaged, first that of {first}")
+        if there < expected:
+            lost.append(f"{expected - there:,} of {expected:,} recorded calls are missing")
+        found.loss = ", and ".join(lost)
+        return found
+
+    def report_damaged_questions(self) -> None:
+        """Warns of damaged results: they cost nothing, since their calls are recorded."""
+        checked = [(row[0], is_sound(row)) for row in self._database.each("questions")]
+        if bad := [str(task) for task, sound in checked if not sound]:
+            message = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
+            _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", self.path, message)
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """The recorded calls of a question, in the order written."""
@@ -114,83 +152,77 @@ class JournalReader:
 
 
 class Journal(JournalReader):
-    """The journal of a running run; `open_journal` opens one. Added records can be read once they are settled.
+    """The journal of a running run; `open_journal` opens one. Added records can be read once they are on disk.
 
     `spent` covers all calls in it; `is_new`: it had none when it was opened.
     """
 
-    def __init__(self, database: JournalFile, log: JournalLog) -> None:
+    def __init__(self, database: JournalFile, writer: Writer, survey: Survey) -> None:
         super().__init__(database)
-        self.spent = Spent()
-        self._log = log
-        self._unlogged = b""
-        self._ids: dict[str, int] = {}  # of some logged texts
-        self.is_new = not self._database.read("SELECT 1 FROM calls LIMIT 1")
-        for row in self._database.each("calls"):
-            if is_sound(row) and row[9] > 0:
-                self.spent.add(row[9], row[10])
+        self.spent = survey.spent
+        self.is_new = not survey.calls
+        self._writer = writer
+        self._unwritten: list[Row] = []
+        self._ids: dict[str, int] = {}  # of some written texts
+
+    @property
+    def recorded_calls(self) -> int:
+        """The number of calls on disk."""
+        return self._writer.calls
 
     async def add_call(self, record: CallRecord) -> None:
-        """Logs a call. Raises `JournalError`.
+        """Returns when the call is on disk. Raises `JournalError`.
 
-        A tool's call can be repeated for free, so it is logged together with the next record: no later call that
-        depends on it can be in the log without it.
+        A tool's call can be repeated for free, so it is written together with the next record: no later call that
+        depends on it can be in the journal without it.
         """
+        self._writer.check()
         ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
         key = record.key
-        cost = None if record.cost_usd is None else float(record.cost_usd)
-        head = (  # a user's tool or price may be a subclass of str or float
-            "call", str(record.task), str(key.call_site), key.kind, str(key.name), key.request.hex(), key.nth,
-            record.status, ids, int(record.billed_tokens), cost,
+        values = (  # a user's tool or price may be a subclass of str or float
+            str(record.task), str(key.call_site), key.kind, str(key.name), key.request, int(key.nth), record.status,
+            pack(f"{len(ids)}q", *ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
+            None if record.cost_usd is None else float(record.cost_usd),
         )  # fmt: skip
-        self._unlogged += as_line(b"%b\t%b" % (as_bytes(head), as_bytes(record.answer)))
+        self._unwritten.append(("calls", values))
         if key.kind == "tool":
             return
-        await self._append()
+        await self._write()
         self.spent.add(record.billed_tokens, record.cost_usd)
 
     async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
-        """Logs the result of a question (two JSON texts) instead of an earlier one. Raises `JournalError`."""
-        self._unlogged += as_line(b"%b\t%b\t%b" % (as_bytes(("question", str(task), failed)), rows, trace))
-        await self._append()
+        """Writes the result of a question (two JSON texts) instead of an earlier one. Raises `JournalError`."""
+        self._unwritten.append(("questions", (str(task), int(failed), rows.decode(), trace.decode())))
+        await self._write()
 
     async def settle(self) -> None:
-        """Waits until all added records are in the file, or can't be written."""
-        self._append_rest()
-        with CancelScope(shield=True):
-            await to_thread.run_sync(self._log.settle)
+        """Waits until all added records are on disk, or can't be written."""
+        with suppress(JournalError):  # the next added record raises it
+            await self._write()
 
     async def close(self) -> None:
-        self._append_rest()
-        with CancelScope(shield=True):
-            await to_thread.run_sync(self._log.close)
+        await self.settle()
+        self._database.close()  # first: the last connection leaves one file
+        await self._writer.close()
 
     def _add_text(self, text: str) -> int:
         if len(self._ids) >= _TEXTS_KNOWN:
             self._ids.clear()  # those that are sent often are soon in it again
         self._ids[text] = id_ = _text_id(text)
-        self._unlogged += as_line(as_bytes(("text", id_, text)))
+        self._unwritten.append(("texts", (id_, text)))
         return id_
 
-    async def _append(self) -> None:
-        lines, self._unlogged = self._unlogged, b""
-        self._log.append(lines)
-        if self._log.is_behind:
-            await self.settle()
-
-    def _append_rest(self) -> None:
-        """Logs the records that wait for a next one, if the log can be written."""
-        if self._unlogged:
-            with suppress(JournalError):  # the next added record raises it
-                self._log.append(self._unlogged)
-            self._unlogged = b""
+    async def _write(self) -> None:
+        rows, self._unwritten = self._unwritten, []
+        await self._writer.write(rows)
 
 
 @asynccontextmanager
-async def open_journal(path: Path) -> AsyncIterator[Journal]:
+async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool = False) -> AsyncIterator[Journal]:
     """The journal in a file, created if it doesn't exist.
 
-    Raises `DataError` for another kind of file, and `UsageError` where another process writes it.
+    `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing or
+    damaged, unless `accept_loss`, and for another kind of file; and `UsageError` where another process writes it.
     """
     lock = path.with_name(f"{path.name}-lock")
     busy = f"another process is at work on this run: it has {str(path)!r} open"
@@ -200,9 +232,9 @@ async def open_journal(path: Path) -> AsyncIterator[Journal]:
         except OSError as error:
             raise DataError(f"{path}: can't be opened as a journal: {error}") from None
         stack.callback(lock.unlink, missing_ok=True)
-        database, log = await to_thread.run_sync(_open, path)
-        stack.callback(database.close)
-        journal = await to_thread.run_sync(_read, database, log)
+        connection, count_file, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
+        reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        journal = Journal(JournalFile(path, reading), Writer(path, connection, count_file, survey.calls), survey)
         try:
             yield journal
         finally:
@@ -214,52 +246,75 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
     """The journal of another run. Raises `DataError` where there is none."""
     if not await to_thread.run_sync(path.is_file):
         raise DataError(f"no recorded run: there is no {str(path)!r}")
-    database = await to_thread.run_sync(_open_to_read, path)
+    database = await to_thread.run_sync(connect_to_read, path)
     journal = JournalReader(database)
     try:
-        await to_thread.run_sync(journal.report_damage)
+        if loss := (await to_thread.run_sync(journal.survey)).loss:
+            _log.warning("%s: %s; they are answered no more", path, loss)
         yield journal
     finally:
         database.close()
 
 
-def _open(path: Path) -> tuple[JournalFile, JournalLog]:
+def is_unused(path: Path) -> bool:
+    """Whether a journal was made and no call was recorded, as by a run that was killed when it began."""
     try:
-        database = connect(path)
-    except (sqlite3.Error, OSError) as error:
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+        if path.stat().st_size == 0:
+            return not CountFile(path).read()
+        with closing(connect_to_read(path, check=False)) as database:
+            return not CountFile(path).read() and not database.read("SELECT 1 FROM calls LIMIT 1")
+    except (OSError, DataError, JournalError):
+        return False
+
+
+def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, CountFile, Survey]:
+    """A connection to write with, the file of the count, and what was in the journal."""
+    count_file = CountFile(path)
     try:
-        return database, JournalLog(path)
-    except (sqlite3.Error, OSError, ValueError) as error:
-        database.close()
-        if isinstance(error, ValueError):
-            raise _unreadable_log(path, error) from None
-        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-
-
-def _read(database: JournalFile, log: JournalLog) -> Journal:
-    """The journal, checked for damage. Raises `JournalError`."""
-    try:
-        journal = Journal(database, log)
-        journal.report_damage()
-    except JournalError:
-        log.close()
-        raise
-    return journal
-
-
-def _open_to_read(path: Path) -> JournalFile:
-    if pieces(str(path)):  # of a run that was killed, or goes on
+        survey = _survey(path, count_file, recorded_calls)
+        if survey.loss and not accept_loss:
+            raise DataError(
+                f"{path}: {survey.loss}; bring back the files of the run's folder as they were ({path.name}-wal and "
+                f"{count_file.path.name} belong to it), or ask again what is missing: rewoo-bench run --resume "
+                f"{shlex.quote(str(path.parent))} --accept-loss"
+            )
+        if survey.loss:
+            _log.warning(
+                "%s: %s; what is needed of them is asked again, and their cost is in no sum", path, survey.loss
+            )
+        else:
+            count_file.write(survey.calls)  # before there can be a log beside the file
+        connection = connect_to_write(path)
         try:
-            absorb_all(path)
-        except (sqlite3.Error, OSError, ValueError) as error:
-            raise _unreadable_log(path, error) from None
-    return connect_to_read(path)
+            begin_writing(connection, survey.calls, survey.damaged)
+            count_file.write(survey.calls)
+        except BaseException:
+            connection.close()
+            raise
+    except (sqlite3.Error, OSError) as error:
+        count_file.close()
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    return connection, count_file, survey
 
 
-def _unreadable_log(path: Path, error: Exception) -> DataError:
-    message = f"{path}: the log of a killed run, {path.name}-log.*, can't be read: {error}"
-    return DataError(f"{message}; if you remove those files, the calls that are only there are made again")
+def _survey(path: Path, count_file: CountFile, recorded_calls: int) -> Survey:
+    """What is in the journal before anything is written. Raises `DataError`, `OSError`."""
+    for piece in path.parent.glob(f"{path.name}-log.*"):
+        cause = "the log of a run that was killed under an older version, which alone can read it"
+        raise DataError(
+            f"{path}: {piece.name} is {cause}; resume it there, or remove that file and ask its calls again"
+        )
+    if not path.exists() or not path.stat().st_size:
+        expected = max(count_file.read() or 0, recorded_calls)
+        return Survey(loss=f"the file is missing or empty, and with it {expected:,} recorded calls" if expected else "")
+    try:
+        with closing(connect_to_read(path, check=False)) as database:
+            journal = JournalReader(database)
+            survey = journal.survey(recorded_calls)
+            journal.report_damaged_questions()
+    except JournalError as error:
+        raise damaged(path, str(error).rpartition(": ")[2]) from None
+    return survey
 
 
 def _text_id(text: str) -> int:

@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.journal.database import JournalFile, connect_to_read
+from rewoo_bench.journal.database import JournalFile, connect_to_read, is_sound
 from rewoo_bench.journal.records import SECOND_ATTEMPT, read_answer
 from rewoo_bench.journal.store import JOURNAL
-from rewoo_bench.journal.writer_process import is_sound
 
 UNPRICED_ROLES = frozenset({"judge", "count", "embedding"})
 RECORDED_CACHE = "with --recorded-cache the cached tokens that the provider reported are priced instead"

@@ -115,6 +115,8 @@ class Manifest(_Facts):
     environment: dict[str, Any] = {}
     rows: int | None = None
     """Rows of questions.parquet."""
+    recorded_calls: int | None = None
+    """Calls in the journal when the last session ended."""
     sent: dict[str, Any] = {}
     """By role: differences of the requests from the options, after the endpoint refused them."""
     published: dict[str, Any] | None = None

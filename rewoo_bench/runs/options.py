@@ -106,6 +106,8 @@ class RunOptions:
     """A JSON object of amounts, such as `{"GPU": 1}`."""
     out: Annotated[Path | None, UNSAVED] = None
     resume: Annotated[Path | None, UNSAVED] = None
+    accept_loss: Annotated[bool, UNSAVED] = False
+    """Whether recorded calls that are missing or damaged are asked again; without it such a run isn't resumed."""
     cache: Annotated[Path | None, UNSAVED] = None
     report: Annotated[bool, SESSION] = True
     """Whether the command writes report.html; a resumed run does what it began with."""

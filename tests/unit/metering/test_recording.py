@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
-import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,7 +69,8 @@ async def test_a_finished_call_is_given_back_whole_and_not_made_again(tmp_path: 
         first = await ask(recorder, [made])
     async with session(tmp_path) as recorder:
         again = await ask(recorder, [ModelError("asked again")])
-    assert first == made
+    assert replace(first, call_cost=made.call_cost) == made
+    assert first.call_cost.waiting[:1] == made.call_cost.waiting  # then the journal, if that took a while
     assert (again.text, again.usage, again.finish_reason, again.tool_calls) == ("Neva", usage, "length", (call,))
     assert (again.call_cost.attempts, again.call_cost.billed, again.call_cost.cost_usd) == (2, usage + usage, 0.25)
     assert again.call_cost.usage_source == "estimated"
@@ -205,7 +205,7 @@ async def test_half_a_character_is_recorded_too(tmp_path: Path) -> None:
 
 
 async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_whole(tmp_path: Path) -> None:
-    full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: File too large")
+    full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: (disk I/O error|database or disk is)")
     with files_of_at_most(150_000), full:
         async with session(tmp_path) as recorder:
             await ask(recorder, ["kept"])
@@ -234,14 +234,11 @@ async def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> No
     assert files_in(tmp_path) == ["journal.sqlite"]
 
 
-async def test_what_a_killed_run_has_logged_is_there_to_be_read_and_gone_on_from(tmp_path: Path) -> None:
+async def test_what_a_killed_run_has_written_is_there_to_be_read_and_gone_on_from(tmp_path: Path) -> None:
     path, copy = tmp_path / "journal.sqlite", tmp_path / "killed"
     async with open_journal(path) as journal:
-        os.kill(journal._log._process.pid, signal.SIGSTOP)
         await ask(await Recorder(journal).question(TASK), ["Neva"])
         shutil.copytree(tmp_path, copy)
-        os.kill(journal._log._process.pid, signal.SIGCONT)
-    assert (copy / "journal.sqlite-log.1").stat().st_size > 0
     async with read_journal(copy / path.name) as recorded:
         assert [record.answer["text"] for record in recorded.calls(TASK)] == ["Neva"]
     async with session(copy) as recorder:
@@ -249,15 +246,10 @@ async def test_what_a_killed_run_has_logged_is_there_to_be_read_and_gone_on_from
     assert files_in(copy) == ["journal.sqlite"]
 
 
-@pytest.mark.parametrize("opened", [open_journal, read_journal])
-async def test_a_log_with_something_else_in_it_is_named(tmp_path: Path, opened: Any) -> None:
-    async with session(tmp_path):
-        pass
-    (tmp_path / "journal.sqlite-log.9").write_text("no line of ours\n")
-    with pytest.raises(
-        DataError, match=r"journal\.sqlite: .*journal\.sqlite-log.*, can't be read: a record is damaged"
-    ):
-        async with opened(tmp_path / "journal.sqlite"):
+async def test_a_log_of_an_older_version_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite-log.9").touch()
+    with pytest.raises(DataError, match=r"journal\.sqlite-log\.9 is the log of a run that was killed under an older"):
+        async with session(tmp_path):
             pass
 
 
