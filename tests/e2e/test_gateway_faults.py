@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_agents import EACH_WAY, with_settings
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
@@ -72,6 +73,16 @@ def test_a_stream_that_breaks_off_is_an_error_for_the_client_and_billed_as_far_a
         (entry,) = (entry for entry in provider.of(str(name)) if entry.path == "/messages")
         assert billed == entry.tokens.total
         assert entry.tokens.output == 3
+
+
+def test_a_run_whose_streams_broke_off_is_finished_by_a_resume(capfd: pytest.CaptureFixture[str]) -> None:
+    with DialectServer(lambda entry, nth: "cut stream" if nth == 0 else None) as provider:
+        assert run_agents(provider, [write_function("chat_streamed")], questions=3) == 3
+        assert "rewoo-bench run --resume" in capfd.readouterr().err
+        assert set(rows().stop_reason) == {"error"}
+        assert quiet("--resume", "out") == 0
+        assert len(provider.books) == 6
+    assert set(rows().stop_reason) == {"answered"}
 
 
 def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ _SHORTEST_WAIT_S = 0.001
 
 
 class RetryingModel:
-    """A model whose failed calls are tried again where their `ModelError` is retryable.
+    """A model whose failed calls are tried again where their `ModelError` is retryable and no reader has a part of it.
 
     At most `max_retries` + 1 attempts. `limiter` bounds the calls in flight of all models that share it, and
     learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
@@ -101,7 +101,8 @@ class RetryingModel:
                 costs.add(error.call_cost)
                 if self._limiter is not None:
                     self._limiter.failed(error.status, unreachable=error.unreachable)
-                if not error.retryable or failures >= self.max_retries or self._is_alone(error):
+                begun = error.response is not None and error.response.begun  # its reader has some of the answer
+                if not error.retryable or begun or failures >= self.max_retries or self._is_alone(error):
                     raise
                 delay = self._delay(failures, error.retry_after)
             else:

@@ -244,8 +244,6 @@ class WireClient:
         fields: Mapping[str, str | int] = NO_FIELDS,
     ) -> ModelError:
         """The error of a call, with its cost as far as the provider sent an answer, and what the agent gets for it."""
-        if progress.is_relayed:
-            error.retryable = False
         if progress.facts.has_begun:
             error.call_cost = least_cost(route, messages, progress.facts)
         if progress.refused:
