@@ -4,7 +4,8 @@
 
 Questions of a data set such as chain need a given number of look-ups. An architecture with a lower step limit would
 end without an answer, after hardly any tool calls: a cost that says nothing about the architecture. So such a run is
-refused before the first question. With other data sets the step limit is a part of the measurement.
+refused before the first question. With other data sets the step limit is a part of the measurement, and a note says
+which architectures it keeps from an answer, whatever the model.
 """
 
 from __future__ import annotations
@@ -37,6 +38,24 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
             f"{dataset.name} has questions that need {needed} steps of {name!r}, which takes at most {allowed}: "
             f"give --max-steps {needed}"
         )
+
+
+def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
+    """A note for each step limit that keeps even a perfect model from answering some of the questions."""
+    counted: dict[tuple[int, int, int], list[str]] = {}
+    for architecture in architectures:
+        for runner in _runners(architecture):
+            allowed = steps_allowed(runner)
+            needs = [steps_needed(runner, each.chain) for each in dataset.examples if each.chain]
+            if allowed is not None and (beyond := [need for need in needs if need > allowed]):
+                names = counted.setdefault((len(beyond), max(beyond), allowed), [])
+                names += [architecture.name] if architecture.name not in names else []
+    return [
+        f"{dataset.name}: {count} of {len(dataset.examples)} questions need{'s' if count == 1 else ''} more steps than "
+        f"{', '.join(names)} may take ({allowed}), and no model can answer {'it' if count == 1 else 'them'} there; "
+        f"--max-steps {needed} is enough"
+        for (count, needed, allowed), names in counted.items()
+    ]
 
 
 def _runners(architecture: Architecture) -> list[Runner]:
@@ -72,8 +91,13 @@ def steps_allowed(runner: Runner) -> int | None:
 def _planned(chain: Sequence[Hop]) -> int:
     """One step for each foreseeable hop, and one model step for each look-up that another hop needs."""
     foreseen = [hop for hop in chain if hop.foreseen]
-    needed = {need for hop in foreseen for need in hop.needs}
+    needed = {need for hop in foreseen for need in _read_for(hop, chain)}
     return len(foreseen) + sum(chain[need].tool == "Search" for need in needed)
+
+
+def _read_for(hop: Hop, chain: Sequence[Hop]) -> Iterable[int]:
+    """The hops whose value is read for a hop: where several give the same page's title, the first of them."""
+    return {chain[need].value: need for need in reversed(hop.needs)}.values() if hop.tool == "Search" else hop.needs
 
 
 def _depth(chain: Sequence[Hop]) -> int:

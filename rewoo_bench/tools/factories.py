@@ -102,7 +102,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 def _fault(tool: object) -> str | None:
     """Why an object is no tool, or None."""
     arguments = getattr(tool, "arguments", None)
-    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel)):
+    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments is not BaseModel):
         return "'arguments' must be a pydantic model class"
     for name in ("name", "description"):
         if not isinstance(value := getattr(tool, name, None), str) or not value.strip():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.step_limits import check_step_limits
+from rewoo_bench.evaluation.step_limits import check_step_limits, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
 
 ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react", "llmcompiler", "router")
@@ -65,3 +67,19 @@ def test_a_run_that_was_begun_goes_on_as_it_is(tmp_path: Path) -> None:
     assert end.value.code == 0
     ended = load(begun.folder)["stop_reason"].astype(str).value_counts()
     assert (ended["answered"], ended["invalid_plan"]) == (4, 4)  # 5 hops and more are 9 steps and more
+
+
+def test_a_question_that_no_model_can_answer_within_the_steps_is_said() -> None:
+    dataset = load_dataset_examples("sample")
+    architectures = [load_architecture(name, style="multihop") for name in ("rewoo", "llmcompiler", "react")]
+    (note,) = step_limit_notes(dataset, architectures)
+    assert note == (
+        "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), and no model can answer it "
+        "there; --max-steps 9 is enough"
+    )
+
+
+def test_with_as_many_steps_as_the_note_says_the_oracle_answers_it(tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"dataset": "sample", "ids": ("sample-100",), "max_steps": 9, "model": "oracle"}
+    run = bench("rewoo,rewoo-json,llmcompiler,router", out=tmp_path / "run", **chosen)
+    assert set(run.rows["stop_reason"].astype(str)) == {"answered"}

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts import toolbox
+from parts import Told, toolbox
+from pydantic import BaseModel
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.notation.arguments import write_call
+from rewoo_bench.notation.arguments import read_inputs, write_call
 from rewoo_bench.notation.numbered import complete_steps
 from rewoo_bench.notation.plan import as_text, canonical
 from rewoo_bench.notation.plan_checks import read_checked
 from rewoo_bench.notation.replies import citations, gives_up, parse_action, read_answer, read_joined
+from rewoo_bench.notation.schemas import inputs
 from rewoo_bench.runners.evidence_budget import nearest_sentences
 from rewoo_bench.runners.plan_execute import read_items
 from rewoo_bench.runners.react_native import is_like_a_call, read_final, written_calls
@@ -29,7 +31,17 @@ from rewoo_bench.text.words import fold, sentences, terms, title_key, without_di
 
 LENGTH = 40_000
 BOUND_S = 4.0  # of the processor; some milliseconds is usual, with the square it was ten seconds
-TOOLS = toolbox()
+
+
+class Inputs(BaseModel):
+    """More than a text, so that calls are read by the schema."""
+
+    a: str
+    b: int = 0
+    c: list[str] = []
+
+
+TOOLS = toolbox(Told(), Told(name="S", arguments=Inputs))
 
 UNITS = [
     *(" ", "\n", "\r\n", "*", "-", "`", ".", "!", ",", "'", '"', "\\", "[", "]", "{", "}", "(", ")", "()", "_"),
@@ -53,7 +65,7 @@ UNITS = [
     *('"name"', '"name":', '"name":"arguments"', '"arguments":', '{"name":', "[{", '[{"a":', '{"a":', "[1,"),
     *("\u0301\u0327", "\u0327", "&#1", "\x00", "\u2028"),
 ]
-BEGINNINGS = ["", "Action: Search[", "#E1 = Search[", '{"steps":["', '1. Search("', "1. Search("]
+BEGINNINGS = ["", "Action: Search[", "#E1 = Search[", '{"steps":["', '1. Search("', "1. Search(", "#E1 = S[a=", "S(a='"]
 
 READERS: dict[str, Callable[[str], Any]] = {
     "an action": lambda text: parse_action(text, TOOLS),
@@ -67,6 +79,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "a joiner's decision": read_joined,
     "a plan in words": read_items,
     "a written call": lambda text: written_calls(text, TOOLS) or read_final(text),
+    "inputs": lambda text: read_inputs(text, inputs(Inputs)),
     "a call to write": write_call,
     "references": lambda text: as_text(canonical(text)),
     "terms": terms,
