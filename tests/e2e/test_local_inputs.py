@@ -1,0 +1,96 @@
+"""The embedded server decodes by the grammars and schemas of tools with several inputs, none, and nested ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from parts import Told, toolbox
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.models.open import open_model
+from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
+from rewoo_bench.notation.plan_checks import read_checked
+from rewoo_bench.notation.plan_formats import Notation
+from rewoo_bench.notation.replies import parse_action
+from rewoo_bench.notation.tool_forms import describe_tools
+from rewoo_bench.tools.mcp import McpTool, ToolSchema
+from rewoo_bench.types import Message, Model, Tool
+
+pytestmark = [pytest.mark.model, pytest.mark.anyio]
+
+
+class Nothing(BaseModel):
+    pass
+
+
+class Kind(StrEnum):
+    RIVER = "river"
+    CITY = "city"
+
+
+class Place(BaseModel):
+    name: str
+    kind: Kind
+    inside: Place | None = None
+
+
+class Edit(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    place: Place
+    tags: list[str] = Field(default=[], max_length=3)
+    size: float | None = None
+
+
+SERVED = {
+    "type": "object",
+    "properties": {
+        "date": {"type": "string", "format": "date-time", "pattern": "^(?=2)\\d+"},
+        "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        "extra": {"type": "object", "additionalProperties": {"type": "number"}},
+        "anything": True,
+        "list": {"type": "array", "uniqueItems": True, "items": {"$ref": "#/properties/either"}},
+    },
+    "required": ["either"],
+    "$schema": "http://json-schema.org/draft-07/schema#",
+}
+TOOLS: Mapping[str, Tool] = {
+    **toolbox(Told(), Told(name="edit-place", arguments=Edit), Told(name="ns/clock", arguments=Nothing)),
+    "served": McpTool(None, ToolSchema("served", "does it.", SERVED), "served"),  # type: ignore[arg-type]
+}
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Model]:
+    async with open_model("local/smollm2-135m", ModelSettings(max_output_tokens=400)) as opened:
+        yield opened.model
+
+
+@pytest.mark.parametrize(
+    ("notation", "form"),
+    [
+        ("text", {"grammar": plan_grammar(TOOLS, 3)}),
+        ("numbered", {"grammar": numbered_grammar(TOOLS, 3)}),
+        ("json", {"schema": plan_schema(TOOLS, 3)}),
+    ],
+)
+async def test_a_constrained_plan_calls_the_tools_as_they_are(
+    model: Model, notation: Notation, form: dict[str, Any]
+) -> None:
+    asked = Message("user", f"Plan how to edit Kyiv, a city.\n{describe_tools(TOOLS, notation)}")
+    completion = await model.complete([asked], role="planner", **form)
+    plan, faults, _ = read_checked(completion.text, notation, TOOLS, 3)
+    if completion.finish_reason != "length":
+        assert plan is not None, (completion.text, faults)
+        assert all("called as" not in fault for fault in faults), (completion.text, faults)
+
+
+async def test_a_constrained_turn_calls_a_tool_as_it_is(model: Model) -> None:
+    asked = Message("user", f"Edit the city Kyiv.\n{describe_tools(TOOLS)}")
+    grammar = action_grammar({"edit-place": TOOLS["edit-place"]})
+    completion = await model.complete([asked], role="agent", grammar=grammar)
+    if completion.finish_reason != "length":
+        assert isinstance(parse_action(completion.text, TOOLS).arguments, dict)
