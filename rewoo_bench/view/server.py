@@ -235,10 +235,13 @@ def _index(folder: Path, lines: list[str]) -> str:
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}table{{border-collapse:collapse}}
+<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}h1{{overflow-wrap:anywhere}}
+table{{border-collapse:collapse}}
 th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}
+th,td:last-child{{white-space:nowrap}}
 @media(max-width:700px){{thead{{display:none}}table,tbody,tr,th,td{{display:block}}
-tr{{padding:.4rem 0;border-bottom:1px solid #8884}}th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere}}
+tr{{padding:.4rem 0;border-bottom:1px solid #8884}}
+th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere;white-space:normal}}
 td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
 <body><main><h1>Runs in {_shown(str(folder))}</h1>
 <div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></main></body></html>

@@ -112,6 +112,14 @@ def test_the_list_names_data_set_and_model_and_has_each_exact_match(
         assert text in index
 
 
+def test_the_list_fits_a_narrow_window(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / ("a-long-name-of-a-folder-" * 3) / "runs")
+    browser_page.set_viewport_size({"width": 400, "height": 800})
+    browser_page.goto(view(tmp_path / ("a-long-name-of-a-folder-" * 3) / "runs").address)
+    assert browser_page.locator("td").count() >= 15
+    assert browser_page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
 def test_runs_in_folders_of_equal_names_are_all_listed(view: Callable[[Path], View], tmp_path: Path) -> None:
     outer = tmp_path / "run"
     shutil.copytree(GOLDEN / "finished", outer)
