@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs and of the installed packages")
     flags = parser.parse_args()
     os.environ["REWOO_BENCH_CACHE"] = str(flags.out.absolute() / "cache")
-    known = {path.parent.name: path.parent for path in sorted(agents_folder().glob("*/architecture.toml"))}
+    known = {path.parent.name: path.parent for path in sorted(agents_folder().glob("*/requirements.txt"))}
     print(table([check(known[name], flags) for name in flags.names or known]))
 
 
