@@ -195,14 +195,11 @@ class AgentSession:
             self.notes["second_attempts"] += 1
             meter.uncount_second_attempt()
         elif completion.wire is not None and (completion.wire.translated or request.is_translated):
-            for name in request.dropped[:_MOST_DROPPED]:
-                self.notes[f"dropped the field {name[:80]}"] += 1
-            if request.dropped:
-                flag("dropped_fields")
             self.notes["translated"] += 1
-            for name in completion.wire.dropped[:_MOST_DROPPED]:
+            dropped = (*request.dropped, *completion.wire.dropped)
+            for name in dropped[:_MOST_DROPPED]:
                 self.notes[f"dropped the field {name[:80]}"] += 1
-            if {*completion.wire.dropped} - {"metadata"}:  # which changes no answer
+            if {*dropped} - {"metadata"}:  # which changes no answer
                 flag("dropped_fields")
         return completion
 
