@@ -26,7 +26,7 @@ _SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_](?=[\w-]*\d)[\w-]{20,}|AIza[
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")
 _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
-_CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)[^&#\s\"'<>]+", re.IGNORECASE)
+_CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)(?!\$\w+(?:[&#\s\"'<>]|$))[^&#\s\"'<>]+", re.IGNORECASE)
 _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
 # Broader, for what isn't passed on to other people's programs.
 _CREDENTIAL_NAME = re.compile(
@@ -71,7 +71,7 @@ def hide_credentials(text: str) -> str:
     """Addresses without user info and without query parameters that hold a credential.
 
     `https://me:secret@host/v1?api_key=k` becomes `https://***@host/v1?api_key=***`. The user's name is hidden
-    too: it may be the token.
+    too: it may be the token. The name of a variable (`api_key=$KEY`) stays.
     """
     return _CREDENTIAL_PAIR.sub(rf"\1{HIDDEN}", _USER_INFO.sub(rf"\1{HIDDEN}@", text))
 

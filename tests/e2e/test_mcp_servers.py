@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import pytest
 from asking import RUN
+from command_runs import start as start_command
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
@@ -313,6 +314,42 @@ async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
     assert result.trajectory.steps[0].observation == "hi"
 
 
+async def test_an_address_with_a_key_in_a_variable_is_written_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
+    with over_http() as address:
+        named = f"{address}/mcp?api_key=$SOME_VALUE"
+        await notes_seen("react", address=named, limit=1, out=tmp_path / "run")
+        assert {each["path"] for each in seen_by(address)["seen"]} == {"/mcp?api_key=tk-very-secret-1234"}
+    assert json.loads((tmp_path / "run/run.json").read_text())["options"]["mcp"] == [named]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_killed_run_leaves_no_server_behind(tmp_path: Path) -> None:
+    server = f"WHOSE={tmp_path} {hostile('deaf_child')}"
+    requests: list[object] = []
+
+    def reply(request: object) -> str:
+        requests.append(request)
+        return "Thought: a\nAction: sleeps[60]"
+
+    with ModelServer(reply) as model:
+        asked = ("--arch", "react", "-n", 1, "--model", "openai/x", "--api-base", model.api_base, "--mcp", server)
+        process = start_command(*asked, "--out", tmp_path / "run", "--no-progress")
+        wait_until(lambda: len(processes_with(f"WHOSE={tmp_path}")) == 3 and len(requests) == 1)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: not processes_with(f"WHOSE={tmp_path}"))
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 AGENT = """
 import json, os, urllib.request
 address = os.environ["REWOO_BENCH_TOOLS_URL"]
@@ -329,6 +366,12 @@ async def test_a_tools_result_has_at_most_so_many_tokens_for_ours_and_for_agents
     results = await answers_of(tmp_path, mcp=(hostile(),), tool_result_tokens=4)
     assert results["react"].trajectory.steps[0].observation == "one two three four\n… 3 tokens left out"
     assert results["agent"].trajectory.answer == '"one two three four\\n\\u2026 3 tokens left out"'
+
+
+async def test_a_server_that_an_agent_waits_for_is_no_latency_either(tmp_path: Path) -> None:
+    results = await answers_of(tmp_path, mcp=(hostile("slow=3"),))
+    assert results["agent"].startup_s > 2
+    assert results["agent"].latency_s < results["agent"].startup_s
 
 
 async def test_without_tools_no_architecture_has_any(tmp_path: Path) -> None:
