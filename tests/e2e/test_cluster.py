@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -253,3 +255,17 @@ def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"
+
+
+def test_each_question_on_a_worker_has_an_mcp_server_of_its_own(tmp_path: Path) -> None:
+    def reply(request: dict[str, Any]) -> str:
+        is_told = request["messages"][-1]["content"].startswith("Observation")
+        return "Thought: b\nAction: Finish[x]" if is_told else "Thought: a\nAction: note[mine]"
+
+    server = shlex.join([sys.executable, str(Path(__file__).parents[1] / "support" / "mcp_hostile.py")])
+    asked = ("--arch", "react", "-n", 4, "--concurrency", 2, "--out", tmp_path / "run")
+    with ModelServer(reply) as model:
+        where = ("--model", "openai/x", "--api-base", model.api_base, "--engine", "ray", "--workers", 2)
+        output, _ = start(*asked, *where, "--mcp", server).communicate(timeout=300)
+    lines = (tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["steps"][0]["observation"] for line in lines] == ["mine."] * 4, output
