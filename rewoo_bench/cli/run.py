@@ -123,6 +123,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @REQUEST("--cache", type=FOLDER, metavar="DIR",
          help="Keep model answers in this folder, and reuse them in runs that send the same request.  "
               "[default: no cache]")
+@REQUEST("--price", multiple=True, metavar="[ROLE:]input=USD,cached=USD,output=USD",
+         help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
+              "is written to a cache. planner:, solver: or judge: in front for that role's model. Repeat the flag.")
+@REQUEST("--prices", multiple=True, metavar="[ROLE:]SHEET[:MODEL]",
+         help="The same from a price sheet, a name of `rewoo-bench reprice --list` or a file. Without MODEL the sheet "
+              "prices each model of the run by its name.")
 @QUESTION("--token-limit", type=COUNT, help="Most tokens of one question.  [default: no limit]")
 @QUESTION("--time-limit", type=POSITIVE, help="Most seconds of one question.  [default: no limit]")
 @QUESTION("--cost-limit", type=POSITIVE, help="Most US dollars of one question.  [default: no limit]")

@@ -22,6 +22,7 @@ A fact that isn't known is left out. What that means for an estimate stands in `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -34,6 +35,8 @@ from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, UsageError, unknown
 
 SHIPPED = Path(__file__).with_name("prices")
+PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
+"""Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
 UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
 
@@ -188,6 +191,26 @@ def tariffs(sheets: Sequence[str | Path], models: Sequence[str] = ()) -> list[Ta
         if model not in {tariff.model for tariff in found}:
             raise UsageError(unknown("model of the price sheets", model, [tariff.model for tariff in found]))
     return [tariff for tariff in found if not models or tariff.model in models]
+
+
+def read_price(text: str) -> dict[str, float]:
+    """Dollars per million tokens from `input=0.15,cached=0.075,output=0.6`, by `PRICE_KINDS`. Raises `UsageError`."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        kind, _, amount = (piece.strip() for piece in part.partition("="))
+        if kind not in PRICE_KINDS:
+            raise UsageError(f"--price {text}: {unknown('kind of token', kind, PRICE_KINDS)}")
+        try:
+            value = float(amount)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < math.inf:
+            raise UsageError(f"--price {text}: {kind}={amount!s}: expected dollars per million tokens, such as 0.15")
+        found[PRICE_KINDS[kind]] = value
+    for kind in ("input", "output"):
+        if kind not in found:
+            raise UsageError(f"--price {text}: {kind}= is missing; write input=0.15,cached=0.075,output=0.6")
+    return found
 
 
 def tariff_of(text: str, model: str = "") -> Tariff:

@@ -19,6 +19,7 @@ from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.models.hosted.price_table import given_entry
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
@@ -94,12 +95,14 @@ async def estimate(
     trials: int,
     models: Mapping[str, str],
     api_base: str | None = None,
+    prices: Mapping[str, Mapping[str, float]] | None = None,
     questions: int | None = None,
 ) -> list[RunEstimate]:
     """An estimate for each architecture, from at most `MOST_QUESTIONS` of the examples.
 
     `questions` is their number in the run, where `examples` are only the first of them.
-    `models` maps a role to its model's name, `""` for every other role. Prices are without a prefix cache.
+    `models` maps a role to its model's name, `""` for every other role; `prices` to those that were given. Dollars are
+    without a prefix cache.
     Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
     """
     if agent := next((each.name for each in architectures if each.spec.runner == AGENT), None):
@@ -112,21 +115,26 @@ async def estimate(
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")
-        estimates.append(_scaled(architecture.name, results, times, models, api_base))
+        estimates.append(_scaled(architecture.name, results, times, models, api_base, prices or {}))
     return estimates
 
 
 def _scaled(
-    name: str, results: Sequence[Result], times: float, models: Mapping[str, str], api_base: str | None
+    name: str,
+    results: Sequence[Result],
+    times: float,
+    models: Mapping[str, str],
+    api_base: str | None,
+    given: Mapping[str, Mapping[str, float]],
 ) -> RunEstimate:
-    used: dict[str, Usage] = {}
+    used: dict[str, Usage] = {}  # by role
     count = 0
     for call in (call for result in results for call in result.calls if call.kind == "model"):
-        model = models.get(call.role) or models[""]
-        used[model] = used.get(model, Usage()) + call.usage
+        role = call.role if call.role in models else ""
+        used[role] = used.get(role, Usage()) + call.usage
         count += 1
     usage = sum(used.values(), Usage())
-    prices = [_price(model, spent, api_base) for model, spent in used.items()]
+    prices = [_price(models[role], spent, api_base, given.get(role)) for role, spent in used.items()]
     known = [cost for cost in prices if cost is not None]
     return RunEstimate(
         name,
@@ -138,8 +146,10 @@ def _scaled(
     )
 
 
-def _price(model: str, usage: Usage, api_base: str | None) -> float | None:
+def _price(model: str, usage: Usage, api_base: str | None, given: Mapping[str, float] | None) -> float | None:
     """Dollars; None where the price isn't known, as for a model of one's own."""
+    if given:
+        return given_entry(model, given, None).price(usage)
     if model.startswith((LOCAL, REPLAY)) or is_oracle(model) or is_own_model(model):
         return None
     return price(find_route(model, api_base), usage)

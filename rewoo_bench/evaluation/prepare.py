@@ -19,7 +19,7 @@ from rewoo_bench.evaluation.folder_lock import check_new
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.inputs import Inputs, model_settings, read_inputs
 from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.evaluation.price_check import check_price, costs_nothing
+from rewoo_bench.evaluation.price_check import check_price, costs_nothing, given_prices
 from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.metering.calls import Limits
@@ -63,9 +63,11 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
         if options.cache:
             cache = stack.enter_context(closing(ResponseCache(options.cache)))
         opened: dict[RoleModel, OpenModel] = {}
-        for role in dict.fromkeys(options.role_models.values()):
-            opened[role] = await _open(role, options, given, stack)
-            check_price(options, role.name, opened[role].prices)
+        prices = given_prices(options) if options.price or options.prices else {}
+        for part, role in options.role_models.items():
+            if role not in opened:
+                opened[role] = await _open(role, options, given, prices.get(part), stack)
+                check_price(options, role.name, opened[role].prices)
         await stack.enter_async_context(inputs.toolbox)
         roles = options.role_models
         embeddings = opened[roles.get("embedding", roles[""])] if options.embedding_model else None
@@ -74,13 +76,20 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
         yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 
 
-async def _open(role: RoleModel, options: RunOptions, given: GivenObjects, stack: AsyncExitStack) -> OpenModel:
+async def _open(
+    role: RoleModel,
+    options: RunOptions,
+    given: GivenObjects,
+    prices: Mapping[str, float] | None,
+    stack: AsyncExitStack,
+) -> OpenModel:
     if given.model is not None and role.name == options.model:
         return given.open_model()
     settings = replace(given.settings or model_settings(options), n_caches=len(options.architectures))
     if role.name.startswith(LOCAL):
-        check_price(options, role.name, None)  # before anything is fetched
-    return await stack.enter_async_context(open_model(role.name, replace(settings, temperature=role.temperature)))
+        check_price(options, role.name, prices)  # before anything is fetched
+    own = replace(settings, temperature=role.temperature, prices=prices or settings.prices)
+    return await stack.enter_async_context(open_model(role.name, own))
 
 
 def make_evaluator(

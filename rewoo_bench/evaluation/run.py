@@ -40,6 +40,7 @@ from rewoo_bench.evaluation.prepare import (
     questions_at_once,
     run_columns,
 )
+from rewoo_bench.evaluation.price_check import given_prices
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.resume import resume_command
@@ -171,6 +172,7 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
             trials=options.trials,
             models={role: model.name for role, model in options.role_models.items()},
             api_base=options.api_base,
+            prices=given_prices(options),
             questions=count if count and len(inputs.dataset.examples) == MOST_QUESTIONS else None,
         )
 

@@ -27,7 +27,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.model_names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours
+from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours, with_prices
 from rewoo_bench.models.hosted.request import Style
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.file_hashes import stamped_sha256
@@ -143,7 +143,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
         clients: dict[LocalServer, StreamingModel] = {}
         for server in servers.all:
-            find_route = partial(route_to_ours, file.label, server.api_base)
+            ours = partial(route_to_ours, file.label, server.api_base)
+            find_route = lambda style, ours=ours: with_prices(ours(style), settings.prices)  # noqa: E731
             client = _client(name, settings, style, constrain, server.api_base, "none", find_route)
             clients[server] = await stack.enter_async_context(_closing(client))
         served = {
@@ -159,18 +160,22 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
                 del served["threads"]  # the arguments say it
         manifest = {**_settings_manifest(name, settings, style, constrain), **file.facts, **served}
         model = PerArchitectureModel(servers, clients)
-        yield OpenModel(model, name, settings.n_parallel, manifest, wire_name=file.label)
+        yield OpenModel(model, name, settings.n_parallel, manifest, settings.prices, wire_name=file.label)
 
 
 @asynccontextmanager
 async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
     style = "chat" if settings.style == "auto" else settings.style
     constrain = "schema" if settings.constrain == "auto" else settings.constrain
-    model = _client(name, settings, style, constrain, settings.api_base, None)
+
+    def routed(style: Style) -> Route:
+        return with_prices(find_route(name, settings.api_base, None, style), settings.prices)
+
+    model = _client(name, settings, style, constrain, settings.api_base, None, routed)
     async with _closing(model):
         model.check()
         manifest = {**_settings_manifest(name, settings, style, constrain), "api_base": settings.api_base}
-        prices = price_list(find_route(name, settings.api_base))
+        prices = price_list(routed("chat"))
         manifest["litellm"] = version("litellm")
         wire_name = model.wire_name
         yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)

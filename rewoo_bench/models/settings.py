@@ -18,7 +18,8 @@ class ModelSettings:
     command of a user's llama-server. `threads` is one per physical core by default. `n_caches` is the number of
     architectures: each gets a prefix cache of its own, in a server of its own, so that none finds the prompts of
     another. They share one cache with `n_parallel` above 1, and in a user's llama-server, since its memory
-    may be a GPU's.
+    may be a GPU's. `prices` are dollars per million tokens (`input`, `cached_input`, `cache_write`, `output`), in the
+    place of litellm's.
     """
 
     api_base: str | None = None
@@ -36,3 +37,4 @@ class ModelSettings:
     threads: int | None = None
     n_caches: int = 1
     llama_server: str | None = None
+    prices: Mapping[str, float] | None = None

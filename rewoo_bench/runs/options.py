@@ -88,6 +88,10 @@ class RunOptions:
     token_limit: Annotated[Count | None, ANSWERS] = None
     time_limit: Annotated[Amount | None, ANSWERS] = None
     cost_limit: Annotated[Amount | None, ANSWERS] = None
+    price: Annotated[tuple[str, ...], Matters(compare="note")] = ()
+    """Dollars per million tokens: `input=0.15,cached=0.075,output=0.6`, of another role's model after `planner:`."""
+    prices: Annotated[tuple[str, ...], Matters(compare="note")] = ()
+    """The same by price sheets: SHEET, or SHEET:MODEL."""
     max_total_tokens: Annotated[Count | None, SESSION] = None
     max_total_cost: Annotated[Amount | None, SESSION] = None
     concurrency: Annotated[Count | None, SESSION] = None

@@ -204,7 +204,10 @@ def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
 ) -> None:
     assert hosted(server, flag, 1, "--out", "here") == 2
     error = capfd.readouterr().err
-    assert f"{flag} 1: the price of 'openai/test' at --api-base isn't known; limit tokens instead" in error
+    assert (
+        f"{flag} 1: the price of 'openai/test' at --api-base isn't known; give it (--price input=0.15,output=0.6)"
+        in error
+    )
     assert "(--max-total-tokens, --token-limit)" in error
     assert not server.books
     assert not Path("here").exists()

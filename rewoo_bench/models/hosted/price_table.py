@@ -26,6 +26,12 @@ from rewoo_bench.types import Usage
 
 FILE = "model_prices_and_context_window_backup.json"
 # "input_cost_per_token_above_200k_tokens" has the price of a request with a longer prompt than that.
+_GIVEN = {
+    "input": "input_cost_per_token",
+    "cached_input": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+    "output": "output_cost_per_token",
+}
 _ABOVE = re.compile(r"(?P<price>\w+)_above_(?P<count>\d+)(?P<thousand>k?)_tokens")
 
 
@@ -46,6 +52,8 @@ class PriceEntry:
 
     name: str
     fields: Mapping[str, Any]
+    is_given: bool = False
+    """Whether the prices are the user's, and not litellm's."""
 
     @property
     def provider(self) -> str:
@@ -116,6 +124,14 @@ class PriceEntry:
             return {"output_cost_per_token": self.fields.get("output_cost_per_token"), **_tier(tiers, input_tokens)}
         above = sorted(_thresholds(self.fields))
         return {**self.fields, **{price: rate for count, price, rate in above if input_tokens > count}}
+
+
+def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:
+    """An entry with a user's prices (dollars per million tokens), and the limits of a `known` one."""
+    kept = {key: value for key, value in (known.fields if known else {}).items() if "cost" not in key}
+    kept.pop("tiered_pricing", None)
+    paid = {_GIVEN[kind]: amount / 10**6 for kind, amount in prices.items()}
+    return PriceEntry(name, {**kept, **paid}, is_given=True)
 
 
 def find_entry(*names: str) -> PriceEntry | None:

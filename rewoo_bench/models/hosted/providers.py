@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from anyio.lowlevel import RunVar
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.models.hosted.http_endpoint import Redirected
-from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry, given_entry
 from rewoo_bench.row_notes import starting
 from rewoo_bench.types import Usage
 
@@ -202,10 +202,15 @@ def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     """
     if route.entry is None or not route.entry.is_priced:
         return None
-    if details is None:
+    if details is None or route.entry.is_given:
         return route.entry.price(usage)
     paid = load_litellm().cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=details)
     return float(sum(paid))
+
+
+def with_prices(route: Route, prices: Mapping[str, float] | None) -> Route:
+    """The route with a user's prices, in dollars per million tokens."""
+    return replace(route, entry=given_entry(route.bare, prices, route.entry)) if prices else route
 
 
 def price_list(route: Route) -> dict[str, float] | None:
@@ -214,6 +219,7 @@ def price_list(route: Route) -> dict[str, float] | None:
     if rates is None:
         return None
     kinds = {"input": rates.input, "cached_input": rates.cache_read, "output": rates.output}
+    kinds |= {"cache_write": rates.cache_write} if route.entry and route.entry.is_given else {}
     return {kind: round(10**6 * rate, 6) for kind, rate in kinds.items()}
 
 

@@ -1,0 +1,101 @@
+"""Prices that a run is given: `--price` and `--prices`, for endpoints without a known price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_runs import quiet, run
+
+from rewoo_bench.runs.comparability import differences
+from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.testing.server import ModelServer, ServerReply
+from rewoo_bench.types import Usage
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def asked(server: ModelServer, *flags: object) -> int:
+    """A run of direct over four questions, unless the flags say otherwise."""
+    model = ("--model", "openai/test", "--api-base", server.api_base)
+    return quiet("--arch", "direct", "-n", 4, *model, *flags)
+
+
+def refused(capfd: pytest.CaptureFixture[str], server: ModelServer, *flags: object) -> str:
+    assert asked(server, *flags) == 2
+    assert not server.books
+    return capfd.readouterr().err.strip()
+
+
+@pytest.fixture
+def thousand() -> Iterator[ModelServer]:
+    """A server whose answers each take 999 tokens of input and one of output."""
+    reply = ServerReply("#E1 = Search[Neva]\nAnswer: Neva", usage=Usage(input_tokens=999, output_tokens=1))
+    with ModelServer(lambda _: reply) as server:
+        yield server
+
+
+def test_a_given_price_fills_the_dollars_and_makes_a_cap_usable(thousand: ModelServer) -> None:
+    price = ("--price", "input=1,output=10")
+    assert asked(thousand, *price, "--max-total-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
+    rows = load("here")
+    assert rows["cost_usd"].tolist() == pytest.approx([1009e-6] * len(rows))
+    assert len(rows) < 4
+    assert read_manifest(Path("here")).prices == {
+        "openai/test": {"input": 1.0, "cached_input": 1.0, "output": 10.0, "cache_write": 1.0}
+    }
+
+
+def test_each_role_has_its_own_price(thousand: ModelServer) -> None:
+    models = ("--solver-model", "openai/other")
+    prices = ("--price", "input=1,output=0", "--price", "solver:input=100,output=0")
+    asked(thousand, *models, *prices, "--out", "here")
+    kept = read_manifest(Path("here")).prices or {}
+    assert {name: (each or {})["input"] for name, each in kept.items()} == {"openai/test": 1.0, "openai/other": 100.0}
+
+
+def test_a_sheet_prices_a_model_by_another_name(thousand: ModelServer) -> None:
+    assert asked(thousand, "--prices", "openai:gpt-4o", "--out", "here") == 0
+    assert load("here")["cost_usd"].tolist() == pytest.approx([(999 * 2.5 + 10) / 1e6] * 4)
+
+
+def test_a_resumed_run_keeps_its_prices(thousand: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    price = ("--price", "input=1,output=10")
+    assert asked(thousand, *price, "--max-total-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
+    assert run("--resume", "here", "--price", "input=2,output=10") == 2
+    assert "--price was 'input=1,output=10' in this run" in capfd.readouterr().err
+    assert run("--resume", "here", "--max-total-cost", "none") == 0
+    assert load("here")["cost_usd"].tolist() == pytest.approx([1009e-6] * 4)
+
+
+def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
+    for name, price in (("a", "input=1,output=10"), ("b", "input=2,output=10")):
+        assert asked(thousand, "--price", price, "--out", name) == 0
+    noted = differences(manifests("a", "b"))
+    assert any(line.startswith("price: ['input=1,output=10'] (") for line in noted)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--price", "input=1"), "--price input=1: output= is missing; write input=0.15,cached=0.075,output=0.6"),
+        (("--price", "input=x,output=1"), "input=x: expected dollars per million tokens, such as 0.15"),
+        (("--price", "inptu=1,output=1"), "unknown kind of token 'inptu'"),
+        (("--price", "planner:input=1,output=1"), "the planner has no model of its own; give --planner-model"),
+        (("--prices", "openai"), "--prices openai: unknown model of the sheet 'openai/test'"),
+        (("--prices", "opnai:gpt-4o"), "unknown price sheet 'opnai'"),
+    ],
+)
+def test_a_wrong_price_is_one_line_before_the_first_call(
+    server: ModelServer, capfd: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
+) -> None:
+    error = refused(capfd, server, *flags)
+    assert said in error
+    assert "\n" not in error
+
+
+def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
+    assert "--price: 'oracle' costs nothing; rewoo-bench reprice prices a finished run" in capfd.readouterr().err
