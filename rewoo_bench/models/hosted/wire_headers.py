@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode
 
 from rewoo_bench.redaction import is_credential_name, without
@@ -57,6 +58,7 @@ def passed_query(query: str, *, key: str) -> str:
     return urlencode([(name, value) for name, value in pairs if not _is_withheld(name.lower()) and key not in value])
 
 
+@lru_cache(maxsize=1024)  # every request of an SDK has the same names
 def _passes(name: str) -> bool:
     return name in _MAY_PASS or (_PASSED.fullmatch(name) is not None and not _is_withheld(name) and name != _OURS)
 
