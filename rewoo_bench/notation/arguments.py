@@ -236,7 +236,19 @@ def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
         before = {about.items[0].name: ",".join(positional)}
     if set(before) & set(named):
         raise Misfit(f"{shown(next(iter(before)))!r} is given twice")
-    return {name: _value(raw, about.by_name[name], about) for name, raw in {**before, **named}.items()}
+    given = {**before, **named}
+    for name, raw in given.items():
+        _check_end(name, raw.strip(), about)
+    return {name: _value(raw, about.by_name[name], about) for name, raw in given.items()}
+
+
+def _check_end(name: str, raw: str, about: Inputs) -> None:
+    """Raises `Misfit` for a bare value in which another input may begin: `city=Oslo year=2020`."""
+    if raw.startswith(("[", "{")) or unquoted(raw) is not None:
+        return
+    for other in about.by_name:
+        if other != name and re.search(rf"[\s;]{re.escape(other)}\s*+=", raw):
+            raise Misfit(f"{other!r} may begin inside the value of {name!r}: put a comma between them, or quote it")
 
 
 def _value(raw: str, each: Input, about: Inputs) -> Any:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.notation.arguments import Arguments, read_call, write_call
@@ -56,7 +57,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     if name not in actions:
         raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
     meant = actions[name]
-    tool = meant if isinstance(meant, Tool) else None
+    tool = cast(Tool, meant) if hasattr(meant, "arguments") else None
     arguments, _ = read_call(text, match.end(), len(text), tool)
     if not arguments and not (tool and not inputs(tool.arguments).required):
         raise ActionError(f"The action {match[1]!r} has no input between its brackets.")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -53,7 +53,7 @@ class Input:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inputs:
     """The inputs of a tool: the required ones first, each in the order of the schema."""
 
@@ -65,15 +65,15 @@ class Inputs:
     def __iter__(self) -> Iterator[Input]:
         return iter(self.items)
 
-    @property
+    @cached_property
     def by_name(self) -> dict[str, Input]:
         return {each.name: each for each in self.items}
 
-    @property
+    @cached_property
     def required(self) -> list[str]:
         return [each.name for each in self.items if each.required]
 
-    @property
+    @cached_property
     def is_text(self) -> bool:
         """Whether the tool has one input, and that is any text: what is written between its brackets is its value."""
         if len(self.items) != 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from rewoo_bench.types import Tool
@@ -20,6 +21,11 @@ _ANY_NAME = re.compile(_NAME)
 
 def odd_names(tools: Iterable[str]) -> tuple[str, ...]:
     """The names that only one who knows the tools takes for names, such as `3d`."""
+    return _odd_names(tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _odd_names(tools: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in tools if not _ANY_NAME.fullmatch(name))
 
 
@@ -28,8 +34,13 @@ def name_pattern(odd: Iterable[str] = ()) -> str:
     return "|".join([*map(re.escape, sorted(odd, key=len, reverse=True)), _NAME])
 
 
-def spellings(tools: Iterable[str]) -> dict[str, str]:
+def spellings(tools: Iterable[str]) -> Mapping[str, str]:
     """The tools' names by any spelling that means one of them."""
+    return _spellings(tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _spellings(tools: tuple[str, ...]) -> Mapping[str, str]:
     exact = {name: name for name in tools}
     folded: dict[str, list[str]] = {}
     for name in exact:

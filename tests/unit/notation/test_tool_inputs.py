@@ -109,6 +109,7 @@ def test_inputs_are_read_by_position_by_name_and_as_json(call: str, arguments: A
         ("get_sum[2]", "the field 'b' is missing; it is called as get_sum[a: number, b: number]"),
         ("get_sum[2, x]", "b: Input should be a valid number"),
         ("fs.read[path=a, path=b]", "'path' is given twice; it is called as fs.read[path: string, head?: integer]"),
+        ("population[city=Kyiv year=2020]", "'year' may begin inside the value of 'city': put a comma between them"),
         ("fs.read[path=a, tail=3]", "there is no field 'tail'; the fields are: path, head"),
         ('fs.read["a", 0]', "head: 0 is not at least 1"),
         ('ns/edit["a", [{"old": "x"}]]', "edits: [0]: 'new' is missing"),
