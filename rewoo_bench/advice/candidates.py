@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rewoo_bench.advice.terms import ALPHA, Terms
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.stats.bootstrap import normal_quantile
 from rewoo_bench.stats.paired import Interval, mean_of, proportion
 from rewoo_bench.stats.power import quantiles
@@ -93,7 +93,7 @@ def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
 
 
 def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> Candidate:
-    there = rows[~failed(rows)]
+    there = rows[~left_out(rows)]
     clusters = questions_of(there)
     stops = there["stop_reason"].astype(str).value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
@@ -122,7 +122,7 @@ def questions_of(rows: pd.DataFrame) -> NDArray[Any] | None:
 
 
 def _priced(rows: pd.DataFrame) -> bool:
-    return not np.isnan(column(rows[~failed(rows)], "cost_usd")).any()
+    return not np.isnan(column(rows[~left_out(rows)], "cost_usd")).any()
 
 
 def _seconds(rows: pd.DataFrame, clusters: NDArray[Any] | None) -> Interval | None:

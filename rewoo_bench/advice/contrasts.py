@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rewoo_bench.advice.candidates import questions_of
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.runs.failed_rows import pairs_failed
+from rewoo_bench.runs.failed_rows import pairs_left_out
 from rewoo_bench.stats.paired import (
     Interval,
     difference_of_proportions,
@@ -82,7 +82,7 @@ def _contrast(
     one: tuple[str, pd.DataFrame], other: tuple[str, pd.DataFrame], margin: float, *, priced: bool
 ) -> Contrast:
     (first, rows), (second, against) = one, other
-    compared = ~pairs_failed(rows, against)
+    compared = ~pairs_left_out(rows, against)
     left_out = len(rows) - int(compared.sum())
     rows, against = rows[compared], against[compared]
     clusters = questions_of(rows)

@@ -145,7 +145,7 @@ def _failures(part: Part) -> Iterator[str]:
         yield f"Without an answer, which counts as wrong: {joined(ended)}, {of_each}."
     failed = [f"{each.failed:,} of {each.architecture}" for each in part.candidates if each.failed]
     if failed:
-        yield f"Failed because of an error: {joined(failed)}, {of_each}; no comparison includes such a pair."
+        yield f"Left out, failed or unmetered: {joined(failed)}, {of_each}; no comparison includes such a pair."
 
 
 def _units(part: Part) -> Iterator[str]:

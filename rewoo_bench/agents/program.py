@@ -11,14 +11,17 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio.abc import Process
 
+from rewoo_bench.agents.connections import watch
 from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import UsageError
 from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
@@ -47,13 +50,16 @@ class Program:
         """
         start, output = time.monotonic(), Tail(0, _LONGEST_OUTPUT)
         try:
-            return await self._answer(question, session.log, output, variables)
+            return await self._answer(question, session, output, variables)
         finally:
             if session.first_request.done():
                 session.row_notes.add_startup(start, session.first_request.result())
                 session.row_notes.add_startup(max(output.ended_at, session.first_request.result()), time.monotonic())
 
-    async def _answer(self, question: str, log: Tail, output: Tail, variables: Mapping[str, str]) -> str | None:
+    async def _answer(
+        self, question: str, session: AgentSession, output: Tail, variables: Mapping[str, str]
+    ) -> str | None:
+        log = session.log
         env = agent_environment(self._settings.env, variables)
         if len(question.encode("utf-8", "replace")) < _LONGEST_VARIABLE and "\0" not in question:
             env[QUESTION] = question
@@ -62,7 +68,8 @@ class Program:
             group.start_soon(read_into, process.stdout, output)
             group.start_soon(read_into, process.stderr, log)
             group.start_soon(_write, process, question)
-            code = await process.wait()
+            async with background_task(partial(watch, process.pid, session, variables["OPENAI_BASE_URL"])):
+                code = await process.wait()
             # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
             group.cancel_scope.deadline = anyio.current_time() + 1.0
         if is_one_cut_line(output):

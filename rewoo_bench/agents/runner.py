@@ -137,6 +137,10 @@ class _Attempt:
         if reason != "answered":
             log = {"stderr": redact(session.log.text, self._secrets)} if session.log.size else {}
             notes |= {"error": self._message(reason), **log}
+        elif not session.has_called_model:
+            session.row_notes.flags.add("unmetered")
+        if session.connections:
+            notes["connections"] = sorted(session.connections)
         answer = self._answer if reason == "answered" else None
         return Trajectory(answer, reason, tuple(session.steps), notes=notes)
 

@@ -73,6 +73,9 @@ class AgentSession:
     failure: ModelError | None = None
     """The provider's last failure, where no call that began after it was answered."""
     limit: LimitReached | None = None
+    has_called_model: bool = False
+    connections: set[str] = field(default_factory=set)
+    """Addresses that the agent's processes connected to before its first model call, the gateway's left out."""
 
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()
@@ -173,6 +176,7 @@ class AgentSession:
         messages = WireMessages.of(request, facts.messages)
         role = _ROLES.get(request.path, AGENT)
         meter: Any = self.model
+        self.has_called_model |= role == AGENT
         failed_before = self.failure
         try:
             completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)

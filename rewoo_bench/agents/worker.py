@@ -14,16 +14,19 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from rewoo_bench.agents.connections import watch
 from rewoo_bench.agents.process import agent_environment
 from rewoo_bench.agents.program import AgentFailed, as_answer, last_line
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.concurrency import background_task
 from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
 _LONGEST_LINE = 1 << 20  # bytes
@@ -49,6 +52,7 @@ class Worker:
         self._open: dict[str, asyncio.Future[str | None]] = {}
         self._log = Tail()
         self._starting = anyio.Lock()
+        self._pid = 0
         self._has_started = False
         self._first_request: float | None = None
         """When the process made its first request; None where it printed a line before."""
@@ -71,7 +75,7 @@ class Worker:
         start, was_starting = time.monotonic(), self._input is None or not self._has_started
         session.first_request.add_done_callback(self._take_first_request)
         try:
-            return await self._ask(question, session.log, variables)
+            return await self._ask(question, session, variables)
         finally:
             session.first_request.remove_done_callback(self._take_first_request)
             if was_starting and self._first_request is not None:
@@ -81,7 +85,7 @@ class Worker:
         if not self._has_started and not request.cancelled():
             self._has_started, self._first_request = True, request.result()
 
-    async def _ask(self, question: str, log: Tail, variables: Mapping[str, str]) -> str | None:
+    async def _ask(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
         fields = {name: variables[variable] for name, variable in _FIELDS.items()}
         key = fields["api_key"]
         line = json.dumps({"id": key, "question": question, **fields}) + "\n"
@@ -94,12 +98,13 @@ class Worker:
                 assert self._input is not None
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its end fails the question
                     await self._input.send(line.encode())
-            answer = await future
+            async with background_task(partial(watch, self._pid, session, fields["base_url"])):
+                answer = await future
             await self._log_read()
             return answer
         finally:
             self._open.pop(key, None)
-            log.add(self._log.text.encode())
+            session.log.add(self._log.text.encode())
 
     async def _log_read(self) -> None:
         """A moment for standard error, another pipe than that of the answer: some ten milliseconds."""
@@ -116,7 +121,7 @@ class Worker:
         self._has_started, self._first_request = False, None
         self._task = asyncio.create_task(self._run(started))
         process = await started
-        self._input = process.stdin
+        self._input, self._pid = process.stdin, process.pid
 
     async def _run(self, started: asyncio.Future[Process]) -> None:
         """The life of a process: reads its lines, and fails the open questions at its end."""

@@ -13,7 +13,7 @@ trial, and the trials of a question are one observation.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from rewoo_bench.analysis.summary import summarise
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -113,7 +113,7 @@ def _compare(
         for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
             pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
         systems += own
-        warnings += cautions
+        warnings += [*cautions, *_unmetered(own)]
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
@@ -157,9 +157,16 @@ def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -
 
 def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
-    scored = rows[~failed(rows)]
+    scored = rows[~left_out(rows)]
     means = {name: _mean(scored, name) for name in MORE_MEANS}
     return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
+
+
+def _unmetered(systems: Sequence[System]) -> Iterator[str]:
+    for system in systems:
+        if count := system.summary.unmetered:
+            of = f"{count:,} of the {system.summary.total:,} rows of {system.label!r}"
+            yield f"{of} were answered without a metered model call: they are in no figure, nor are their pairs"
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.runs.failed_rows import pairs_failed
+from rewoo_bench.runs.failed_rows import pairs_left_out
 from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
@@ -89,7 +89,7 @@ def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame
     """All effects of a pair of systems; an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
     questions, total = int(rows_a["example_id"].nunique()), len(rows_a)
-    compared = ~pairs_failed(rows_a, rows_b)
+    compared = ~pairs_left_out(rows_a, rows_b)
     rows_a, rows_b = rows_a[compared], rows_b[compared]
     labels = np.unique(rows_a["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
     clusters = labels if questions < total else None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rewoo_bench.analysis.cost_formulas import scaled_parts
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ def cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
 
 def _parted(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows to fit a law on, and rows to test it on."""
-    counted = rows[~failed(rows) & ~cut_off(rows) & _above_zero(rows, "input_tokens")]
+    counted = rows[~left_out(rows) & ~cut_off(rows) & _above_zero(rows, "input_tokens")]
     needed = look_ups(counted)
     return counted[(needed <= FITTED_UP_TO).to_numpy(bool)], counted[(needed > FITTED_UP_TO).to_numpy(bool)]
 

@@ -1,7 +1,7 @@
 """One table of a run: a row for each architecture, with intervals and failures.
 
-Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed (failed_rows.py)
-are counted, and are in no mean: unfinished work is cheap.
+Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed, or that were answered
+without a metered model call (failed_rows.py), are counted, and are in no mean: unfinished or unseen work is cheap.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -86,6 +88,8 @@ class Summary:
     """Per question, in no latency; NaN where it isn't known: in a replay, and in older runs."""
     routed_to: dict[str, int] = field(default_factory=dict)
     """Chosen architecture -> rows, of a router."""
+    unmetered: int = 0
+    """Rows that were answered without a metered model call: they are in no mean."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
 
@@ -105,20 +109,23 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     in_order = np.argsort(first)
-    oracle = oracle_rows(rows)
+    oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
     return [
         _summary(
             {name: column.of(group_of == group) for name, column in columns.items()},
+            unmetered[group_of == group],
             oracle=bool(oracle[group_of == group].any()),
         )
         for group in in_order
     ]
 
 
-def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
+def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
     import numpy as np
 
-    scored = {name: column.of(~np.isnan(rows["exact_match"].values)) for name, column in rows.items()}
+    failed = np.isnan(rows["exact_match"].values)
+    metered = {name: column.of(~unmetered) for name, column in rows.items()}
+    scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 
     def mean(column: str) -> float:
         return _mean(scored[column].known)
@@ -133,12 +140,13 @@ def _summary(rows: Mapping[str, Column], *, oracle: bool) -> Summary:
         model=rows["model"].names_in_use[0],
         total=len(rows["stop_reason"].values),
         answered=rows["stop_reason"].count("answered"),
-        failed=len(rows["exact_match"].values) - len(rows["exact_match"].known),
+        failed=int(failed.sum()),
+        unmetered=int(unmetered.sum()),
         reasoning_truncated=rows["stop_reason"].count("reasoning_truncated"),
         not_answered={reason: stops.count(reason) for reason in stops.names_in_use if reason != "answered"},
-        exact_match=_estimate(rows, "exact_match", binary=True),
-        f1=_estimate(rows, "f1"),
-        judged_correct=_estimate(rows, "judged_correct", binary=True),
+        exact_match=_estimate(metered, "exact_match", binary=True),
+        f1=_estimate(metered, "f1"),
+        judged_correct=_estimate(metered, "judged_correct", binary=True),
         llm_calls=mean("llm_calls"),
         tool_calls=mean("tool_calls"),
         input_tokens=mean("input_tokens"),
@@ -224,6 +232,7 @@ _ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
     ("rows", lambda s: f"{s.total:,}"),
     ("answered", lambda s: f"{s.answered:,}"),
+    (UNMETERED, lambda s: f"{s.unmetered:,}"),
 )
 _START = "start s"
 _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
@@ -271,6 +280,7 @@ def table(summaries: Sequence[Summary]) -> str:
 def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
     absent = {"judged [95% CI]"} if not any(summary.judged_correct.n for summary in group) else set()
     absent |= {"rows"} if not _has_trials(group) else set()
+    absent |= {UNMETERED} if not any(summary.unmetered for summary in group) else set()
     columns = [column for column in _ACCURACY if column[0] not in absent]
     return _cells([*columns, *map(_count_of, reasons(group))], group)
 
@@ -282,7 +292,7 @@ def has_startup(group: Iterable[Summary]) -> bool:
 
 def _has_trials(group: Sequence[Summary]) -> bool:
     """Whether a question has several rows, so that counts of rows aren't counts of questions."""
-    return any(summary.total - summary.failed > summary.exact_match.n for summary in group)
+    return any(summary.total - summary.failed - summary.unmetered > summary.exact_match.n for summary in group)
 
 
 def reasons(summaries: Iterable[Summary]) -> list[str]:

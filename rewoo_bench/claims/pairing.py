@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.claims.derived_columns import SCORES
 from rewoo_bench.claims.run_groups import RunGroup, steps_of
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs import failed_rows
 from rewoo_bench.stats.columns import averaged
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def left_out(wanted: Sequence[ColumnOf]) -> int:
     rows = 0
     for group, architecture, name in wanted:
         if own := group.architectures.get(architecture):
-            out = failed(own.rows)
+            out = failed_rows.left_out(own.rows)
             if not _counts_cut_off(group, name):
                 out = out | _cut_off(own.rows)
             rows += int(out.sum())

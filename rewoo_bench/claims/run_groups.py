@@ -23,7 +23,7 @@ from rewoo_bench.claims.derived_columns import KEY, derived
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.comparability import queued
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, Manifest, read_manifest
 from rewoo_bench.runs.options import options_that
@@ -61,7 +61,7 @@ class ArchitectureRows:
     def column(self, name: str) -> pd.Series[float] | None:
         """A column of the files, or one derived from them, without failed questions; None where there is none."""
         column = derived(name, self.rows, self.calls)
-        return None if column is None else column.loc[self.rows.index[~failed(self.rows)]]
+        return None if column is None else column.loc[self.rows.index[~left_out(self.rows)]]
 
 
 @dataclass(frozen=True)

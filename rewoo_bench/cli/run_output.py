@@ -65,6 +65,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     """
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
+    from rewoo_bench.runs.flags import flag_lines
     from rewoo_bench.runs.folder import load_table
     from rewoo_bench.runs.manifest import read_manifest
 
@@ -83,7 +84,13 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     if page is not None and not quiet:
         click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
-    notes = (*_routed(summaries), *_not_answered(summaries), *_not_judged(outcome, rows), *_agent_errors(rows))
+    notes = (
+        *flag_lines(rows, [outcome.folder]),
+        *_routed(summaries),
+        *_not_answered(summaries),
+        *_not_judged(outcome, rows),
+        *_agent_errors(rows),
+    )
     for line in () if quiet else notes:
         click.echo(terminal(line), err=True)
     scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))

@@ -168,6 +168,8 @@ class Evaluator:
             with noting(meter.notes):
                 ended = await self._put(task, meter, recorder, servers, on_event, live.shutdown)
             seconds = time.monotonic() - start
+        if task.trial and ended.trajectory.answer is not None and not any(call.kind == "model" for call in meter.calls):
+            meter.notes.flags.add("no_call")
         idle_s, startup_s = not_working(meter.calls, meter.notes.startups)
         judging = Meter(models)  # a judge's calls are kept apart
         verdict = await self._judge(task.example, ended.trajectory, judging)

@@ -16,6 +16,7 @@ import pydantic
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.baseline import COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.manifest import DatasetFacts, Manifest
 from rewoo_bench.runs.manifest_diff import LOOSE
 from rewoo_bench.runs.options import options_that
@@ -84,6 +85,7 @@ def _facts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> ArchitectureBasel
 
 def _lines(rows: pd.DataFrame) -> list[list[Any]]:
     """The rows of an architecture as lines, by id and trial."""
+    rows = rows.assign(exact_match=rows["exact_match"].mask(left_out(rows)))  # as if it had failed
     lines = [[_value(row, column) for column in LINE_COLUMNS] for row in rows.to_dict("records")]
     return sorted(lines, key=lambda line: (line[0], line[1]))
 

@@ -25,7 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown, too_many_failed
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.text.counts import counted
 
@@ -134,7 +135,7 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
             there_are = "; ".join(map(str, groups)) or "none"
             raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
         every = groups[budget.group]
-        scored = every[~failed(every)]  # a failed question cost little
+        scored = every[~left_out(every)]  # a failed question cost little
         yield from _left_out(budget.group, every, scored)
         if not len(scored):
             continue
@@ -147,12 +148,14 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
 def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
     """Failed questions, which no budget counts; and whether any question was answered at all."""
     n, failures = int(scored["example_id"].nunique()), len(every) - len(scored)
+    unmetered = int(flagged(every, UNMETERED).sum())
     if not n:
-        text = "nothing was measured: every question failed"
+        text = "nothing was measured: every question failed" + (" or is unmetered" if unmetered else "")
         yield Check("failed questions", "fail", group, "failed questions", text)
     elif failures:
         rows = f"{failures:,} of {counted(len(every), 'row')}"
-        text = f"{rows} failed in the infrastructure; the figures below are of the other {len(scored):,}"
+        how = "failed in the infrastructure" + (f" or are unmetered ({unmetered:,})" if unmetered else "")
+        text = f"{rows} {how}; the figures below are of the other {len(scored):,}"
         status: Status = "fail" if too_many_failed(failures, len(every)) else "warn"
         yield Check("failed questions", status, group, "failed questions", text, n=n)
     if n and not (scored["stop_reason"] == "answered").any():

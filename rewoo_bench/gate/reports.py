@@ -15,7 +15,7 @@ from rewoo_bench.escaping import controls_as_json, terminal
 from rewoo_bench.gate.budgets import GROUP_KEYS
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.output_file import replaced
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _as_json(value: object) -> str:
 
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True):
-        scored = group[~failed(group)]
+        scored = group[~left_out(group)]
         for metric, unit in UNITS.items():
             values = scored[metric].astype("float64")
             if not len(values) or not values.map(math.isfinite).all():

@@ -20,7 +20,7 @@ from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.escaping import one_line
 from rewoo_bench.plots.series_styles import SeriesStyle, series_styles
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
@@ -97,7 +97,7 @@ class PlotData:
 
     def counted(self) -> PlotData:
         """Without the rows that the infrastructure failed; `facts` gives their number."""
-        mask = failed(self.rows)
+        mask = left_out(self.rows)
         return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
 
     def by(self, column: str) -> PlotData:

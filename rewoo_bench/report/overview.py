@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median as _median
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.verdict import SAVING, Pricing, verdict
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.flags import FLAGS, flag_lines
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
 
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 FEW_QUESTIONS = 100
 _HEAD = ("system", "n", "exact match", "F1", "answered", "failed", "tokens", "$ / 1000", "model calls", "tool calls")
 _SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "startup_s"}
-FLAGS = {
-    "unmetered": "answered without a metered model call: what it really used isn't known",
-    "other_question": "sent a prompt that holds the text of another question of the run",
-    "no_call": "answered a later trial without a call",
-    "dropped_fields": "sent fields that were not passed on to the model",
-}
-"""What each flag of a row says of its question."""
 
 
 def overview(
@@ -54,7 +47,7 @@ def overview(
         "flags": FLAGS,
         "sentences": _sentences(comparison) if comparison else [],
         "notes": [*(comparison.warnings if comparison else ()), *([refused] if refused else [])],
-        "threats": [*_threats(rows, manifests), *(_of_prices(comparison) if comparison else ())],
+        "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison) if comparison else ())],
         "claims": _claims(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
@@ -153,9 +146,10 @@ def _of_prices(comparison: Comparison) -> Iterator[str]:
             yield f"{note[0].upper()}{note[1:]}."
 
 
-def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
+def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> Iterator[str]:
     """Reasons to doubt the figures above; what a row is flagged for is first."""
-    yield from _flagged(rows)
+    for line in flag_lines(rows, folders):
+        yield f"{line}."
     questions = int(rows["example_id"].nunique())
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
@@ -171,21 +165,6 @@ def _threats(rows: pd.DataFrame, manifests: Manifests) -> Iterator[str]:
             yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}" + _because(manifest)
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
-
-
-def _flagged(rows: pd.DataFrame) -> Iterator[str]:
-    """A line for each architecture and flag."""
-    if "flags" not in rows.columns:  # an older run
-        return
-    counts = Counter(
-        (flag, str(architecture))
-        for flags, architecture in zip(rows["flags"], rows["architecture"], strict=True)
-        for flag in (flags if isinstance(flags, Iterable) else ())
-    )
-    for flag, architecture in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
-        asked = int((rows["architecture"] == architecture).sum())
-        said = f"{architecture} {FLAGS.get(flag, 'is flagged')} ({flag})"
-        yield f"{said}: {counts[flag, architecture]:,} of {asked:,} rows."
 
 
 def _because(manifest: Manifest) -> str:

@@ -22,7 +22,7 @@ from rewoo_bench.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.config.price_sheets import CacheRule, Tariff, tariffs
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.repricing.tokens import Tokens, recorded_tokens, reported_tokens
-from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.stats.paired import Interval, mean_of, ratio_of_means
@@ -129,7 +129,7 @@ def repriced_run(
     lines = [line for tariff in chosen for line in _lines(tariff, tokens, rows, first, batch=batch)]
     notes = [*_notes(rules, rows, batch=batch, shared=shared_cache, recorded=recorded_cache), *tokens.notes]
     present = [name for name in _COLUMNS if name in rows.columns]
-    kept = rows[present].assign(failed=failed(rows))
+    kept = rows[present].assign(failed=left_out(rows))
     return RepricedData(folder, first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens)
 
 
@@ -143,7 +143,7 @@ def _lines(tariff: Tariff, tokens: Tokens, rows: pd.DataFrame, baseline: str, *,
     found = _found(tokens, tariff, batch=batch)
     cost = tariff.cost_usd(tokens.input, found[:, 0], found[:, 1], tokens.output, batch=batch)
     architectures = rows["architecture"].astype(str).to_numpy(dtype=object)
-    questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], failed(rows)
+    questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], left_out(rows)
     for name in dict.fromkeys(architectures):
         own = architectures == name
         some = own & ~lost

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.align import aligned
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.failed_rows import pairs_failed
+from rewoo_bench.runs.failed_rows import pairs_left_out
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.counts import counted
@@ -133,7 +133,7 @@ def read_outcomes(
     known = _texts(wanted, texts)
     groups = {name: wanted[wanted["architecture"] == name] for name in (*parents, *others)}
     same, _ = aligned(groups, [], intersect=True)
-    failed = pairs_failed(same[parents[0]], same[parents[1]])
+    failed = pairs_left_out(same[parents[0]], same[parents[1]])
     same = {name: each[~failed] for name, each in same.items()}
     if not len(same[parents[0]]):
         raise DataError("routing needs questions that both parents finished, and there is none")

@@ -1,17 +1,20 @@
-"""Rows of questions that the infrastructure failed: they show nothing about an architecture.
+"""Rows that are in no mean: they show nothing about what an architecture costs.
 
-Such a row has no exact match (null), and its tokens, calls and cost are of incomplete work. Means, intervals, tests,
-claims, gates and figures leave it out and give the number of such rows. A comparison of two architectures leaves out
-both rows of the pair. A question that reached a limit (steps, tokens, time, cost) hasn't failed: its answer counts as
-wrong, at the cost in its row.
+Of a question that the infrastructure failed there is no exact match (null), and its tokens, calls and cost are of
+incomplete work. A question that an external agent answered without one metered model call (the flag `unmetered`) looks
+free, and what answered it isn't known. Means, intervals, tests, claims, gates and figures leave both out and give their
+number. A comparison of two architectures leaves out both rows of the pair. A question that reached a limit (steps,
+tokens, time, cost) hasn't failed: its answer counts as wrong, at the cost in its row.
 
-    failed(rows)                    # a mask: True where the infrastructure failed the question
-    pairs_failed(rows_a, rows_b)    # of aligned rows: True where it failed either of the two
+    left_out(rows)                    # a mask: True for a row that is in no mean
+    pairs_left_out(rows_a, rows_b)    # of aligned rows: True where either of the two is
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.runs.flags import UNMETERED, flagged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +28,11 @@ def failed(rows: pd.DataFrame) -> NDArray[np.bool_]:
     return mask
 
 
-def pairs_failed(a: pd.DataFrame, b: pd.DataFrame) -> NDArray[np.bool_]:
+def left_out(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """A mask over rows of questions.parquet: True where the question failed, or was answered without a metered call."""
+    return failed(rows) | flagged(rows, UNMETERED)
+
+
+def pairs_left_out(a: pd.DataFrame, b: pd.DataFrame) -> NDArray[np.bool_]:
     """The same for two tables whose rows are of the same questions and trials, in the same order."""
-    return failed(a) | failed(b)
+    return left_out(a) | left_out(b)

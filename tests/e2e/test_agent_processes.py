@@ -17,6 +17,7 @@ from command_runs import quiet, start
 from dialect_server import DialectServer
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
+from rewoo_bench import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.manifest import read_manifest
 
@@ -291,3 +292,35 @@ def test_what_an_earlier_session_paid_for_other_requests_stays_in_the_books() ->
         assert set(rows().llm_calls) == {3}
         check_books(provider)
         assert len(provider.books) == 2 * 6
+
+
+BYPASS = (
+    ASK
+    + """
+import socket, time
+address = os.environ["ELSEWHERE"]
+print(ask(os.environ["REWOO_BENCH_QUESTION"], address, "none"))
+kept = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2].partition("/")[0])))
+time.sleep(1)
+"""
+)
+
+
+def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
+    provider: DialectServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with DialectServer() as elsewhere:
+        env = {"ELSEWHERE": elsewhere.api_base}
+        agents = [write_program("mine", BYPASS, env=env), write_program("fair", f"{ASK}print(ask(input()))")]
+        assert run_agents(provider, agents, questions=4) == 0
+    found = rows().set_index("architecture")
+    assert [list(flags) for flags in found["flags"]["mine"]] == [["unmetered"]] * 4
+    assert [list(flags) for flags in found["flags"]["fair"]] == [[]] * 4
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "unmetered" in line]
+    assert line.startswith("mine answered without a metered model call")
+    port = elsewhere.api_base.removesuffix("/v1").rpartition(":")[2]
+    assert line.endswith(f"4 of 4 rows; its processes connected to 127.0.0.1:{port}")
+    comparison = compare(rows(), baseline="fair")
+    assert comparison.pairs[0].figures == ()
+    assert comparison.systems[0].summary.unmetered == 4
+    assert "4 of the 4 rows of 'mine'" in comparison.warnings[0]

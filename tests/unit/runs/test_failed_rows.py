@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
+import pyarrow as pa
 
-from rewoo_bench.runs.failed_rows import failed, pairs_failed
+from rewoo_bench.runs.failed_rows import failed, left_out, pairs_left_out
 
 
 def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None:
@@ -18,4 +19,14 @@ def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None
 def test_a_pair_is_left_out_where_either_failed() -> None:
     a = pd.DataFrame({"exact_match": [True, None, False, None]})
     b = pd.DataFrame({"exact_match": [None, True, False, None]})
-    assert pairs_failed(a, b).tolist() == [True, True, False, True]
+    assert pairs_left_out(a, b).tolist() == [True, True, False, True]
+
+
+def test_an_answer_without_a_metered_call_is_in_no_mean() -> None:
+    flags = [[], ["unmetered"], ["no_call"], None]
+    rows = pd.DataFrame({"exact_match": [True] * 4, "flags": flags})
+    arrow = pa.table({"exact_match": [True] * 4, "flags": pa.array(flags, pa.list_(pa.string()))})
+    assert failed(rows).tolist() == [False] * 4
+    for each in (rows, arrow.to_pandas(), arrow.to_pandas(types_mapper=pd.ArrowDtype)):
+        assert left_out(each).tolist() == [False, True, False, False]
+    assert left_out(rows.drop(columns="flags")).tolist() == [False] * 4

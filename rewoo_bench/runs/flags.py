@@ -1,0 +1,79 @@
+"""Flags of rows of questions.parquet: reasons to doubt a row.
+
+flagged(rows, "unmetered")      # a mask
+list(flag_lines(rows))          # ["mine: 20 of 20 rows were answered without a metered model call …"]
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.runs.folder import TRACES_FILE
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+UNMETERED = "unmetered"
+FLAGS = {
+    UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
+    "other_question": "sent a prompt that holds the text of another question of the run",
+    "no_call": "answered a later trial without a call",
+    "dropped_fields": "sent fields that were not passed on to the model",
+}
+"""What each flag of a row says of its question, the worst first."""
+_COLUMN = "flags"
+_MOST_ADDRESSES = 3
+
+
+def flagged(rows: pd.DataFrame | pa.Table, flag: str) -> NDArray[np.bool_]:
+    """A mask over rows: True where the row has the flag. Rows of an older version have none."""
+    import numpy as np
+
+    return np.fromiter((flag in flags for flags in _flags(rows)), dtype=bool, count=len(rows))
+
+
+def flag_lines(rows: pd.DataFrame | pa.Table, folders: Sequence[Path] = ()) -> Iterator[str]:
+    """A line for each flag and architecture; of unmetered rows also where the agent connected to, as traces have it."""
+    architectures = [str(name) for name in _values(rows, "architecture")]
+    counts = Counter((flag, name) for flags, name in zip(_flags(rows), architectures, strict=True) for flag in flags)
+    for flag, name in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
+        asked = architectures.count(name)
+        line = f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
+        yield f"{line}{_connections(name, folders) if flag == UNMETERED else ''}"
+
+
+def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
+    for flags in _values(rows, _COLUMN):
+        yield flags if isinstance(flags, Iterable) else ()
+
+
+def _values(rows: pd.DataFrame | pa.Table, name: str) -> Iterable[Any]:
+    names: Iterable[str] = getattr(rows, "column_names", None) or list(rows.columns)
+    if name not in names:
+        return [None] * len(rows)
+    column: Any = rows[name]
+    values: Iterable[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column
+    return values
+
+
+def _connections(architecture: str, folders: Sequence[Path]) -> str:
+    """Addresses that the processes of an agent were seen to connect to, as the end of a line."""
+    found: Counter[str] = Counter()
+    for folder in folders:
+        with suppress(OSError, ValueError), (folder / TRACES_FILE).open(encoding="utf-8") as lines:
+            for line in lines:
+                if '"connections"' in line and (trace := json.loads(line))["architecture"] == architecture:
+                    found.update(map(str, (trace.get("notes") or {}).get("connections") or ()))
+    if not found:
+        return ""
+    most = [address for address, _ in found.most_common(_MOST_ADDRESSES)]
+    more = f" and {len(found) - len(most)} more" if len(found) > len(most) else ""
+    return f"; its processes connected to {', '.join(most)}{more}"
