@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 
 from rewoo_bench.agents.kept_responses import KeptResponses
+from rewoo_bench.agents.wire_calls import ToolUse, is_same_call, read_reply, read_results
 from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
@@ -30,6 +31,7 @@ from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.processes import Tail
 from rewoo_bench.row_notes import RowNotes, current_notes, flag
 from rewoo_bench.runners.tool_calls import Observation, call_tool
+from rewoo_bench.text.model_output import check_text
 from rewoo_bench.types import Completion, Model, Step, Tool
 from rewoo_bench.wire_request import WireMessages, WireRequest
 
@@ -87,6 +89,9 @@ class AgentSession:
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
         self._open: set[asyncio.Future[Any]] = set()
+        self._words: list[str] = []  # of the model since the last step
+        self._uses: dict[str, tuple[ToolUse, float]] = {}  # calls without a result, and when they were asked for
+        self._metered: list[tuple[str, dict[str, Any]]] = []  # calls of metered tools that no request has shown yet
 
     def has_requested(self) -> None:
         """Notes a request of any kind: the agent has started."""
@@ -165,12 +170,42 @@ class AgentSession:
         answer: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._submit(answer, lambda: call_tool(tool, arguments))
         observation = await asyncio.shield(answer)
-        number = str(len(self.steps) + 1)
-        shown = show_call(arguments)
-        self.steps.append(
-            Step(number, tool=name, argument=shown, observation=observation.text, failed=observation.failed)
-        )
+        self._metered.append((name, arguments))
+        self._add_step(name, show_call(arguments), observation)
         return observation
+
+    def _add_step(self, tool: str, argument: str, observation: Observation) -> None:
+        """Adds a tool call; the words that the model wrote since the last step are its thought."""
+        words, self._words = "\n".join(self._words), []
+        number = str(len(self.steps) + 1)
+        self.steps.append(Step(number, words, tool, argument, observation.text, observation.failed))
+
+    def _read_request(self, request: WireRequest) -> None:
+        """Takes the results of the agent's own tools; a call of a metered tool is counted already."""
+        if not self._uses:
+            return
+        for name, result in read_results(request.path, request.body).items():
+            use, asked_at = self._uses.pop(name, (None, 0.0))
+            if use is None:
+                continue
+            metered = next((each for each in self._metered if is_same_call(use, *each)), None)
+            if metered is not None:
+                self._metered.remove(metered)
+                continue
+            meter: Any = self.model
+            meter.add_tool_use(
+                use.name, "error" if result.failed else "ok" if result.text.strip() else "empty", asked_at
+            )
+            self._add_step(use.name, _shown(use.arguments), Observation(check_text(result.text), result.failed))
+
+    def _read_reply(self, path: str, completion: Completion) -> None:
+        """Takes the model's words, and the calls that it asks for."""
+        if completion.wire is None or completion.wire.is_second_attempt:
+            return
+        reply = read_reply(path, completion.wire.body)
+        if reply.text:
+            self._words.append(reply.text)
+        self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
 
     async def _complete(self, request: WireRequest, facts: WireFacts, digest: bytes, failed: Call | None) -> Completion:
         messages = WireMessages.of(request, facts.messages)
@@ -178,6 +213,8 @@ class AgentSession:
         meter: Any = self.model
         self.has_called_model |= role == AGENT
         failed_before = self.failure
+        if role == AGENT:
+            self._read_request(request)
         try:
             completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)
         except ModelError as error:
@@ -205,6 +242,8 @@ class AgentSession:
                 self.notes[f"dropped the field {name[:80]}"] += 1
             if {*dropped} - {"metadata"}:  # which changes no answer
                 flag("dropped_fields")
+        if role == AGENT:
+            self._read_reply(request.path, completion)
         return completion
 
     def _submit(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:
@@ -233,6 +272,15 @@ class AgentSession:
         else:
             if not answer.done():
                 answer.set_result(result)
+
+
+def _shown(arguments: str) -> str:
+    """Arguments as the steps of a metered tool have them."""
+    try:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return show_call(read) if isinstance(read, dict) else arguments
 
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, Unpack
 
@@ -36,6 +36,8 @@ from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, 
 _NO_PARTS = PromptParts()
 ABANDONED = "abandoned"
 """Role of a call that an earlier session paid for and the last one didn't make."""
+WIRE = "wire"
+"""Role of a call of an external agent's own tool, read from its requests."""
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 
 
@@ -145,6 +147,12 @@ class Meter:
     def uncount_second_attempt(self) -> None:
         """Takes back the last call, which was answered as a second attempt at an earlier one."""
         self.calls.pop()
+
+    def add_tool_use(self, name: str, status: str, start: float) -> None:
+        """Adds a call that an external agent made of a tool of its own, from `start` until now."""
+        started_at = datetime.now(UTC) - timedelta(seconds=self.clock() - start)
+        begun = partial(self._begin("tool", name, WIRE), start=start, started_at=started_at)
+        self._end(begun, status)
 
     def add_abandoned(self, records: Sequence[CallRecord]) -> None:
         """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""
