@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import anyio
@@ -33,6 +33,7 @@ from rewoo_bench.metering.calls import Limits
 from rewoo_bench.metering.interrupt import GracefulShutdown
 from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.metering.meter import Meter, not_working
+from rewoo_bench.metering.other_questions import PromptWatch, RunQuestions
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
@@ -124,9 +125,10 @@ class Evaluator:
             totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
+        questions = RunQuestions(example.question for example in examples)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
-            self.engine.ask if self.engine else self.run_task,
+            self.engine.ask if self.engine else partial(self.run_task, questions=questions),
             tasks,
             totals,
             run_limits=self.run_limits,
@@ -154,15 +156,17 @@ class Evaluator:
         task: Task,
         on_event: Callable[[Task, Event], None] | None = None,
         live: LiveCalls | None = None,
+        questions: RunQuestions | None = None,
     ) -> Result:
-        """Asks one question of one architecture.
+        """Asks one question of one architecture; `questions` are those of the run.
 
         Errors of a question, a model, a runner or a tool are in the result; only `crashes.RUN_STOPPING` is raised.
         """
         live = live or (self.recorder.live if self.recorder else LiveCalls())
         recorder = await self.recorder.question(task.key) if self.recorder else None
         models = self._models(task.example, recorder, live)
-        meter = Meter(models, self.limits, question=task.example.question)
+        watch = PromptWatch(questions, task.example) if questions else None
+        meter = Meter(models, self.limits, question=task.example.question, watch=watch)
         async with self.toolbox.servers(task.architecture, begin=not (recorder and recorder.has_records)) as servers:
             started_at, start = datetime.now(UTC), time.monotonic()
             with noting(meter.notes):

@@ -23,6 +23,7 @@ from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.metering.calls import Call, Limits
+from rewoo_bench.metering.other_questions import PromptWatch
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorded_tools import RecordedText
 from rewoo_bench.models.call_cost import call_cost_of, combined
@@ -32,6 +33,7 @@ from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
+from rewoo_bench.wire_request import WireMessages
 
 _NO_PARTS = PromptParts()
 ABANDONED = "abandoned"
@@ -45,7 +47,7 @@ class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
-    count their parts.
+    count their parts; `watch` looks for other questions in the prompts of external agents.
     """
 
     streams = True
@@ -56,11 +58,13 @@ class Meter:
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
         question: str = "",
+        watch: PromptWatch | None = None,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.clock = clock
         self.question = question
+        self._watch = watch
         self.calls: list[Call] = []
         self.notes = RowNotes()
         self.start = clock()
@@ -76,6 +80,8 @@ class Meter:
         thinking: it has no visible text.
         """
         role = options["role"]
+        if self._watch and isinstance(messages, WireMessages) and self._watch.has_other(messages):
+            self.notes.flags.add("other_question")
         reserved = await self._admit(messages, options.get("max_tokens"))
         model = self.models.get(role) or self.models[""]
         parts = prompt_parts_of(messages, self.question, options.get("tools") or ())
@@ -121,6 +127,8 @@ class Meter:
             with noting(notes):
                 text = await tool(arguments)
             call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
+            if self._watch:
+                self._watch.add_result(text)
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
         except anyio.get_cancelled_exc_class():
             outcome = {"status": "cancelled"}

@@ -324,3 +324,32 @@ def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
     assert comparison.pairs[0].figures == ()
     assert comparison.systems[0].summary.unmetered == 4
     assert "4 of the 4 rows of 'mine'" in comparison.warnings[0]
+
+
+REMEMBERS = (
+    ASK
+    + """
+import sys
+kept = {}
+asked = ""
+for line in sys.stdin:
+    task = json.loads(line)
+    asked += " " + task["question"]
+    if task["question"] not in kept:
+        kept[task["question"]] = ask(asked, task["base_url"], task["api_key"])
+    print(json.dumps({"id": task["id"], "answer": kept[task["question"]]}), flush=True)
+"""
+)
+
+
+def test_a_worker_that_remembers_is_flagged(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    longer = write_questions(3).read_text().replace("Which river is", "Which of the rivers on the old map is")
+    Path("rivers.json").write_text(longer)
+    worker = write_program("keeps", REMEMBERS, protocol="worker")
+    flags = ("--dataset", Path("rivers.json").absolute(), "--trials", 2, "--concurrency", 1)
+    assert run_agents(provider, [worker], *flags, questions=1) == 0
+    found = rows().sort_values(["trial", "started_at"])["flags"]
+    assert [sorted(each) for each in found] == [[], *[["other_question"]] * 2, *[["no_call", "unmetered"]] * 3]
+    said = capfd.readouterr().err
+    assert "(other_question): 2 of 6 rows" in said
+    assert "(no_call): 3 of 6 rows" in said
