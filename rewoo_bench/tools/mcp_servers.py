@@ -44,6 +44,7 @@ _LOG_LINES, _LONGEST_REASON = 3, 500
 _END_TIMEOUT_S = 10.0
 _IDLE_S = 86_400.0  # a stream without events stays open
 _log = logging.getLogger(__name__)
+_QUIET = logging.NullHandler()  # the SDK's own lines and tracebacks are no lines of a run
 
 
 class McpServers:
@@ -252,6 +253,8 @@ class McpServer:
             from mcp import Client
         except ImportError:
             raise UsageError("--mcp needs the MCP SDK: pip install 'rewoo-bench[mcp]'") from None
+        for name in ("mcp", "client"):
+            logging.getLogger(name).addHandler(_QUIET)
         async with AsyncExitStack() as stack:
             transport = self._remote(stack) if self.address.is_remote else self._process(stack)
             yield await stack.enter_async_context(Client(await transport, cache=None, mode=self._mode))
@@ -275,6 +278,7 @@ class McpServer:
         def client_of(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
             client = create_mcp_http_client(headers, timeout, auth)
             client.follow_redirects = False  # a header goes to no other origin
+            client.event_hooks["response"].append(self._note_refusal)
             return client
 
         if self.address.is_sse:
@@ -282,6 +286,11 @@ class McpServer:
         client = await stack.enter_async_context(client_of(headers))
         client.timeout.read = _IDLE_S
         return streamable_http_client(url, http_client=client)
+
+    async def _note_refusal(self, response: Any) -> None:
+        """Keeps the status of a refused request, which the SDK's errors don't name."""
+        if response.status_code >= 400 and response.request.method == "POST":
+            self._log.add(f"HTTP {response.status_code} {response.reason_phrase}\n".encode())
 
     async def _read_tools(self, client: Client) -> None:
         """Reads the tools, all pages of them; of two with one name, the first. Raises `UsageError`."""
@@ -315,9 +324,10 @@ class McpServer:
         return redact(" ".join(text.split()), self.address.secrets)[:_LONGEST_REASON]
 
     def _with_lines(self, message: str) -> str:
-        """The message, and the last lines that the server printed beside its messages."""
+        """The message, and the last lines that the server printed beside its messages, or its refusals."""
         lines = [line.strip() for line in self._log.text.splitlines() if line.strip()][-_LOG_LINES:]
-        return self._hidden(f"{message}; it printed: {' | '.join(lines)}" if lines else message)
+        verb = "answered" if self.address.is_remote else "printed"
+        return self._hidden(f"{message}; it {verb}: {' | '.join(dict.fromkeys(lines))}" if lines else message)
 
     def _reason(self, error: BaseException) -> str:
         """An error and the last lines of the server's log, as one line."""
@@ -327,7 +337,7 @@ class McpServer:
             return self._hidden(f"its list of tools can't be read: {_first_of(error)}")
         if isinstance(error, UsageError):
             return self._hidden(str(error).removeprefix("--mcp: "))
-        return self._with_lines(str(error) or type(error).__name__)
+        return self._with_lines(str(error).partition("\nFor more information")[0] or type(error).__name__)
 
 
 def _first_of(error: ValidationError) -> str:

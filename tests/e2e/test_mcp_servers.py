@@ -292,7 +292,10 @@ async def test_headers_come_from_variables_and_are_written_nowhere(
 
 async def test_a_refused_key_is_an_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
-    with over_http("key=another") as address, pytest.raises(UsageError, match="can't be used") as raised:
+    with (
+        over_http("key=another") as address,
+        pytest.raises(UsageError, match="answered: HTTP 401 Unauthor") as raised,
+    ):
         await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', limit=1)
     assert "very-secret" not in str(raised.value)
 
