@@ -12,6 +12,7 @@ two runs can be compared, `growth` why counts grew. `baseline_checks`, `count_ch
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from rewoo_bench.gate.baseline import Baseline, read_baseline
 from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
 from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
-from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.gate.verdict import Check, Group, Verdict, too_many_failed
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
@@ -30,6 +31,7 @@ from rewoo_bench.text.counts import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+_COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
 __all__ = ["ComparisonTerms", "check_run", "open_baseline"]
 
 
@@ -47,11 +49,11 @@ def check_run(
     manifest, rows = read_manifest(Path(run)), load(run)
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
-    check_unique(run, rows)
+    check_rows(run, manifest, rows)
     reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
     if reason and not allow_incomplete:
         return Verdict((), incomplete=reason)
-    checks: list[Check] = list(check_budgets(limits, rows))
+    checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
     if before is not None:
         checks += check_against(before, baseline_of(manifest, rows), terms, oracle=bool(oracle_rows(rows).any()))
     return Verdict(tuple(checks))
@@ -70,23 +72,66 @@ def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
     if not Path(path).is_dir():
         return read_baseline(Path(path))
     manifest, rows = read_manifest(Path(path)), load(path)
-    check_unique(path, rows)
+    check_rows(path, manifest, rows)
     reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
     if reason:
         raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
     return baseline_of(manifest, rows, deterministic=deterministic)
 
 
-def check_unique(run: str | Path, rows: pd.DataFrame) -> None:
-    """Raises `DataError` where two rows are of one question, trial and architecture."""
-    keys = ["architecture", "example_id", "trial"]
-    again = rows[rows.duplicated(keys)]
+def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
+    """Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes."""
+    for fault in _faults(manifest, rows) if len(rows) else ():
+        raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
+
+
+def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
+    architectures, examples, trials = _shape(manifest)
+    again = rows[rows.duplicated(["architecture", "example_id", "trial"])]
     if len(again):
         first = again.iloc[0]
         where = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
-        raise DataError(
-            f"run {str(run)!r} has {counted(len(again), 'row')} twice, such as {where}; its tables were changed"
-        )
+        yield f"it has {counted(len(again), 'row')} twice, such as {where}"
+    if (most := architectures * examples * trials) < len(rows):
+        yield f"it has {len(rows):,} rows, and {architectures} x {examples} x {trials} = {most:,} were to be asked"
+    default = manifest.models.get("default", {}).get("name")
+    named: dict[str, Collection[object]] = {
+        "architecture": [each.name for each in manifest.architectures],
+        "dataset": [manifest.dataset.name],
+        "model": [default],
+        "planner_model": [manifest.models.get("planner", {}).get("name", default)],
+        "solver_model": [manifest.models.get("solver", {}).get("name", default)],
+        "trial": range(trials),
+    }
+    for column, allowed in named.items():
+        for value in rows[column].unique() if column in rows and any(allowed) | (column == "trial") else ():
+            if value not in allowed:
+                expected = f"0 to {trials - 1}" if column == "trial" else " or ".join(map(repr, allowed))
+                yield f"the column {column!r} has {value!r}, and {MANIFEST} says {expected}"
+    measured = rows[~failed(rows)]
+    for column in _COUNTED:
+        if missing := int(measured[column].isna().sum()):
+            yield f"{column!r} is missing in {counted(missing, 'row')}"
+    for column in rows.columns:
+        if column not in ("seed", "temperature") and rows[column].dtype.kind in "if" and (rows[column] < 0).any():
+            yield f"{column!r} is negative: {rows[column].min():,}"
+
+
+def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
+    """A failed check for each architecture of which more than a tenth of the rows are missing or failed.
+
+    Rows that were never asked for aren't missing at random, no more than failed ones: the run may have stopped at its
+    first long question.
+    """
+    _, examples, trials = _shape(manifest)
+    expected, measured = examples * trials, rows[~failed(rows)]["architecture"].astype(str)
+    there = rows["architecture"].astype(str).value_counts()
+    for each in manifest.architectures:
+        n = int((measured == each.name).sum())
+        if there.get(each.name, 0) < expected and too_many_failed(expected - n, expected):
+            group = Group(each.name, manifest.dataset.name, str(manifest.models.get("default", {}).get("name")))
+            text = f"not enough rows: {n:,} of {expected:,}; an incomplete run needs nine tenths of them to be judged"
+            yield Check("failed questions", "fail", group, "rows", text, float(n), 0.9 * expected, n=n)
 
 
 def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
@@ -95,21 +140,27 @@ def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
         advice = "--resume tries them again, --allow-incomplete leaves them out"
         unit = "row" if rows["trial"].max() > 0 else "question"
         return f"{failures} of {counted(len(rows), unit)} failed; {advice}"
-    expected = _expected_rows(manifest)
+    expected = math.prod(_shape(manifest))
     return f"it has {len(rows)} of {counted(expected, 'row')}" if len(rows) < expected else None
 
 
-def _expected_rows(manifest: Manifest) -> int:
-    """Questions x trials x architectures. Raises `DataError` where run.json lacks one of them."""
+def _shape(manifest: Manifest) -> tuple[int, int, int]:
+    """Architectures, questions and trials. Raises `DataError` where run.json lacks one of them."""
     factors = {
         "architectures": len(manifest.architectures),
         "dataset.examples": manifest.dataset.examples,
         "options.trials": manifest.options.get("trials"),
     }
     for key, number in factors.items():
-        if not number:
+        if number is None or number == 0:
             raise DataError(f"run {manifest.run_id!r} can't be judged: its {MANIFEST} lacks {key!r}; it was changed")
-    return math.prod(int(number) for number in factors.values() if number)
+        if type(number) is not int or number < 0:
+            expected = "a whole number from 1 on was expected; it was changed"
+            raise DataError(
+                f"run {manifest.run_id!r} can't be judged: {key} of its {MANIFEST} is {number!r}; {expected}"
+            )
+    architectures, examples, trials = (int(number) for number in factors.values() if number)
+    return architectures, examples, trials
 
 
 def why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:

@@ -80,14 +80,28 @@ def architecture(**values: Any) -> dict[str, Any]:
     return manifest(architectures=[{**ARCHITECTURE, **values}])
 
 
+MODELS = ("model", "planner_model", "solver_model")
+
+
 def write_run(folder: Path, lines: Iterable[Mapping[str, Any]], facts: Mapping[str, Any] | None = None) -> Path:
-    """A run folder with these rows and this manifest."""
+    """A run folder with these rows and this manifest, as a run writes them: each has what the other one says."""
     folder.mkdir(parents=True)
-    lines = list(lines)
-    pq.write_table(pa.Table.from_pylist(list(map(dict, lines)), schema=QUESTIONS), folder / "questions.parquet")
     made = dict(facts or manifest())
+    named = dict.fromkeys(MODELS, made["models"]["default"]["name"])
+    lines = [
+        {**line, "dataset": made["dataset"]["name"], **named, **{m: line[m] for m in MODELS if line[m] != "oracle"}}
+        for line in lines
+    ]
+    if lines:
+        model, planner, solver = (lines[0][name] for name in MODELS)
+        others = {role: {"name": name} for role, name in (("planner", planner), ("solver", solver)) if name != model}
+        made["models"] = {**made["models"], "default": {**made["models"]["default"], "name": model}, **others}
+    known = {each["name"] for each in made["architectures"]}
+    new = dict.fromkeys(line["architecture"] for line in lines if line["architecture"] not in known)
+    made["architectures"] = [*made["architectures"], *({**ARCHITECTURE, "name": name} for name in new)]
+    pq.write_table(pa.Table.from_pylist(lines, schema=QUESTIONS), folder / "questions.parquet")
     asked = {"examples": len({line["example_id"] for line in lines}), **made["dataset"]}
-    options = {"trials": 1, **made["options"]}
+    options = {"trials": 1 + max((line["trial"] for line in lines), default=0), **made["options"]}
     (folder / "run.json").write_text(json.dumps({**made, "dataset": asked, "options": options}))
     return folder
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
 
@@ -196,7 +199,8 @@ def test_two_swapped_ids_are_named(tmp_path: Path) -> None:
 
 
 def test_another_number_of_trials_is_no_pair(tmp_path: Path) -> None:
-    check = failure(judged(tmp_path, [*rows(), *rows(trial=1)]))
+    check, options = judged(tmp_path, [*rows(), *rows(trial=1)]).failures
+    assert "options.trials was 1 and is 2 now" in options.text
     assert "0 questions gone, 20 questions new ('q000' (trial 1), 'q001' (trial 1)" in check.text
     assert "17 more" in check.text
 
@@ -350,3 +354,57 @@ def test_without_anything_to_hold_it_against_the_command_is_wrong(tmp_path: Path
         check_run(write_run(tmp_path / "now", rows()))
     with pytest.raises(DataError, match="no such baseline"):
         check_run(tmp_path / "now", baseline=tmp_path / "nowhere.json")
+
+
+def edited(folder: Path, facts: Mapping[str, Any] = {}, **columns: Any) -> Path:
+    """A run folder of which somebody changed run.json, or one value of a column in the first row of its table."""
+    run = write_run(folder, rows())
+    written = json.loads((run / "run.json").read_text())
+    for part, values in facts.items():
+        written[part] |= values
+    (run / "run.json").write_text(json.dumps(written))
+    table = pq.read_table(run / "questions.parquet")
+    changed_rows = [{**each, **(columns if n == 0 else {})} for n, each in enumerate(table.to_pylist())]
+    pq.write_table(pa.Table.from_pylist(changed_rows, schema=table.schema), run / "questions.parquet")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("facts", "columns", "fault"),
+    [
+        ({}, {"total_tokens": -5}, "'total_tokens' is negative: -5"),
+        ({}, {"llm_calls": None}, "'llm_calls' is missing in 1 row"),
+        ({}, {"model": "openai/cheap"}, "the column 'model' has 'openai/cheap', and run.json says 'oracle'"),
+        ({}, {"solver_model": "openai/x"}, "the column 'solver_model' has 'openai/x', and run.json says 'oracle'"),
+        ({}, {"dataset": "other"}, "the column 'dataset' has 'other', and run.json says 'sample'"),
+        ({}, {"architecture": "react"}, "the column 'architecture' has 'react', and run.json says 'rewoo'"),
+        ({}, {"trial": 3}, "the column 'trial' has 3, and run.json says 0 to 0"),
+        ({"options": {"trials": -1}}, {}, "options.trials of its run.json is -1"),
+        ({"options": {"trials": "1"}}, {}, "options.trials of its run.json is '1'"),
+        ({"options": {"trials": True}}, {}, "options.trials of its run.json is True"),
+        ({"dataset": {"examples": 3}}, {}, "it has 20 rows, and 1 x 3 x 1 = 3 were to be asked"),
+    ],
+)
+def test_a_table_that_is_not_its_manifests_is_no_measurement(
+    tmp_path: Path, facts: dict[str, Any], columns: dict[str, Any], fault: str
+) -> None:
+    baseline = write_run(tmp_path / "before", rows())
+    run = edited(tmp_path / "now", facts, **columns)
+    for allow_incomplete in (False, True):
+        with pytest.raises(DataError, match=re.escape(fault)) as refused:
+            check_run(run, baseline=baseline, allow_incomplete=allow_incomplete)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])
+def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: int, code: int) -> None:
+    (tmp_path / "budgets.toml").write_text(
+        '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntotal_tokens = { mean = 1600 }\n'
+    )
+    facts = manifest(status="incomplete", reason="interrupted", dataset={**manifest()["dataset"], "examples": 120})
+    run = write_run(tmp_path / "now", rows(there), facts)
+    assert check_run(run, budgets=tmp_path / "budgets.toml").code == 3
+    verdict = check_run(run, budgets=tmp_path / "budgets.toml", allow_incomplete=True)
+    assert verdict.code == code
+    if code:
+        assert failure(verdict).text.startswith(f"not enough rows: {there} of 120; ")
