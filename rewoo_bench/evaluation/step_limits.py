@@ -44,12 +44,19 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
     """A note for each step limit that keeps even a perfect model from answering some of the questions."""
     counted: dict[tuple[int, int, int], list[str]] = {}
     for architecture in architectures:
-        for runner in _runners(architecture):
-            allowed = steps_allowed(runner)
-            needs = [steps_needed(runner, each.chain) for each in dataset.examples if each.chain]
-            if allowed is not None and (beyond := [need for need in needs if need > allowed]):
-                names = counted.setdefault((len(beyond), max(beyond), allowed), [])
-                names += [architecture.name] if architecture.name not in names else []
+        runners = [(runner, steps_allowed(runner)) for runner in _runners(architecture)]  # one of them is enough
+        needs = [
+            [(steps_needed(runner, each.chain), allowed) for runner, allowed in runners]
+            for each in dataset.examples
+            if each.chain
+        ]
+        beyond = [
+            min((needed, allowed) for needed, allowed in need if allowed is not None)
+            for need in needs
+            if need and all(allowed is not None and needed > allowed for needed, allowed in need)
+        ]
+        if beyond:
+            counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
     return [
         f"{dataset.name}: {count} of {len(dataset.examples)} questions need{'s' if count == 1 else ''} more steps than "
         f"{', '.join(names)} may take ({allowed}), and no model can answer {'it' if count == 1 else 'them'} there; "

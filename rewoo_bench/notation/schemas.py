@@ -86,7 +86,11 @@ class Inputs:
 @lru_cache(maxsize=512)
 def inputs(arguments: type[BaseModel]) -> Inputs:
     """The inputs of a tool with these arguments."""
-    root = arguments.model_json_schema()
+    return inputs_of(arguments.model_json_schema())
+
+
+def inputs_of(root: Mapping[str, Any]) -> Inputs:
+    """The inputs of a tool with this schema."""
     about = Schema(root)
     whole = about.resolve(root)
     properties = _mapping(whole.get("properties"))

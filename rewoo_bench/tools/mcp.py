@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from rewoo_bench.notation.schemas import Schema
+from rewoo_bench.notation.schemas import Schema, inputs_of
 
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any]}
 
@@ -67,19 +67,17 @@ class McpTool:
 def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
     """A model of a tool's arguments, checked as far as notation/schemas.py reads schemas; the server does all."""
     whole = {"type": "object", "properties": {}, **schema.schema}
-    about = Schema(whole)
-    resolved = about.resolve(whole)
-    properties = resolved.get("properties") or {}
-    required = set(resolved.get("required") or ())
+    known = inputs_of(whole)
     fields: dict[str, Any] = {}
-    for number, name in enumerate(sorted(properties, key=lambda name: name not in required)):
-        part = about.resolve(properties[name])
-        kind: Any = Annotated[_TYPES.get(str(part.get("type")), Any), AfterValidator(partial(_fitting, about, part))]
-        default = ... if name in required else part.get("default")
-        own = _is_field_name(name)
-        described = Field(default, alias=None if own else name, description=part.get("description"))
-        fields[name if own else f"field_{number}"] = (kind if name in required else kind | None, described)
-    base = _ClosedMcpArguments if resolved.get("additionalProperties") is False else _McpArguments
+    for number, each in enumerate(known):
+        part = known.schema.resolve(each.schema)
+        type_ = _TYPES.get(str(part.get("type")), Any)
+        kind: Any = Annotated[type_, AfterValidator(partial(_fitting, known.schema, part))]
+        default = ... if each.required else part.get("default")
+        own = _is_field_name(each.name)
+        described = Field(default, alias=None if own else each.name)
+        fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
+    base = _McpArguments if known.is_open else _ClosedMcpArguments
     made: type[BaseModel] = create_model(schema.name, __base__=base, **fields)
     made.json_schema = whole  # type: ignore[attr-defined]
     return made

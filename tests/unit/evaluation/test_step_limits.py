@@ -71,7 +71,7 @@ def test_a_run_that_was_begun_goes_on_as_it_is(tmp_path: Path) -> None:
 
 def test_a_question_that_no_model_can_answer_within_the_steps_is_said() -> None:
     dataset = load_dataset_examples("sample")
-    architectures = [load_architecture(name, style="multihop") for name in ("rewoo", "llmcompiler", "react")]
+    architectures = [load_architecture(name, style="multihop") for name in ("rewoo", "llmcompiler", "react", "router")]
     (note,) = step_limit_notes(dataset, architectures)
     assert note == (
         "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), and no model can answer it "

@@ -197,6 +197,21 @@ def test_a_schema_that_is_none_or_never_ends_is_left_to_the_tool(hostile: Any) -
     assert tool.arguments.model_validate({"y": "a"})
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"properties": ["a"], "required": [{}, "a"]},
+        {"properties": {"": {}}, "required": "a"},
+        {"$ref": "#"},
+        {"anyOf": [1]},
+    ],
+)
+def test_a_tool_whose_schema_is_none_can_be_described_and_called(whole: dict[str, Any]) -> None:
+    tool = McpTool(None, ToolSchema("odd", None, whole), "odd")  # type: ignore[arg-type]
+    assert "odd[" in describe_tools({"odd": tool})
+    assert tool.arguments.model_validate({"q": 1}).model_dump(exclude_unset=True, by_alias=True) == {"q": 1}
+
+
 class Kind(StrEnum):
     RIVER = "river"
     CITY = "city, town"
