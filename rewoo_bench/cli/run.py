@@ -15,7 +15,7 @@ from rewoo_bench.cli import completion
 from rewoo_bench.cli.conventions import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields, tool_names
 from rewoo_bench.cli.option_groups import GroupedCommand, under
-from rewoo_bench.cli.run_file import read_run_file
+from rewoo_bench.cli.run_file import RUN_FILE, read_run_file
 from rewoo_bench.errors import UsageError
 
 WHAT, MODEL, REQUEST = under("What to run"), under("Model"), under("Requests to the model")
@@ -158,6 +158,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @OUTPUT("--accept-loss", is_flag=True,
         help="With --resume: ask calls again that were recorded and paid for, and are missing or damaged. Without this "
              "flag such a run isn't resumed.")
+@OUTPUT("--trust", is_flag=True,
+        help="With --resume or --from run.json: run the commands and contact the addresses of a run that somebody else "
+             "began, without their flags.")
 @OUTPUT("--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written.")
 @OUTPUT("--no-progress", "progress", flag_value=False, default=True, show_default=False,
         help="Print no progress on standard error.")
@@ -197,12 +200,19 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **
 def _options(context: click.Context, flags: dict[str, Any]) -> Any:
     """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
     from rewoo_bench.evaluation.resume import resumed
+    from rewoo_bench.evaluation.trust import check_trusted
     from rewoo_bench.runs.options import RunOptions
 
     agents = [f"agent:{command}" for command in flags.pop("agents")]
+    trust = flags.pop("trust")
     names = tuple(name for value in flags["architectures"] for name in _split(value)) + tuple(agents)
     named = click.core.ParameterSource.COMMANDLINE
     if flags["resume"] is None:
+        file, manifest = context.meta.get(RUN_FILE, (None, {}))
+        if trust and not manifest:
+            raise UsageError("--trust: give it with --resume, or with --from and the run.json of a run")
+        given_now = {name for name in flags if context.get_parameter_source(name) is named}
+        check_trusted(manifest, given_now, f"--from {file}", trust=trust)
         if not flags["architectures"] and not agents:
             raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
         if not names:
@@ -215,7 +225,7 @@ def _options(context: click.Context, flags: dict[str, Any]) -> Any:
     if agents:
         given["architectures"] = names
     given["progress"] = flags["progress"]  # --quiet is none of the options
-    return resumed(flags["resume"], given)
+    return resumed(flags["resume"], given, trust=trust)
 
 
 def _split(names: str) -> list[str]:

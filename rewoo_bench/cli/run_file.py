@@ -18,7 +18,9 @@ import click
 
 from rewoo_bench.errors import UsageError, unknown
 
-_NOT_IN_A_FILE = ("from", "resume", "help")
+RUN_FILE = "rewoo_bench.run_file"
+"""In a context's `meta`: the run.json that the flags come from, and its content."""
+_NOT_IN_A_FILE = ("from", "resume", "trust", "help")
 
 
 def read_run_file(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
@@ -57,7 +59,10 @@ def _values(file: Path) -> Mapping[str, Any]:
         raise UsageError(f"--from {file}: not valid {'JSON' if file.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(values, dict):
         raise UsageError(f"--from {file}: expected an object with the options of a run")
-    return values if file.suffix != ".json" else _recorded(values, file)
+    if file.suffix != ".json":
+        return values
+    click.get_current_context().meta[RUN_FILE] = (file, values)
+    return _recorded(values, file)
 
 
 def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rewoo_bench.evaluation.environment import command_line, environment, packag
 from rewoo_bench.evaluation.folder_lock import check_journal
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
 from rewoo_bench.evaluation.resume import check_same
+from rewoo_bench.evaluation.trust import seal
 from rewoo_bench.model_names import WIRE_NAME
 from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
 from rewoo_bench.runs.options import RunOptions
@@ -31,7 +32,8 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
         kept: dict[str, Any] = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
         kept["recorded_calls"] = before.recorded_calls
         engine = {"engine": manifest.engine or before.engine} if before.engine else {}
-        return manifest.model_copy(update={**kept, **engine, "sessions": sessions})
+        sealed = {"seal": seal(before.run_id, manifest.options)}
+        return manifest.model_copy(update={**kept, **engine, "sessions": sessions, **sealed})
     return manifest
 
 
@@ -58,6 +60,7 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "started_at": now(),
         "command": command_line(),
         "options": options.as_json(),
+        "seal": seal(run_id, options.as_json()),
         "concurrency": questions_at_once(options, run),
         **_engine(options),
         "dataset": dict(run.dataset.manifest),

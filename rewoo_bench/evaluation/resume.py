@@ -13,6 +13,7 @@ from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.given import PYTHON
+from rewoo_bench.evaluation.trust import check_trusted
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.redaction import HIDDEN
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
@@ -24,10 +25,11 @@ _PATHS = ("corpus", "failed_in", "wrong_in")  # options that are paths
 _MOST_SHOWN = 20  # values of a list in an error message
 
 
-def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
+def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> RunOptions:
     """The options of the run in `folder`, with those that are `given` now. Raises `UsageError`.
 
-    `given` has only flags of the command. One that would change the run's results has to be as it was.
+    `given` has only flags of the command. One that would change the run's results has to be as it was. With `trust`
+    a run that somebody else began may run programs and contact addresses that aren't given again.
     """
     manifest = read_manifest(folder)
     if manifest.published is not None:
@@ -39,7 +41,7 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
         raise UsageError(
             "--resume: this run asked Python objects (examples or a model), which no command can make again"
         )
-    options = {name: value for name, value in recorded.items() if name in OPTIONS}
+    options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
     for name, value in values.items():
         if name == "limit":
@@ -50,6 +52,7 @@ def resumed(folder: Path, given: Mapping[str, Any]) -> RunOptions:
             raise UsageError(
                 f"--resume: {flag} {_shown(recorded.get(name))} in this run; leave it out, or start a new run"
             )
+    check_trusted(manifest.as_json(), given.keys(), "--resume", trust=trust)
     if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")
     paths = {name: Path(options[name]) for name in _PATHS if options.get(name)}

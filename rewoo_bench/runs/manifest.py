@@ -119,6 +119,8 @@ class Manifest(_Facts):
     """Calls in the journal when the last session ended."""
     sent: dict[str, Any] = {}
     """By role: differences of the requests from the options, after the endpoint refused them."""
+    seal: str | None = None
+    """Shows that the user began the run on this machine (evaluation/trust.py)."""
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 

@@ -66,6 +66,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
 def _published(manifest: Manifest, without: Sequence[str]) -> Manifest:
     """The manifest of the copy: without the architectures left out and the folders of files."""
     facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": list(TEXTS)}}
+    facts.pop("seal", None)
     if "architectures" in facts:
         facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
     return manifest_of(_file_names(facts))

@@ -18,6 +18,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in an empty folder; whatever they keep goes into it too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "cache" / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

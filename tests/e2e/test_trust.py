@@ -1,0 +1,123 @@
+"""A run folder that somebody else made runs and contacts nothing that this user didn't ask for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import new, quiet, run
+
+from rewoo_bench.cli.main import main
+from rewoo_bench.testing.server import ModelServer
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+TOUCH = "touch {0}"
+
+
+def edited(**options: Any) -> Path:
+    """The run `here` with other options, as somebody else may send it."""
+    shutil.copytree("here", "theirs")
+    path = Path("theirs/run.json")
+    manifest = json.loads(path.read_text())
+    manifest["options"] |= options
+    manifest["status"] = "incomplete"
+    path.write_text(json.dumps(manifest))
+    return path.parent
+
+
+def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
+    """Option -> what somebody else writes into it, and how it is said."""
+    mark = str(Path("mark").absolute())
+    Path("evil").mkdir()
+    Path("evil/architecture.toml").write_text(f'name = "evil"\n[agent]\ncommand = ["touch", "{mark}"]\n')
+    Path("evil/dataset.toml").write_text('name = "evil"\ngenerator = "evil_code:make"\n')
+    Path("evil_code.py").write_text(f"open({mark!r}, 'w')\n")
+    return {
+        "mcp": ([f"touch {mark}"], "--mcp"),
+        "architectures": ([f"agent:touch {mark}"], "--agent"),
+        "llama_server": (f"touch {mark}", "--llama-server"),
+        "api_base": (server.api_base, "--api-base"),
+        "tools": (["evil_code:make"], "--tools"),
+        "dataset": ("evil", "--dataset"),
+    }
+
+
+@pytest.mark.parametrize("name", ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset"])
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
+    name: str, dry: bool, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(server, "--out", "here") == 0
+    with ModelServer(lambda request: "no") as thief:
+        value, flag = dangers(thief)[name]
+        edited(**{name: value})
+        assert quiet("--resume", "theirs", *(["--dry-run"] if dry else [])) == 2
+        assert quiet("--from", "theirs/run.json", "--out", "mine", *(["--dry-run"] if dry else [])) == 2
+        assert thief.books == []
+    assert not Path("mark").exists()
+    for line in capsys.readouterr().err.splitlines()[-2:]:
+        assert "wasn't begun by you on this machine" in line
+        assert flag in line
+        assert "--trust" in line
+
+
+def test_every_danger_is_in_one_message(server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(server, "--out", "here") == 0
+    named = dangers(server)
+    edited(**{name: value for name, (value, _) in named.items()})
+    assert quiet("--resume", "theirs") == 2
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert all(flag in line for _, flag in named.values())
+    assert "\x1b" not in line
+
+
+def test_another_machines_run_goes_on_with_its_flags_or_with_trust(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert new(server, "--out", "here") == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another-machine").absolute()))
+    assert quiet("--resume", "here") == 2
+    assert quiet("--resume", "here", "--api-base", server.api_base) == 0
+    assert quiet("--resume", "here") == 0  # it was accepted here
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("a-third-one").absolute()))
+    assert quiet("--resume", "here", "--trust") == 0
+
+
+def test_ones_own_run_goes_on_without_a_word_also_as_a_copy(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    shutil.copytree("here", "there")
+    assert quiet("--resume", "there") == 0
+    assert quiet("--from", "here/run.json", "--out", "again") == 0
+
+
+def test_the_key_of_the_seal_is_the_users_alone(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    key = Path("cache/state/rewoo_bench/key")
+    assert (key.stat().st_mode & 0o777, len(key.read_bytes())) == (0o600, 32)
+    assert "seal" in json.loads(Path("here/run.json").read_text())
+
+
+def test_a_trust_without_a_run_is_refused() -> None:
+    assert run("--arch", "direct", "--trust") == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."], ["reprice", "theirs"],
+        ["compare", "theirs"], ["gate", "theirs"], ["baseline", "update", "theirs", "--out", "baseline.json"],
+        ["publish", "theirs", "--out", "published"], ["advise", "theirs"], ["plot", "theirs"], ["route", "theirs"],
+    ],
+    ids=lambda command: str(command[0]),
+)  # fmt: skip
+def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    with ModelServer(lambda request: "no") as thief:
+        edited(**{name: value for name, (value, _) in dangers(thief).items()}, otel=thief.api_base)
+        with pytest.raises(SystemExit):
+            main(command)
+        assert (thief.books, thief.peak_connections) == ([], 0)
+    assert not Path("mark").exists()
