@@ -9,11 +9,14 @@ settings of macOS and Windows; certificates from SSL_CERT_FILE and SSL_CERT_DIR,
 
 from __future__ import annotations
 
+import logging
 import os
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from rewoo_bench.escaping import one_line
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -61,6 +64,22 @@ def proxies() -> dict[str, str]:
 def basic_authorization(user: str, password: str) -> str:
     """The value of an Authorization header."""
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def server_log(name: str) -> logging.Logger:
+    """A logger for a server of aiohttp: a request that can't be read is a line, without a traceback or controls."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_one_line_of_a_request)
+    return logger
+
+
+def _one_line_of_a_request(record: logging.LogRecord) -> bool:
+    from aiohttp.http_exceptions import HttpProcessingError
+
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args, record.exc_info = one_line(f"{record.getMessage()}: {error.message}"), (), None
+    return True
 
 
 def _proxy_for_all(url: str) -> str | None:

@@ -7,6 +7,7 @@ The journal has the rows as JSON, so this needs nothing that runs a benchmark.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JournalReader
-from rewoo_bench.output_file import removed_unless_written
+from rewoo_bench.output_file import new_file, removed_unless_written
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.oracle_rows import COLUMN
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
@@ -53,7 +54,7 @@ def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], colum
         removed_unless_written(traces),
         ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
         ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
-        traces.open("w", encoding="utf-8") as lines,
+        io.TextIOWrapper(new_file(traces), encoding="utf-8", newline="\n") as lines,
     ):
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
             if finished := journal.questions(group):
@@ -91,7 +92,8 @@ class ParquetWriter:
         self._schema = schema
 
     def __enter__(self) -> ParquetWriter:
-        self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
+        self._file = new_file(self._part)
+        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -105,7 +107,10 @@ class ParquetWriter:
 
     def close(self) -> None:
         """Writes the rest of the file. Raises `OSError`."""
-        self._writer.close()
+        try:
+            self._writer.close()
+        finally:
+            self._file.close()
 
     def add(self, rows: pa.Table) -> None:
         self._writer.write_table(rows)

@@ -48,6 +48,7 @@ from rewoo_bench.agents.sender import Sender, is_gone
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.http_session import server_log
 from rewoo_bench.models.hosted.dialects import EMBEDDINGS, INPUT_TOKENS, PATHS, RESPONSES, read_request
 from rewoo_bench.models.hosted.wire_headers import passed_on, passed_query
 from rewoo_bench.types import Model, Tool
@@ -82,7 +83,7 @@ class Gateway:
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.router.add_route("*", "/q/{key}/{path:.*}", self._handle)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, access_log=None, logger=server_log(__name__), shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

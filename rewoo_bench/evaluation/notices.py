@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rewoo_bench.escaping import terminal
 from rewoo_bench.redaction import redact
 
 
@@ -36,4 +37,4 @@ def notices_to(say: Callable[[str], None]) -> Iterator[None]:
 
 def say(notice: str) -> None:
     """Prints a line on standard error, before there is a progress bar."""
-    print(f"rewoo-bench: {notice}", file=sys.stderr)
+    print(terminal(f"rewoo-bench: {notice}"), file=sys.stderr)

@@ -34,7 +34,7 @@ from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Prompts, Trajectories
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.manifest import MANIFEST, Manifests
 from rewoo_bench.runs.past_runs import current_status
 
 if TYPE_CHECKING:
@@ -66,7 +66,11 @@ def write_report(
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with Trajectories(runs, table, prompts if texts else None) as trajectories, replaced(out) as file:
+        follows = not (out.parent / MANIFEST).is_file()  # a run's folder may be somebody else's
+        with (
+            Trajectories(runs, table, prompts if texts else None) as trajectories,
+            replaced(out, follows=follows) as file,
+        ):
             parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
             return sum(file.write(part) for part in parts)
     except OSError as error:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.output_file import removed_unless_written
+from rewoo_bench.output_file import replaced
 from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.short_names import short_name
 
@@ -193,13 +193,11 @@ def _upgraded(manifest: Manifest) -> Manifest:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes run.json atomically, without API keys and user info of addresses. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{MANIFEST}.part"
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
     shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
     text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
-    with removed_unless_written(part):
-        part.write_text(text + "\n", encoding="utf-8")
-    part.replace(folder / MANIFEST)
+    with replaced(folder / MANIFEST, follows=False) as file:
+        file.write(f"{text}\n".encode())
 
 
 Manifests = Mapping[str, Manifest]

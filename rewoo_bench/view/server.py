@@ -27,6 +27,7 @@ from pydantic_core import to_json
 
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.escaping import one_line
+from rewoo_bench.http_session import server_log
 from rewoo_bench.report.rows import Line
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST
@@ -36,6 +37,7 @@ from rewoo_bench.view.snapshot import Snapshot, Stamp, in_progress, progress, st
 HOST = "127.0.0.1"
 POLL_S = 0.5
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_NO_FRAMES = "frame-ancestors 'none'"  # which counts in a header alone
 _HEADS = ("run", "status", "exact match", "data set", "model", "started")
 _ATTEMPTS = 3  # to read a run while it is being written
 
@@ -70,9 +72,17 @@ class Viewer:
         return app
 
     def runs(self) -> dict[str, Path]:
-        """The folders that hold a run, by a name of their own, newest first. The folder itself may be one."""
+        """The folders that hold a run, by a name of their own, newest first. The folder itself may be one.
+
+        Links to folders outside are left out: the folder may be somebody else's.
+        """
         candidates = self.folder.iterdir() if self.folder.is_dir() else ()
-        runs = {path.name: path for path in candidates if (path / MANIFEST).is_file()}
+        inside = self.folder.resolve()
+        runs = {
+            path.name: path
+            for path in candidates
+            if (path / MANIFEST).is_file() and (path / MANIFEST).resolve().is_relative_to(inside)
+        }
         if (self.folder / MANIFEST).is_file():
             name = self.folder.resolve().name
             while name in runs:  # a run inside the folder of a run
@@ -83,7 +93,8 @@ class Viewer:
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)
         lines = [await to_thread.run_sync(self._listed, name, path) for name, path in runs.items()]
-        return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=_HEADERS)
+        headers = {**_HEADERS, "Content-Security-Policy": _NO_FRAMES}  # beside that of the page
+        return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=headers)
 
     def _listed(self, name: str, path: Path) -> str:
         """The run's row in the list; read again only where its files have changed, or while it goes on."""
@@ -95,7 +106,7 @@ class Viewer:
     async def page(self, request: web.Request) -> web.Response:
         self._run(request)
         text, policy = live_page(f"/run/{quote(request.match_info['name'], safe='')}/")
-        headers = {**_HEADERS, "Content-Security-Policy": policy}
+        headers = {**_HEADERS, "Content-Security-Policy": f"{policy}; {_NO_FRAMES}"}
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     async def overview(self, request: web.Request) -> web.Response:
@@ -251,7 +262,7 @@ td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
 @asynccontextmanager
 async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
     """The server, at the address that is given. Raises `OSError` where the port is taken."""
-    runner = web.AppRunner(Viewer(folder).app(), access_log=None, shutdown_timeout=2)
+    runner = web.AppRunner(Viewer(folder).app(), access_log=None, logger=server_log(__name__), shutdown_timeout=2)
     await runner.setup()
     try:
         site = web.TCPSite(runner, HOST, port)

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -187,6 +188,39 @@ def test_another_question_does_not_keep_the_trajectories_of_the_last_one(
 )
 def test_nothing_else_is_served(view: Callable[[Path], View], path: str, headers: dict[str, str], status: int) -> None:
     assert view(GOLDEN).get(path, **headers)[0] == status
+
+
+def test_a_second_host_is_one_line_of_an_error(view: Callable[[Path], View]) -> None:
+    shown = view(GOLDEN)
+    host = shown.address.removeprefix("http://").strip("/")
+    with socket.create_connection(host.split(":")) as client:
+        client.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\nX: \x1b[2J\r\n\r\n".encode())
+        assert client.recv(1000).startswith(b"HTTP/1.0 400")
+    shown.process.send_signal(signal.SIGINT)
+    _, said = shown.process.communicate(timeout=20)
+    assert len(said.splitlines()) == 1
+    assert "Duplicate 'Host' header" in said
+    assert "Traceback" not in said
+    assert "\x1b" not in said
+
+
+def test_no_page_of_another_site_can_frame_it(view: Callable[[Path], View]) -> None:
+    shown = view(GOLDEN)
+    for path in ("", "run/finished/"):
+        with urllib.request.urlopen(shown.address + path, timeout=10) as response:
+            assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+
+
+def test_a_link_to_a_run_outside_is_not_followed(view: Callable[[Path], View], tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    shutil.copytree(GOLDEN / "finished", tmp_path / "secret")
+    shutil.copytree(GOLDEN / "finished", served / "own")
+    (served / "folder").symlink_to(tmp_path / "secret")
+    (served / "inside").symlink_to(served / "own")
+    (served / "file").mkdir()
+    (served / "file" / "run.json").symlink_to(tmp_path / "secret" / "run.json")
+    shown = view(served)
+    assert [shown.get(f"run/{name}/table")[0] for name in ("own", "inside", "folder", "file")] == [200, 200, 404, 404]
 
 
 def test_a_browser_leaves_the_port_of_http_out() -> None:

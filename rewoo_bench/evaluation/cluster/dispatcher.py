@@ -78,6 +78,8 @@ class Dispatcher:
             number, ended = value
             asked = worker.asked.get(number)
             if asked and not asked.ended.done():
+                # As safe as Ray itself, which unpickles whatever its workers return: they are this user's processes and
+                # run this user's code. What comes from outside are answers, texts in the results.
                 asked.ended.set_result(pickle.loads(ended))
         elif kind == "release":
             reservation, call_cost = value

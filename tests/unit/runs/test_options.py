@@ -18,7 +18,7 @@ from rewoo_bench.cli.run import run
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.options import RunOptions
 
-OWN_OF_THE_COMMAND = {"agents", "as_json", "dry_run", "quiet"}
+OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
 
 
 @pytest.mark.parametrize(
