@@ -125,9 +125,10 @@ def test_runs_in_folders_of_equal_names_are_all_listed(view: Callable[[Path], Vi
     outer = tmp_path / "run"
     shutil.copytree(GOLDEN / "finished", outer)
     shutil.copytree(GOLDEN / "unfinished", outer / "run")
-    (outer / "linked").symlink_to(GOLDEN / "chain")
-    shutil.copytree(GOLDEN / "finished", tmp_path / "b" / "chain")
-    (outer / "linked too").symlink_to(tmp_path / "b" / "chain")
+    shutil.copytree(GOLDEN / "chain", outer / "a" / "chain")
+    (outer / "linked").symlink_to(outer / "a" / "chain")
+    shutil.copytree(GOLDEN / "finished", outer / "b" / "chain")
+    (outer / "linked too").symlink_to(outer / "b" / "chain")
     shown = view(outer)
     statuses = {}
     for name in ("run", "run (outer)", "linked", "linked too"):
@@ -193,7 +194,7 @@ def test_nothing_else_is_served(view: Callable[[Path], View], path: str, headers
 def test_a_second_host_is_one_line_of_an_error(view: Callable[[Path], View]) -> None:
     shown = view(GOLDEN)
     host = shown.address.removeprefix("http://").strip("/")
-    with socket.create_connection(host.split(":")) as client:
+    with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2]))) as client:
         client.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\nX: \x1b[2J\r\n\r\n".encode())
         assert client.recv(1000).startswith(b"HTTP/1.0 400")
     shown.process.send_signal(signal.SIGINT)
