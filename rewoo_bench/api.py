@@ -15,19 +15,21 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, shown
+from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, check_switches, shown
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.environment import new_run_id
+from rewoo_bench.evaluation.evaluator import tasks_of
 from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
 from rewoo_bench.evaluation.outcome import Outcome
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
+from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
@@ -68,6 +70,7 @@ async def evaluate(
     out: str | Path | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
+    progress: bool = True,
     **more: Any,
 ) -> Results:
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
@@ -75,7 +78,7 @@ async def evaluate(
     `dataset` is a name as for `--dataset`, or examples; for those `style` picks the exemplars and `scoring`
     the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
     `on_result` gets each result as it ends, `on_event` the events inside each question. `more` are other flags of
-    `rewoo-bench run`, such as `planner_model` or `tool_failure_rate`.
+    `rewoo-bench run`, such as `planner_model` or `tool_failure_rate`. `progress` is shown on standard error.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
     Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
@@ -87,7 +90,8 @@ async def evaluate(
     check_kind("style", style, (str,), "a style of exemplars such as 'multihop'")
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
     check_callbacks(on_result=on_result, on_event=on_event)
-    _check_names(more, {*inspect.signature(evaluate).parameters, "resume", "progress"})
+    _check_names(more, {*inspect.signature(evaluate).parameters, "resume"})
+    check_switches(progress=progress)
     plain: dict[str, Any] = {"limit": limit, "seed": seed, "trials": trials, "concurrency": concurrency}
     options = RunOptions(
         tuple(each if isinstance(each, str) else each.name for each in named),
@@ -95,7 +99,7 @@ async def evaluate(
         model=model if isinstance(model, str) else model_name(model),
         corpus=_path("corpus", corpus),
         out=_path("out", out),
-        progress=False,
+        progress=progress,
         max_retries=max_retries,
         **plain,
         **_limit_options(limits, more),
@@ -185,13 +189,15 @@ async def _in_memory(options: RunOptions, given: GivenObjects, listeners: Listen
     async with prepared(options, given) as prepared_run, _replay_recorder(prepared_run) as recorder:
         names = [architecture.name for architecture in prepared_run.architectures]
         columns = run_columns(options, prepared_run, new_run_id(names))
-        await make_evaluator(options, prepared_run, recorder).run(
-            prepared_run.dataset.examples,
-            prepared_run.architectures,
-            trials=options.trials,
-            on_result=in_turn(results.append, listeners.on_result),
-            on_event=listeners.on_event,
-        )
+        asked = prepared_run.dataset.examples, prepared_run.architectures
+        shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress, verbose=options.verbose)
+        with closing(shown):
+            await make_evaluator(options, prepared_run, recorder).run(
+                *asked,
+                trials=options.trials,
+                on_result=in_turn(shown.add, in_turn(results.append, listeners.on_result)),
+                on_event=listeners.on_event,
+            )
     return Results(sorted(results, key=lambda result: result.task.index), columns)
 
 

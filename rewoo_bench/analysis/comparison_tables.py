@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rewoo_bench.analysis.comparison_data import ComparisonData, System
 from rewoo_bench.analysis.pairs import PRICED, Effect, Pair
-from rewoo_bench.analysis.summary import Estimate, reasons
+from rewoo_bench.analysis.summary import Estimate, Summary, reasons
 from rewoo_bench.stats.paired import Interval
 
 T = TypeVar("T")
@@ -112,6 +112,12 @@ def _decimals(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
+def _seconds(summary: Summary, value: float | None) -> str:
+    """With its own number of rows where some weren't timed in this run."""
+    timed = value is None or summary.latency_n == summary.total - summary.failed
+    return _decimals(value) + ("" if timed else f" (n = {summary.latency_n:,})")
+
+
 def _cost(system: System) -> str:
     cost = system.summary.cost_usd
     return "unknown" if cost is None else f"{1000 * cost:.3f}"
@@ -161,8 +167,8 @@ _SYSTEM: tuple[Column[System], ...] = (
     ("LLM calls", lambda s: _decimals(s.summary.llm_calls)),
     ("steps", lambda s: _decimals(s.means["steps"])),
     ("$ / 1000", _cost),
-    ("p50 s", lambda s: _decimals(s.summary.latency_p50_s)),
-    ("p95 s", lambda s: _decimals(s.summary.latency_p95_s)),
+    ("p50 s", lambda s: _seconds(s.summary, s.summary.latency_p50_s)),
+    ("p95 s", lambda s: _seconds(s.summary, s.summary.latency_p95_s)),
 )
 
 _ENDINGS: tuple[Column[System], ...] = (

@@ -80,7 +80,11 @@ class Summary:
     latency_p95_s: float | None
     latency_p50_interval_s: tuple[float, float] | None
     latency_p95_interval_s: tuple[float, float] | None
-    """95%. A quantile is None where too few latencies were measured for an interval (72 for p95), as in a replay."""
+    latency_n: int
+    """Rows whose latency was measured in this run: a recalled answer has none. 0 for an oracle.
+
+    Intervals are 95%. A quantile is None where too few latencies were measured for an interval (72 for p95).
+    """
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
@@ -157,6 +161,7 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         latency_p95_s=p95.estimate if p95 else None,
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
+        latency_n=0 if oracle else len(scored["latency_s"].known),
         cost_usd=mean("cost_usd") if priced else None,
         startup_s=mean(STARTUP) if STARTUP in scored else math.nan,
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
@@ -243,18 +248,19 @@ _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("cached", lambda s: _number(s.cached_input_tokens, ",.0f")),
     ("out", lambda s: _number(s.output_tokens, ",.0f")),
     ("total", lambda s: _number(s.total_tokens, ",.0f")),
-    ("p50 s [95% CI]", lambda s: _seconds(s.latency_p50_s, s.latency_p50_interval_s)),
-    ("p95 s [95% CI]", lambda s: _seconds(s.latency_p95_s, s.latency_p95_interval_s)),
+    ("p50 s [95% CI]", lambda s: _seconds(s, s.latency_p50_s, s.latency_p50_interval_s)),
+    ("p95 s [95% CI]", lambda s: _seconds(s, s.latency_p95_s, s.latency_p95_interval_s)),
     (_START, lambda s: _number(s.startup_s, ".2f")),
     ("$ / 1000", _cost),
 )
 
 
-def _seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
+def _seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
     if value is None or bounds is None:
         return "-"
     shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
-    return f"{shown} [{low}, {high}]"
+    some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.total - summary.failed else ""
+    return f"{shown} [{low}, {high}]{some}"
 
 
 def table(summaries: Sequence[Summary]) -> str:

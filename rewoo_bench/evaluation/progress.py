@@ -14,7 +14,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows the exact match of each architecture, tokens and failures, in this session."""
+    """Counts results and shows the exact match of each architecture, tokens, dollars and failures, in this session."""
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Progress:
         self._verbose = verbose
         self._before = self._done = done  # by earlier sessions of the run
         self._failed = self._tokens = 0
+        self._cost: float | None = 0.0  # None once a price wasn't known
         self._correct: dict[str, list[int]] = {}  # architecture -> number right, number scored
         self._last = self._start = clock()
         self._bar = None
@@ -47,6 +48,9 @@ class Progress:
         """Shows one more result."""
         self._done += 1
         self._tokens += sum(call.usage.total_tokens for call in result.calls)
+        if any(call.kind == "model" for call in result.calls):
+            paid = result.cost_usd
+            self._cost = None if paid is None or self._cost is None else self._cost + paid
         correct = self._correct.setdefault(result.task.architecture.name, [0, 0])
         if result.score is None:
             self._failed += 1
@@ -92,7 +96,8 @@ class Progress:
         ]
         new = f" of {sum(scored for _, scored in self._correct.values())} new" if self._before else ""
         engine = f", {self._engine()}" if self._engine else ""
-        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens, {self._failed} failed{engine}"
+        cost = f", ${self._cost:,.4f}" if self._cost else ""
+        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
 
 
 def _line(result: Result) -> str:

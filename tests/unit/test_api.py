@@ -192,3 +192,13 @@ def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
 def test_a_wrong_option_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         RunOptions(**{"architectures": ("direct",), **wrong})
+
+
+@pytest.mark.anyio
+async def test_evaluate_shows_progress_unless_told_not_to(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [Example("1", "Which river?", ("Neva",)), Example("2", "Which sea?", ("Baltic",))]
+    model = ScriptedModel(["Answer: Neva"] * 4)
+    await rewoo_bench.evaluate(asked, ["direct"], model=model)
+    assert "2/2 questions" in capsys.readouterr().err
+    await rewoo_bench.evaluate(asked, ["direct"], model=model, progress=False)
+    assert capsys.readouterr().err == ""

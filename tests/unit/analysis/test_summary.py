@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from comparison_rows import frame as systems
+from comparison_rows import system
 from parts import MOMENT
 from timing import processor_time
 
@@ -222,3 +224,12 @@ def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_an
     summary = one(frame(*right, cut))
     assert summary.reasoning_truncated == 1
     assert table([summary]).splitlines()[2].endswith("reasoning_truncated")
+
+
+def test_a_median_of_some_rows_says_of_how_many() -> None:
+    timed = [row for each in range(60) for row in system(ids=range(each, each + 1), matches="1", latency_s=1.0 + each)]
+    recalled = system(ids=range(60, 100), matches="1" * 40, latency_s=None)
+    (summary,) = summarise(systems(timed, recalled))
+    assert summary.latency_n == 60
+    assert "(n = 60)" in table([summary])
+    assert "(n = " not in table(summarise(systems(timed)))
