@@ -1,4 +1,4 @@
-"""Arguments from Python: one of a wrong type is a `UsageError` with the argument's name.
+"""Arguments from Python and of commands: one of a wrong type is a `UsageError` with the argument's name.
 
 check_kind("limits", 5, (Limits,), "rewoo_bench.Limits")    # limits: expected rewoo_bench.Limits, got 5
 as_path("out", "results")                                   # Path("results")
@@ -6,10 +6,16 @@ as_path("out", "results")                                   # Path("results")
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.redaction import is_credential_name, sent_in
+
+_VALUES = re.compile(r"[A-Za-z_][\w-]*=")
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
+_CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
 
 
 def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str) -> None:
@@ -49,3 +55,20 @@ def shown(value: object) -> str:
     """A value as a message has it, at most 60 characters of it."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def take_values(words: list[str], flag: str) -> dict[str, str]:
+    """Takes `NAME=VALUE` from the front of a command's words. Raises `UsageError` for a credential as it is."""
+    values: dict[str, str] = {}
+    while words and _VALUES.match(words[0]):
+        name, _, value = words.pop(0).partition("=")
+        values[name] = value
+        _check_hidden(name, value, flag)
+    return values
+
+
+def _check_hidden(name: str, value: str, flag: str) -> None:
+    """Raises `UsageError` for a credential as it is: it would stand in run.json."""
+    is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
+    if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
+        raise UsageError(f"{flag}: {name}: its value would stand in run.json; put it into a variable and write $NAME")

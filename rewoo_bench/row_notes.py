@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from rewoo_bench.types import Trajectory
+
 Interval = tuple[float, float]
 """Start and end, in seconds of the monotonic clock."""
 
@@ -30,6 +32,8 @@ class RowNotes:
     flags: set[str] = field(default_factory=set)
     """`unmetered`, `other_question`, `no_call`, `dropped_fields` (results/README.md)."""
     outer: RowNotes | None = None
+    so_far: Trajectory | None = None
+    """Steps and notes of a runner that may end with an error or at a limit."""
 
     def of_call(self) -> RowNotes:
         """The notes of a call of this question, which may be made inside another call."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -76,7 +77,7 @@ class Program:
             raise AgentFailed(f"the agent's answer has more than {_LONGEST_OUTPUT >> 20} MB")
         if code:
             ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            raise AgentFailed(f"the agent {ended}{last_line(log)}")
+            raise AgentFailed(f"the agent {ended}{error_line(log)}")
         return read_answer(output.text)
 
 
@@ -120,7 +121,26 @@ def as_answer(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def last_line(log: Tail) -> str:
-    """The last line of a log, as the end of a message."""
-    lines = [line.strip() for line in log.text.splitlines() if line.strip()]
-    return f": {lines[-1][:300]}" if lines else ""
+_NODE = re.compile(r"(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b(?: \[\w+\])?)(?::.*)?")
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+def error_line(log: Tail) -> str:
+    """The line of a log that names the error, else its last one, as the end of a message."""
+    lines = [line.rstrip() for line in log.text.splitlines() if line.strip()]
+    return f": {_named_error(lines).strip()[:300]}" if lines else ""
+
+
+def _named_error(lines: Sequence[str]) -> str:
+    """The line of Python, Node, Rust or Java that names the error."""
+    for position in reversed(range(len(lines))):
+        line = lines[position]
+        if line.strip() == _TRACEBACK:
+            return next((each for each in lines[position + 1 :] if not each[0].isspace()), lines[-1])
+        if line.startswith("thread '") and "panicked at" in line:
+            return f"{line} {lines[position + 1].strip()}" if line.endswith(":") and lines[position + 1 :] else line
+        if line.startswith("Exception in thread"):
+            return line
+    if lines[-1].startswith("Node.js v"):
+        return next((line for line in reversed(lines) if _NODE.fullmatch(line)), lines[-1])
+    return lines[-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -81,10 +81,13 @@ class AgentRunner:
         assert connected is not None, "an agent needs `connect` first"
         with connected.gateway.open_session(model, tools) as session:
             attempt = _Attempt(session, self.settings)
-            async with anyio.create_task_group() as group:
-                group.start_soon(session.serve)
-                await attempt.run(lambda: connected.ask(question, session))
-                group.cancel_scope.cancel()
+            try:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(session.serve)
+                    await attempt.run(lambda: connected.ask(question, session))
+                    group.cancel_scope.cancel()
+            finally:
+                session.row_notes.so_far = attempt.so_far()
         return attempt.trajectory()
 
     async def _ask_function(self, question: str, session: AgentSession) -> str | None:
@@ -131,18 +134,25 @@ class _Attempt:
             raise session.limit
         if session.failure is not None and reason != "answered":
             raise session.failure
+        so_far = self.so_far()
+        if reason != "answered":
+            return replace(so_far, stop_reason=reason, notes={**so_far.notes, "error": self._message(reason)})
+        if not session.has_called_model:
+            session.row_notes.flags.add("unmetered")
+        notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
+        return replace(so_far, answer=self._answer, stop_reason=reason, notes=notes)
+
+    def so_far(self) -> Trajectory:
+        """Steps and notes, however the question ends."""
+        session = self._session
         notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
         if own_count := read_own_count(session.log.text, session.key):
             notes["own_count"] = own_count
-        if reason != "answered":
-            log = {"stderr": redact(session.log.text, self._secrets)} if session.log.size else {}
-            notes |= {"error": self._message(reason), **log}
-        elif not session.has_called_model:
-            session.row_notes.flags.add("unmetered")
+        if session.log.size:
+            notes["stderr"] = redact(session.log.text, self._secrets)
         if session.connections:
             notes["connections"] = sorted(session.connections)
-        answer = self._answer if reason == "answered" else None
-        return Trajectory(answer, reason, tuple(session.steps), notes=notes)
+        return Trajectory(None, "error", tuple(session.steps), notes=notes)
 
     def _stop_reason(self) -> StopReason:
         if self._error is not None:

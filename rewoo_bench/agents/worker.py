@@ -23,7 +23,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from rewoo_bench.agents.connections import watch
 from rewoo_bench.agents.process import agent_environment
-from rewoo_bench.agents.program import AgentFailed, as_answer, last_line
+from rewoo_bench.agents.program import AgentFailed, as_answer, error_line
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.concurrency import background_task
@@ -184,7 +184,7 @@ class Worker:
     def _fail(self, reason: str) -> None:
         for future in self._open.values():
             if not future.done():
-                future.set_exception(AgentFailed(f"{reason}{last_line(self._log)}"))
+                future.set_exception(AgentFailed(f"{reason}{error_line(self._log)}"))
 
 
 def _documents(line: str) -> Iterator[Any]:

@@ -34,8 +34,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
       help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a folder "
            "with an architecture.toml, or package.module:Class. Options follow a question mark: "
            "'rewoo?slot_tokens=100&tools=Search+LLM'.")
-@WHAT("--agent", "agents", multiple=True, metavar="COMMAND",
-      help="Run this program as an architecture: 'python my_agent.py'. It gets the question on standard input and in "
+@WHAT("--agent", "agents", multiple=True, metavar="[NAME=]COMMAND",
+      help="Run this program as an architecture: 'python my_agent.py', or with a name and variables "
+           "'cold=TEMPERATURE=0 KEY=$KEY python my_agent.py'. It gets the question on standard input and in "
            "REWOO_BENCH_QUESTION, asks the model at OPENAI_BASE_URL or ANTHROPIC_BASE_URL, and prints its answer. "
            "Repeat the flag for several.")
 @WHAT("--dataset", default="sample", metavar="NAME|FILE|FOLDER|NAME=FILE", shell_complete=completion.datasets,

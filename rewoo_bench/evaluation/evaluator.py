@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Protocol
@@ -38,7 +38,7 @@ from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.metering.run_limits import RunLimits, Totals
 from rewoo_bench.metering.spending_caps import Caps
-from rewoo_bench.row_notes import noting
+from rewoo_bench.row_notes import current_notes, noting
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scorer
 from rewoo_bench.tools.mcp_servers import QuestionServers
@@ -308,4 +308,8 @@ def _cause(error: BaseException, where: str) -> BaseException:
 
 
 def _stopped(stop_reason: StopReason) -> Trajectory:
-    return Trajectory(None, stop_reason)
+    """A question's end without an answer; steps and notes of an external agent are kept."""
+    notes = current_notes()
+    if notes is None or notes.so_far is None:
+        return Trajectory(None, stop_reason)
+    return replace(notes.so_far, stop_reason=stop_reason)

@@ -8,6 +8,7 @@ load_architecture("rewoo?tools=Search+LLM+Calculator", style="multihop")
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from rewoo_bench.argument_checks import take_values
 from rewoo_bench.config.named import DESCRIPTIONS, Named, find_named, known_names, read_architecture
 from rewoo_bench.config.specs import (
     AGENT,
@@ -35,6 +37,8 @@ from rewoo_bench.runners.parents import Parent, merged
 from rewoo_bench.runners.prompts import Prompts, read_prompts
 from rewoo_bench.short_names import AGENT_RUNNER, RUNNERS, short_name
 from rewoo_bench.types import Runner
+
+_AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
 DESCRIPTION = DESCRIPTIONS["architectures"]
 AGENT_COMMAND = "agent:"
@@ -126,18 +130,27 @@ def _for_questions(spec: ArchitectureSpec, tools: Sequence[str]) -> Architecture
 
 
 def _agent(name: str, wanted: Sequence[str]) -> Architecture:
-    """The architecture of `--agent COMMAND`, called after the first file that the command names."""
+    """The architecture of `--agent [NAME=][VAR=VALUE …] COMMAND`, called after the first file that the command names.
+
+    A name has a small letter in it; a variable has none.
+    """
     command = name.removeprefix(AGENT_COMMAND)
     try:
         parts = shlex.split(command)
     except ValueError as error:
         raise SpecError(f"--agent: {command!r} is not a command: {error}") from None
+    named = _AGENT_NAME.match(parts[0]) if parts else None
+    if named:
+        parts[0] = parts[0].removeprefix(named[0])
+        parts = parts if parts[0] else parts[1:]
+    env = take_values(parts, "--agent")
     if not parts:
         raise SpecError("--agent: the command is empty")
     script = next((part for part in parts[1:] if Path(part).is_file()), parts[0])
     tools = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
-    settings = {"command": parts, "folder": str(Path.cwd())}
-    spec = ArchitectureSpec(name=Path(script).stem, description=command, runner=AGENT, tools=tools, settings=settings)
+    settings = {"command": parts, "folder": str(Path.cwd()), "env": env}
+    title = named[1] if named else Path(script).stem
+    spec = ArchitectureSpec(name=title, description=command, runner=AGENT, tools=tools, settings=settings)
     return _assembled(_for_questions(spec, wanted), Prompts(), {}, {}, f"--agent {command!r}")
 
 

@@ -20,17 +20,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import urlsplit
 
+from rewoo_bench.argument_checks import take_values
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.redaction import hide_credentials, is_credential_name, sent_in
+from rewoo_bench.redaction import hide_credentials, sent_in
 
 TMP = "{tmp}"
 LONGEST_NAME = 64
 """Characters of a function's name, of which OpenAI allows letters, digits, "_" and "-"."""
 _OPTIONS = re.compile(r"\[([^\]]*)\](.*)", re.DOTALL)
-_VALUES = re.compile(r"[A-Za-z_][\w-]*=")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 _KNOWN = ("prefix", "only", "shared", "sse")
-_CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,7 @@ class McpAddress:
             words = [rest] if _is_address(rest) else shlex.split(rest)
         except ValueError as error:
             raise UsageError(f"--mcp: {hide_credentials(text)!r} is not a command: {error}") from None
-        values: dict[str, str] = {}
-        while words and _VALUES.match(words[0]):
-            name, _, value = words.pop(0).partition("=")
-            values[name] = value
-            _check_hidden(name, value)
+        values = take_values(words, "--mcp")
         if not words:
             raise UsageError("--mcp: name a command or an address")
         if _is_address(words[0]) and len(words) > 1:
@@ -141,13 +136,6 @@ def _options(text: str) -> tuple[dict[str, object], str]:
 
 def _is_address(text: str) -> bool:
     return text.startswith(("http://", "https://"))
-
-
-def _check_hidden(name: str, value: str) -> None:
-    """Raises `UsageError` for a credential as it is: it would stand in run.json."""
-    is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
-    if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
-        raise UsageError(f"--mcp: {name}: its value would stand in run.json; put it into a variable and write $NAME")
 
 
 def _names(text: str) -> Iterable[str]:

@@ -353,3 +353,26 @@ def test_a_worker_that_remembers_is_flagged(provider: DialectServer, capfd: pyte
     said = capfd.readouterr().err
     assert "(other_question): 2 of 6 rows" in said
     assert "(no_call): 3 of 6 rows" in said
+
+
+def test_one_script_runs_twice_with_other_settings(provider: DialectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARMTH", "1")
+    Path("a.py").write_text(f"{ASK}ask(input()); print(os.environ['TEMPERATURE'])")
+    both = ("--agent", "cold=TEMPERATURE=0 python a.py", "--agent", "warm=TEMPERATURE=$WARMTH python a.py")
+    assert run_agents(provider, [], *both, questions=1) == 0
+    assert dict(zip(rows().architecture, rows().prediction, strict=True)) == {"cold": "0", "warm": "1"}
+
+
+def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> None:
+    search = (
+        'import urllib.request as u; u.urlopen(u.Request(os.environ["REWOO_BENCH_TOOLS_URL"] + "/Search", '
+        """b'{"query": "Kyiv"}', {"Content-Type": "application/json"}))"""
+    )
+    text = (
+        f"{ASK}{search}\nimport sys; print('I looked', file=sys.stderr, flush=True)\nwhile True: ask(str(id(object())))"
+    )
+    assert run_agents(provider, [write_program("busy", text)], "--token-limit", 300, questions=1) in (0, 1)
+    ((trace, row),) = zip(traces(), rows().itertuples(), strict=True)
+    assert row.stop_reason == "token_limit"
+    assert [step["tool"] for step in trace["steps"]] == ["Search"]
+    assert "I looked" in trace["notes"]["stderr"]

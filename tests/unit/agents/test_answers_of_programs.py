@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.agents.process import agent_environment
-from rewoo_bench.agents.program import read_answer
+from rewoo_bench.agents.program import error_line, read_answer
 from rewoo_bench.processes import Tail
 
 
@@ -84,3 +84,33 @@ def test_credentials_by_other_names_stay_here_too(name: str, monkeypatch: pytest
 def test_other_variables_are_passed_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "plain")
     assert agent_environment({}, {})[name] == "plain"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("", ""),
+        ("starts\nno idea\n", ": no idea"),
+        (
+            "Traceback (most recent call last):\n  File 'a.py', line 1\n    f()\nmine.Failed: no idea\nbye\n",
+            ": mine.Failed: no idea",
+        ),
+        (
+            "/a.js:1\nthrow new Error('no idea')\n^\n\nError: no idea\n    at a (/a.js:1)\n\nNode.js v20.20.2\n",
+            ": Error: no idea",
+        ),
+        (
+            "thread 'main' panicked at src/main.rs:2:5:\nno idea\nnote: run with `RUST_BACKTRACE=1`\n",
+            ": thread 'main' panicked at src/main.rs:2:5: no idea",
+        ),
+        (
+            'Exception in thread "main" java.lang.Error: no idea\n\tat A.main(A.java:3)\n',
+            ': Exception in thread "main" java.lang.Error: no idea',
+        ),
+    ],
+    ids=["empty", "last line", "Python", "Node", "Rust", "Java"],
+)
+def test_the_line_that_names_the_error_is_the_reason(log: str, line: str) -> None:
+    tail = Tail()
+    tail.add(log.encode())
+    assert error_line(tail) == line
