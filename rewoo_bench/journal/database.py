@@ -94,8 +94,10 @@ class CountFile:
 class JournalFile:
     """The file, which any thread may read, one at a time."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, had_log: bool = False) -> None:
+        """`had_log`: its last writer had a log beside it, and left no single file."""
         self.path = path
+        self._had_log = had_log
         self._connection = connection
         self._connection.text_factory = _text
         self._lock = threading.Lock()
@@ -143,9 +145,8 @@ class JournalFile:
         if self.version < VERSION:
             return 0
         beside = CountFile(self.path).read()
-        ((mode,),) = self.read("PRAGMA journal_mode")
         inside = self.read("SELECT calls, crc FROM counts")
-        if len(inside) != 1 or inside[0][1] is None or not is_sound(inside[0]) or (mode != "delete" and beside is None):
+        if len(inside) != 1 or inside[0][1] is None or not is_sound(inside[0]) or (self._had_log and beside is None):
             return None
         return max(int(inside[0][0]), beside or 0)
 
@@ -201,18 +202,20 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
     try:
+        with path.open("rb") as file:  # SQLite doesn't say it where the log is gone
+            had_log = file.read(20)[18:] != b"\x01\x01"
         database = sqlite3.connect(
             f"{path.absolute().as_uri()}?{options}", uri=True, check_same_thread=False, timeout=30
         )
         (version,) = database.execute("PRAGMA user_version").fetchone()
         fault = _fault(database) if check else None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
     if version not in READ_VERSIONS:
         raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads versions {READ_VERSIONS}")
     if fault:
         raise damaged(path, fault)
-    return JournalFile(path, database)
+    return JournalFile(path, database, had_log=had_log)
 
 
 def damaged(path: Path, fault: str) -> DataError:

@@ -11,6 +11,7 @@ count is never too high for a process that was killed. Once a second the log is 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 import time
@@ -25,6 +26,8 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import JournalError
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.journal.database import CountFile, checksum
+
+_log = logging.getLogger(__name__)
 
 Table = Literal["texts", "calls", "questions"]
 Row = tuple[Table, tuple[Any, ...]]
@@ -107,10 +110,9 @@ class Writer:
                 self._commit(rows)
             except (sqlite3.Error, OSError) as error:
                 self._failure = str(error)
-            except BaseException as error:  # a bug: who waits is told of it, and the thread ends with its traceback
+            except Exception as error:  # a bug: the run ends with it, and nobody waits for a thread that has ended
+                _log.exception("%s: a record can't be written", self._path)
                 self._failure = f"{type(error).__name__}: {error}"
-                self._tell(group)
-                raise
         self._tell(group)
 
     def _tell(self, group: Sequence[_Handed]) -> None:

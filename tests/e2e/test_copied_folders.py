@@ -128,6 +128,18 @@ def test_of_a_copy_in_part_no_call_is_asked_again_without_a_word(
     assert refused
 
 
+def test_the_database_alone_of_a_killed_run_is_refused(
+    server: ModelServer, killed: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its header says that it had a log, and a count beside it."""
+    for path in copied(killed).glob("journal.sqlite-*"):
+        path.unlink()
+    capfd.readouterr()
+    assert resumed(server) == (2, 0)
+    assert "its number of calls (journal.sqlite-count) is missing or damaged" in capfd.readouterr().err
+    assert resumed(server, "--accept-loss")[0] == 0
+
+
 def test_an_older_copy_of_a_finished_journal_is_refused(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     hosted = ("--model", "openai/test", "--api-base", server.api_base)
     assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 0
