@@ -126,7 +126,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
               "[default: no cache]")
 @REQUEST("--price", multiple=True, metavar="[ROLE:]input=USD,cached=USD,output=USD",
          help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
-              "is written to a cache. planner:, solver: or judge: in front for that role's model. Repeat the flag.")
+              "is written to a cache. planner:, solver:, judge: or embedding: in front for that role's model. Repeat "
+              "the flag.")
 @REQUEST("--prices", multiple=True, metavar="[ROLE:]SHEET[:MODEL]",
          help="The same from a price sheet, a name of `rewoo-bench reprice --list` or a file. Without MODEL the sheet "
               "prices each model of the run by its name.")

@@ -59,7 +59,7 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
 def _of_role(flag: str, value: str, options: RunOptions) -> tuple[str | None, str]:
     """The role that a value begins with, and the rest. Raises `UsageError` for a role without a model of its own."""
     role, colon, text = value.partition(":")
-    if not colon or role not in ("planner", "solver", "judge"):
+    if not colon or role not in ("planner", "solver", "judge", "embedding"):
         return None, value
     if role not in options.role_models:
         what = f"the {role} has no model of its own; give --{role}-model, or leave {role}: out"

@@ -27,6 +27,16 @@ def test_embeddings_go_to_the_runs_embedding_model() -> None:
     assert list(rows("again").total_tokens) == list(rows().total_tokens)
 
 
+def test_embeddings_have_a_price_of_their_own() -> None:
+    prices = ("--price", "input=1,cached=1,output=2", "--price", "embedding:input=0.02,output=0")
+    with DialectServer() as provider:
+        agents = [write_function("everything")]
+        assert run_agents(provider, agents, "--embedding-model", "openai/embed-x", *prices, questions=1) == 0
+    asked = [(entry.tokens, 0.02 if entry.path == "/embeddings" else 1) for entry in provider.books]
+    cost = sum(tokens.input * price + tokens.output * 2 for tokens, price in asked)
+    assert list(rows().cost_usd) == [pytest.approx(cost / 10**6)]
+
+
 @pytest.mark.anyio
 async def test_without_an_embedding_model_embeddings_are_refused() -> None:
     with DialectServer() as provider:

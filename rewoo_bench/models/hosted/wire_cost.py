@@ -19,7 +19,7 @@ def completion_of(
 ) -> Completion:
     """A whole answer; its usage is estimated where the provider sent none. `text` is its text without credentials."""
     if path in COUNTING:
-        return Completion("", wire=response)  # it is free
+        return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
     usage, call_cost = facts.usage, None
     if usage is None or not usage.input_tokens or (text and not usage.output_tokens and path != EMBEDDINGS):
         usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
