@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -54,6 +58,14 @@ def test_a_new_agent_runs_beside_the_others(capfd: pytest.CaptureFixture[str]) -
     assert rows[["prediction", "stop_reason", "llm_calls", "tool_calls", "steps"]].to_numpy().tolist() == [
         ["Neva", "answered", 1, 1, 1]
     ] * 2  # fmt: skip
+
+
+def test_an_example_goes_into_a_folder_of_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
+    assert new("agent", "agents/mine") == new("arch", "agents/plain") == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[:2] == ["agents/mine/agent.py", "agents/mine/architecture.toml"]
+    assert err.splitlines()[0] == "next: rewoo-bench run --arch ./agents/mine,direct -n 3"
+    assert quiet("--arch", "./agents/plain", "--model", "oracle", "-n", 2, "--out", "here") == 0
 
 
 def test_a_new_data_set_runs_with_the_oracle() -> None:
@@ -129,3 +141,22 @@ def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pyt
     assert message in err
     assert err.count("\n") == 1 or "Usage" in err
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["own_loop.py", "taken"]
+
+
+def test_the_recipe_for_ci_runs_as_it_stands_for_every_example() -> None:
+    recipe = (ROOT / "rewoo_bench" / "gate" / "README.md").read_text().partition("## GitHub Actions")[2]
+    blocks = re.findall(r"```console\n(.*?)```", recipe, re.DOTALL)
+    with_oracle, recorded = (block.strip().splitlines() for block in blocks[:2])
+    in_ci = [line.split(" # ")[0] for line in re.findall(r"- run: (rewoo-bench .*)", recipe)]
+    replayed = [line.replace("--model oracle", "--model replay/recorded") for line in in_ci]
+    with ModelServer(lambda request: "Neva") as server:
+        env = {**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.api_base}
+        for kind, commands in (("arch", [*with_oracle, *in_ci]), ("runner", [*recorded, *replayed]),
+                               ("agent", [*recorded, *replayed])):  # fmt: skip
+            Path(kind).mkdir()
+            for command in (f"rewoo-bench new {kind} mine", *commands):
+                words = [sys.executable, "-m", "rewoo_bench", *shlex.split(command)[1:]]
+                if "--out run" in command:  # CI begins with a fresh clone
+                    shutil.rmtree(Path(kind, "run"), ignore_errors=True)
+                ended = subprocess.run(words, cwd=kind, env=env, capture_output=True, text=True, check=False)
+                assert ended.returncode == 0, f"{kind}: {command}: {ended.stderr}"
