@@ -7,19 +7,34 @@ rewoo  50  1,431.9
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 
 from rewoo_bench.escaping import markdown, one_line
 
 
-def text_table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """A line for each row, with the first column to the left and the others to the right."""
+def text_table(cells: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
+    """A line for each row, with the first column to the left and the others to the right.
+
+    A table that is wider than `width` becomes several below each other, each of which begins with the first column.
+    The default is the terminal's width; a file and a pipe get one table, however wide.
+    """
     cells = [list(map(one_line, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for first, *others in cells:
-        numbers = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
-        lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
+    on_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+    limit = width or (shutil.get_terminal_size().columns if on_terminal else sys.maxsize)
+    blocks: list[list[int]] = [[]]
+    for place in range(1, len(widths)):
+        if blocks[-1] and widths[0] + sum(2 + widths[each] for each in (*blocks[-1], place)) > limit:
+            blocks.append([])
+        blocks[-1].append(place)
+    lines: list[str] = []
+    for block in blocks:
+        lines += [""] if lines else []
+        for row in cells:
+            numbers = (row[place].rjust(widths[place]) for place in block)
+            lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
     return lines
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="pipes and /dev/full"),
 ]
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
 BIG = 2000.0  # mean tokens of `direct` stay below
 
 
@@ -95,3 +99,29 @@ def test_a_full_output_is_one_line(folder: str, arguments: list[str], code: int)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_run_with_a_full_standard_error_ends_its_work(folder: str) -> None:
     assert ended("run", "--arch", "direct", "--model", "oracle", "-n", "1", "--out", "there", full="stderr")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "reprice", "advise"])
+def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str) -> None:
+    """A real process on a pseudo-terminal; sentences wrap, rows of numbers don't."""
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    more = ["--prices", "openai", "--model", "gpt-5-mini"] if command == "reprice" else []
+    run = [sys.executable, "-m", "rewoo_bench", command, str(GOLDEN), *more]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(run, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the end of a terminal is an error on Linux
+            while part := os.read(ours, 4096):
+                shown += part
+        process.wait()
+    os.close(ours)
+    starts = ("rewoo  ", "react  ", "react / ", "react - ")
+    rows = [line for line in shown.decode().splitlines() if line.startswith(starts)]
+    assert rows
+    assert max(map(len, rows)) <= 80

@@ -19,3 +19,15 @@ def test_markdown_holds_cells_as_plain_text() -> None:
 
 def test_a_number_has_its_noun() -> None:
     assert [counted(number, "row") for number in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+
+
+def test_a_wide_table_becomes_several_of_fewer_columns() -> None:
+    cells = [["name", "first", "second", "third"], ["rewoo", "1", "2", "3"]]
+    assert text_table(cells, 20) == [
+        "name   first  second",
+        "rewoo      1       2",
+        "",
+        "name   third",
+        "rewoo      3",
+    ]
+    assert len(text_table(cells)) == 2  # no terminal: one table
