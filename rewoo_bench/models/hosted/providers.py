@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -230,22 +230,52 @@ def max_output_tokens(route: Route) -> int | None:
 
 @dataclass(slots=True)
 class Exchange:
-    """A call of litellm. `answered`: a server has answered, whatever it said."""
+    """A call of litellm. `answered`: a server has answered, whatever it said. With `keeps` its answers are kept."""
 
+    keeps: bool = False
     answered: bool = False
+    kept: list[tuple[Any, list[bytes]]] = field(default_factory=list)
+    """Responses of httpx, and the pieces of their bodies as they came."""
+
+    def answers(self) -> Iterator[bytes]:
+        """The answers as far as they were read, decompressed."""
+        import httpx
+
+        for response, pieces in self.kept:
+            yield httpx.Response(200, headers=response.headers, content=b"".join(pieces)).content
+
+    def keep(self, response: Any) -> None:
+        """Keeps what is read of a response."""
+        import httpx
+
+        class Kept(httpx.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                async for piece in stream:
+                    pieces.append(piece)
+                    yield piece
+
+            async def aclose(self) -> None:
+                await stream.aclose()
+
+        stream, pieces = response.stream, list[bytes]()
+        if isinstance(stream, httpx.AsyncByteStream) and not any(known is response for known, _ in self.kept):
+            self.kept.append((response, pieces))
+            response.stream = Kept()
 
 
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 @contextmanager
-def exchange() -> Iterator[Exchange]:
+def exchange(made: Exchange | None = None) -> Iterator[Exchange]:
     """A call of litellm is made inside: it follows no redirect, and none of litellm's callbacks is called.
+
+    `made` is the exchange that goes on.
 
     litellm's logging worker would take a tenth of a call's time and outlive the call.
     """
     mark = _internal_mark()
-    made = Exchange()
+    made = made or Exchange()
     tokens = mark.set(True), _exchange.set(made)
     try:
         yield made
@@ -270,6 +300,8 @@ def _refuse_redirects() -> None:
             current.answered = True
             if is_redirect:
                 raise Redirected(response.status_code, str(response.url), response.headers["Location"])
+            if current.keeps:
+                current.keep(response)
         return is_redirect
 
     httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]

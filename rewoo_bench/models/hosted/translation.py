@@ -11,11 +11,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted import provider_errors, providers
-from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
+from rewoo_bench.models.hosted.dialects import (
+    CHAT,
+    COMPLETIONS,
+    COUNT_TOKENS,
+    EMBEDDINGS,
+    MESSAGES,
+    RESPONSES,
+    AnswerFacts,
+)
+from rewoo_bench.models.hosted.event_stream import EventStream, documents_of
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure
 
 FIELDS: Mapping[str, frozenset[str]] = {
@@ -56,18 +66,20 @@ def untranslated(path: str, body: Mapping[str, Any]) -> list[str]:
     return sorted(body.keys() - FIELDS.get(path, body.keys()) - {"model"})
 
 
-async def send(route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float) -> Mapping[str, Any]:
+async def send(
+    route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float, exchange: providers.Exchange
+) -> Mapping[str, Any]:
     """The answer as JSON. Raises an error of litellm, or `HTTPFailure` for a dialect that it doesn't have."""
-    return _as_json(await _call(route, path, body, timeout))
+    return _as_json(await _call(route, path, body, timeout, exchange))
 
 
 async def stream(
-    route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float
+    route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float, exchange: providers.Exchange
 ) -> AsyncGenerator[bytes, None]:
     """The answer as server-sent events, each whole."""
     options = {"stream_options": {"include_usage": True}} if path in (CHAT, COMPLETIONS) else {}
-    events = aiter(await _call(route, path, {**body, **options}, timeout))
-    while (event := await _next(events)) is not None:
+    events = aiter(await _call(route, path, {**body, **options}, timeout, exchange))
+    while (event := await _next(events, exchange)) is not None:
         if isinstance(event, bytes):  # Anthropic's events come as they are sent
             yield event
         else:
@@ -83,7 +95,9 @@ def _placeholder(route: providers.Route) -> str | None:
     return "none" if route.provider in ("openai", "text-completion-openai") else None
 
 
-async def _call(route: providers.Route, path: str, body: Mapping[str, Any], timeout: float) -> Any:
+async def _call(
+    route: providers.Route, path: str, body: Mapping[str, Any], timeout: float, exchange: providers.Exchange
+) -> Any:
     if path == COUNT_TOKENS or path not in _FUNCTIONS:
         raise HTTPFailure(404, f"{route.provider} has no {path}", {})
     litellm = await providers.litellm_loaded()
@@ -91,7 +105,7 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
     function = getattr(litellm, _FUNCTIONS[path])
     translated = {name: value for name, value in body.items() if name in FIELDS[path]}
     translated = json.loads(replace_surrogates(json.dumps(translated, ensure_ascii=False)))  # it can't send half a pair
-    with providers.exchange() as exchange:
+    with providers.exchange(exchange):
         try:
             return await function(
                 **translated,
@@ -114,10 +128,10 @@ async def _call(route: providers.Route, path: str, body: Mapping[str, Any], time
             raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
 
 
-async def _next(events: AsyncIterator[Any]) -> Any:
+async def _next(events: AsyncIterator[Any], exchange: providers.Exchange) -> Any:
     """The next event of a stream, None at its end. Some providers' requests are sent only for the first one."""
     try:
-        with providers.exchange():
+        with providers.exchange(exchange):
             return await anext(events, None)
     except MemoryError:
         raise
@@ -125,6 +139,20 @@ async def _next(events: AsyncIterator[Any]) -> Any:
         if isinstance(error, provider_errors.expected()):
             raise
         raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
+
+
+def reasoning_tokens(exchange: providers.Exchange) -> int:
+    """The reasoning tokens that the provider counted: Anthropic's dialect has no place for them."""
+    facts = AnswerFacts()
+    for answer in exchange.answers():
+        events = EventStream()
+        for event in (*events.add(answer), events.rest):
+            for document in documents_of(event):
+                facts.read(document)
+        with suppress(ValueError, RecursionError):
+            if isinstance(document := json.loads(answer), dict):
+                facts.read(document)
+    return facts.usage.reasoning_tokens if facts.usage else 0
 
 
 def _said(error: Exception) -> str:

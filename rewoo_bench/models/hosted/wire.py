@@ -206,19 +206,23 @@ class WireClient:
         shared_pool.use(self)
         body = json.loads(request.body)
         dropped = tuple(translation.untranslated(request.path, body))
+        exchange = providers.Exchange(keeps=request.path == MESSAGES)
         if not body.get("stream") or "stream" in dropped:
-            document = await translation.send(route, request.path, body, timeout=self._timeout)
+            document = await translation.send(route, request.path, body, timeout=self._timeout, exchange=exchange)
             progress.facts.read(document)
+            _add_reasoning(progress.facts, exchange)
             _check_no_error(progress.facts)
             text = without(json.dumps(document), progress.secrets)
             return WireResponse(_JSON, text, translated=True, dropped=dropped)
         events, progress.hides_usage = EventStream(), not asks_for_usage(body)
-        async with aclosing(translation.stream(route, request.path, body, timeout=self._timeout)) as blocks:
+        stream = translation.stream(route, request.path, body, timeout=self._timeout, exchange=exchange)
+        async with aclosing(stream) as blocks:
             async for block in blocks:
                 for event in events.add(block):
                     await self._relay(event, request, progress)
         if events.rest:
             await self._relay(events.rest, request, progress)
+        _add_reasoning(progress.facts, exchange)
         _check_whole(progress.facts)
         return WireResponse(_EVENTS, progress.text, translated=True, dropped=dropped)
 
@@ -251,6 +255,13 @@ class WireClient:
         begun = progress.text if progress.is_relayed else ""
         error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun, progress.headers)
         return error
+
+
+def _add_reasoning(facts: AnswerFacts, exchange: providers.Exchange) -> None:
+    """Books the reasoning tokens that a translation has lost."""
+    if facts.usage is not None and not facts.usage.reasoning_tokens:
+        reasoning = min(translation.reasoning_tokens(exchange), facts.usage.output_tokens)
+        facts.usage = replace(facts.usage, reasoning_tokens=reasoning)
 
 
 def _may_be_missing(path: str) -> bool:
