@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rewoo_bench.plots.draw import PlotData
 
 
+BREAK_EVEN = "break-even"
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
 
 
@@ -29,15 +30,18 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper, and break-even, "
+                   "which is drawn only where it is named, from the prompts in a run's journal.")
+@click.option("--prices", metavar="SHEET:MODEL", default="openai:gpt-5-mini",
+              help="Prices of `break-even` (`rewoo-bench reprice --list`).")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, the more expensive one first; `steps` draws their formulas.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Separate figures for the questions of each type, level or number of hops.")
 @click.pass_context
-def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
-         pair: str, by: str | None) -> int:
+def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
+         formats: str, pair: str, by: str | None) -> int:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
@@ -53,17 +57,38 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
     options = PlotOptions(_pair(pair, data if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
-    captions = {}
+    captions, wanted = {}, _names(only or "")
+    maps = _break_even(runs, prices, folder, kinds) if BREAK_EVEN in wanted else []
+    wanted = [name for name in wanted if name != BREAK_EVEN]
+    if maps and not wanted:
+        return 0
     with _one_font_warning():
-        for name, picture in draw(data, only=_names(only or ""), options=options, on_skip=_say):
+        for name, picture in draw(data, only=wanted, options=options, on_skip=_say):
             for path in save(name, picture, folder, kinds):
                 click.echo(terminal(str(path)))
             captions[name] = picture.markdown
+    if maps and not captions:
+        return 0
     if not captions:
         _refuse(runs)
     click.echo(terminal(str(write_captions(folder, captions))))
     return 0
 # fmt: on
+
+
+def _break_even(runs: tuple[str, ...], prices: str, folder: Path, formats: list[str]) -> list[Path]:
+    """The break-even maps of a run, whose prompts say what a cache would have held."""
+    from rewoo_bench.config.price_sheets import tariff_of
+    from rewoo_bench.repricing import reprice
+
+    if len(runs) > 1:
+        raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
+    tariff = tariff_of(prices)
+    sheet = prices[: prices.index(".toml") + 5] if ".toml" in prices else tariff.sheet
+    files = reprice(runs[0], prices=sheet, models=[tariff.model]).draw(folder, formats=formats)
+    for path in files:
+        click.echo(terminal(str(path)))
+    return files
 
 
 def _names(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rewoo_bench.analysis.break_even import break_even
@@ -11,12 +11,12 @@ from rewoo_bench.config.price_sheets import Tariff
 from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.plots.break_even import break_even_map
 from rewoo_bench.plots.data import read
-from rewoo_bench.plots.draw import save, write_captions
+from rewoo_bench.plots.draw import FORMATS, save, write_captions
 from rewoo_bench.plots.picture import Picture
 from rewoo_bench.repricing.estimates import RepricedData
 
 
-def draw_maps(repriced: RepricedData, folder: Path) -> list[Path]:
+def draw_maps(repriced: RepricedData, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Draws the maps into a folder; returns the files. Raises `NothingToDraw` where there is nothing in any."""
     files, captions, reasons = [], {}, []
     for tariff in repriced.tariffs:
@@ -25,7 +25,7 @@ def draw_maps(repriced: RepricedData, folder: Path) -> list[Path]:
             continue
         try:
             for name, picture in _maps(repriced, tariff):
-                files += save(name, picture, folder)
+                files += save(name, picture, folder, formats)
                 captions[name] = picture.markdown
         except DataError as reason:
             reasons.append(f"{tariff.model}: {reason}")

@@ -41,11 +41,11 @@ class Repriced(RepricedData):
 
         return pd.DataFrame([_flat(line) for line in self.lines])
 
-    def draw(self, folder: str | Path) -> list[Path]:
+    def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Draws the break-even maps into a folder; returns the files. Raises `NothingToDraw`, and `UsageError`."""
         from rewoo_bench.repricing.figures import draw_maps
 
-        return draw_maps(self, as_path("folder", folder))
+        return draw_maps(self, as_path("folder", folder), formats)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -176,3 +176,14 @@ def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "--rows: can't write to" in refused(
         capfd, chain, "--prices", "openai", "--model", "gpt-4o-mini", "--rows", "no/where.parquet"
     )
+
+
+def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plot", str(chain), "--only", "break-even,parts", "--prices", "openai:gpt-4o", "--format", "svg"])
+    assert ended.value.code == 0
+    assert {path.name for path in (chain / "plots").iterdir()} == {
+        "break-even-gpt-4o-react.svg", "parts.svg", "captions.md",
+    }  # fmt: skip
+    text = (chain / "plots" / "captions.md").read_text(encoding="utf-8")
+    assert ("## break-even-gpt-4o-react" in text, "## parts" in text) == (True, True)
