@@ -1,6 +1,6 @@
 """Descriptions of the tools of MCP servers (modelcontextprotocol.io): a server's schema decides what may be sent.
 
-`tools.mcp_servers` has the servers, and `tools.mcp_address` the notation in which a user names them.
+`tools.mcp_server` has a server, and `tools.mcp_address` the notation in which a user names it.
 """
 
 from __future__ import annotations

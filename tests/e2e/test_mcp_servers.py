@@ -30,7 +30,8 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import ModelServer
-from rewoo_bench.tools.mcp_servers import McpServer, McpServers
+from rewoo_bench.tools.mcp_server import McpServer
+from rewoo_bench.tools.mcp_servers import McpServers
 from rewoo_bench.types import Example
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")

@@ -18,7 +18,8 @@ import pytest
 import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
-from rewoo_bench.tools.mcp_servers import McpServer, McpServers
+from rewoo_bench.tools.mcp_server import McpServer
+from rewoo_bench.tools.mcp_servers import McpServers
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio
