@@ -21,7 +21,7 @@ from rewoo_bench.analysis.align import aligned
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import PRICED, Pair, paired
+from rewoo_bench.analysis.pairs import PRICED, Pair, measured, paired
 from rewoo_bench.analysis.summary import summarise
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
@@ -110,8 +110,10 @@ def _compare(
         same, cautions = aligned({label: labelled[label][1] for label in block}, reasons, intersect=shares)
         own = [_system(label, keys[label], same[label]) for label in block]
         oracles = {system.label for system in own if system.oracle}
+        columns = {label: measured(part) for label, part in same.items()}
         for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
-            pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
+            first, second = ((label, columns[label]) for label in (a, b))
+            pairs.append(paired(dataset, first, second, oracle=bool(oracles & {a, b})))
         systems += own
         warnings += [*cautions, *_unmetered(own)]
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]

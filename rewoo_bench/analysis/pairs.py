@@ -1,6 +1,7 @@
 """Two systems on the same questions: differences of accuracy, ratios of tokens, cost and latency.
 
-    paired("hotpotqa", ("rewoo", rows), ("react", rows), oracle=False)["total_tokens"].interval.estimate
+    a, b = measured(rows), measured(others)
+    paired("hotpotqa", ("rewoo", a), ("react", b), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
 failed either of a pair (failed_rows.py), the pair is left out of every estimate, and counted.
@@ -8,13 +9,15 @@ failed either of a pair (failed_rows.py), the pair is left out of every estimate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.runs.failed_rows import pairs_left_out
+from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.table_columns import read_columns, there
 from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
@@ -27,13 +30,16 @@ from rewoo_bench.stats.tests import McNemar, mcnemar_exact, minimum_detectable_d
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Floats = NDArray[np.float64]
+Measured = Mapping[str, NDArray[Any]]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
+LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +91,29 @@ class Pair:
         raise KeyError(measure)
 
 
-def paired(dataset: str, a: tuple[str, pd.DataFrame], b: tuple[str, pd.DataFrame], *, oracle: bool) -> Pair:
-    """All effects of a pair of systems; an amount that isn't known of both is not among them."""
+def measured(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
+    """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, and `LEFT_OUT`."""
+    names = ["example_id", "trial", "exact_match", "f1", *there(rows, AMOUNTS)]
+    found = {name: column.values for name, column in read_columns(rows, names).items()}
+    return {**found, LEFT_OUT: left_out(rows)}
+
+
+def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, oracle: bool) -> Pair:
+    """All effects of a pair of systems (`measured`); an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
-    questions, total = int(rows_a["example_id"].nunique()), len(rows_a)
-    compared = ~pairs_left_out(rows_a, rows_b)
-    rows_a, rows_b = rows_a[compared], rows_b[compared]
-    labels = np.unique(rows_a["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
-    clusters = labels if questions < total else None
+    questions, total = len(np.unique(rows_a["example_id"])), len(rows_a["example_id"])
+    compared = ~(rows_a[LEFT_OUT] | rows_b[LEFT_OUT])
+    rows_a, rows_b = ({name: values[compared] for name, values in rows.items()} for rows in (rows_a, rows_b))
+    clusters = rows_a["example_id"] if questions < total else None
     figures = (
-        _exact_match(*_both(column(rows_a, "exact_match"), column(rows_b, "exact_match"), clusters)),
-        _f1(*_both(column(rows_a, "f1"), column(rows_b, "f1"), clusters)),
+        _exact_match(*_both(rows_a["exact_match"], rows_b["exact_match"], clusters)),
+        _f1(*_both(rows_a["f1"], rows_b["f1"], clusters)),
     )
     timed = not oracle  # an oracle's seconds are no model's
-    measured = [name for name in AMOUNTS if name in rows_a.columns and (timed or name != "latency_s")]
-    amounts = (_amount(name, column(rows_a, name), column(rows_b, name), clusters) for name in measured)
+    names = [name for name in AMOUNTS if name in rows_a and (timed or name != "latency_s")]
+    amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
     known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
-    return Pair(dataset, first, second, questions, total, total - len(rows_a), oracle, known)
+    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

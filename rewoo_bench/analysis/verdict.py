@@ -13,12 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from rewoo_bench.analysis.pairs import PRICED, Effect, Pair
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.pairs import PRICED, Effect, Pair, measured, paired
+from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.table_columns import read_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
     from rewoo_bench.runs.manifest import Manifests
     from rewoo_bench.stats.paired import Interval
@@ -34,7 +40,7 @@ class Pricing:
     """The prices and the rule of the cache by their names; empty where dollars aren't known."""
     note: str = ""
     """Where they come from, or why dollars aren't known."""
-    cost_usd: pd.Series | None = None
+    cost_usd: NDArray[np.float64] | None = None
     """Dollars of each row under a sheet, NaN where they aren't known; None for the run's own (`cost_usd`)."""
 
 
@@ -73,6 +79,26 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]
     known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
     note = pricing.note if pricing else ""
     return [*lines, "; ".join(filter(None, [SAVING, note]))] if lines and known else lines
+
+
+def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
+    """The sentences of one run: each architecture beside the first, on the questions that all have ended.
+
+    They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
+    """
+    columns, named = measured(rows), read_columns(rows, ["architecture", "dataset"])
+    if pricing.cost_usd is not None:
+        columns[PRICED] = pricing.cost_usd
+    keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]
+    order, systems = np.argsort(keys, kind="stable"), named["architecture"]
+    own = {name: order[systems.values[order] == systems.names.index(name)] for name in systems.names_in_use}
+    shared = reduce(np.intersect1d, (keys[places] for places in own.values()), keys)
+    if not len(shared):
+        return []
+    kept = [(name, places[np.isin(keys[places], shared)]) for name, places in own.items()]
+    first, *others = [(name, {each: values[places] for each, values in columns.items()}) for name, places in kept]
+    (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
+    return verdicts([paired(dataset, first, other, oracle=oracle) for other in others], pricing)
 
 
 def _times(ratio: Interval) -> str:

@@ -77,7 +77,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         return
     if summaries and not quiet:
         click.echo(terminal(f"\n{table(summaries)}\n"))
-        for line in _verdicts(outcome.folder) if len(summaries) > 1 else ():
+        for line in _verdicts(outcome.folder, rows) if len(summaries) > 1 else ():
             click.echo(terminal(line))
     if (note := wait(read_manifest(outcome.folder))) and not quiet:
         click.echo(terminal(note), err=True)
@@ -99,14 +99,13 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         click.echo(terminal(line), err=True)
 
 
-def _verdicts(folder: Path) -> list[str]:
+def _verdicts(folder: Path, rows: pa.Table) -> list[str]:
     """What each architecture comes to beside the first: tokens, dollars and accuracy."""
-    from rewoo_bench.analysis.compare import compare
+    from rewoo_bench.analysis.verdict import verdicts_of_run
     from rewoo_bench.repricing.dollars import priced
-    from rewoo_bench.runs.folder import load, manifests
+    from rewoo_bench.runs.folder import manifests
 
-    rows, read = load(folder), manifests(folder)
-    return compare(rows, manifests=read, intersect=True, pricing=priced([folder], rows, read)).verdicts
+    return verdicts_of_run(rows, priced([folder], rows, manifests(folder)))
 
 
 def show_failed_agents(outcome: Outcome) -> bool:

@@ -9,21 +9,25 @@ What a cache would have held is worked out from the prompts in the runs' journal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.config.price_sheets import CacheRule, Tariff, tariff_of
 from rewoo_bench.errors import DataError
-from rewoo_bench.repricing.tokens import recorded_tokens
+from rewoo_bench.repricing.tokens import COLUMNS, recorded_tokens
 from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.table_columns import Column, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 EXAMPLE = "openai:gpt-5-mini"
 """Prices for a run whose own aren't known: of a local model, or of the oracle."""
@@ -31,45 +35,42 @@ MOST_ROWS = 20_000  # of runs whose journals are read without being asked to: mo
 _OTHERS = "others: rewoo-bench compare --prices SHEET:MODEL"
 
 
-def priced(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests, prices: str | None = None) -> Pricing:
+def priced(
+    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: str | None = None
+) -> Pricing:
     """The dollars of some runs: of `prices` (SHEET:MODEL), else their own, else those of `EXAMPLE`.
 
-    `rows` are those of `load(*runs)`. Raises `UsageError` for a sheet that doesn't exist, and `DataError` where
-    `prices` are given and a run has no prompts.
+    `rows` are those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a sheet that doesn't exist, and
+    `DataError` where `prices` are given and a run has no prompts.
     """
-    if prices is None and bool(rows.loc[~failed(rows), "cost_usd"].notna().all()):
+    paid = read_columns(rows, ["cost_usd"])["cost_usd"].values[~failed(rows)]
+    if prices is None and not np.isnan(paid).any():
         return own_prices(manifests)
     tariff = tariff_of(prices or EXAMPLE)
     if prices is None and len(rows) > MOST_ROWS:
         return Pricing(note=f"no dollars of more than {MOST_ROWS:,} rows unless asked for: --prices {EXAMPLE}")
-    cost = np.full(len(rows), np.nan)
+    cost, columns = np.full(len(rows), np.nan), read_columns(rows, ["run_id", *COLUMNS])
     try:
         for run in map(Path, runs):
-            _add(cost, run, rows, tariff)
+            _add(cost, run, columns, tariff)
     except DataError as error:
         if prices is not None:
             raise
         return Pricing(note=f"no dollars: {error.args[0].partition('; ')[0]}")
-    return Pricing(_under(tariff), _note(tariff, rows, chosen=prices is not None), _series(cost, rows))
+    return Pricing(_under(tariff), _note(tariff, columns, chosen=prices is not None), cost)
 
 
-def _add(cost: np.ndarray[tuple[int], np.dtype[np.float64]], run: Path, rows: pd.DataFrame, tariff: Tariff) -> None:
+def _add(cost: NDArray[np.float64], run: Path, columns: Mapping[str, Column], tariff: Tariff) -> None:
     """Prices the rows of one run."""
-    from rewoo_bench.runs.folder import load
-
     if not run.is_dir():
         raise DataError(f"{str(run)!r} has no prompts: it is no run's folder")
-    own = (rows["run_id"].astype(str).isin(load(run)["run_id"].astype(str).unique())).to_numpy(bool)
+    ids = read_columns(load_table(run), ["run_id"])["run_id"].names
+    own = np.isin(columns["run_id"].values, [columns["run_id"].names.index(id_) for id_ in ids])
     rules: list[CacheRule] = [] if tariff.rule is None else [tariff.rule]
-    tokens = recorded_tokens(run, rows[own], rules, shared=False)
+    mine = {name: column.of(own) for name, column in columns.items()}
+    tokens = recorded_tokens(run, mine, rules, shared=False)
     cached, written = tokens.found[tariff.rule].T
     cost[own] = tariff.cost_usd(tokens.input, cached, written, tokens.output)
-
-
-def _series(cost: np.ndarray[tuple[int], np.dtype[np.float64]], rows: pd.DataFrame) -> pd.Series:
-    import pandas as pd
-
-    return pd.Series(cost, index=rows.index)
 
 
 def _under(tariff: Tariff) -> str:
@@ -78,9 +79,9 @@ def _under(tariff: Tariff) -> str:
     )
 
 
-def _note(tariff: Tariff, rows: pd.DataFrame, *, chosen: bool) -> str:
+def _note(tariff: Tariff, columns: Mapping[str, Column], *, chosen: bool) -> str:
     sheet = f"the sheet {tariff.sheet} of {tariff.as_of}"
     if chosen:
         return f"{tariff.model}'s prices are those of {sheet}"
-    models = " and ".join(dict.fromkeys(rows["model"].astype(str)))
+    models = " and ".join(columns["model"].names_in_use)
     return f"{tariff.model}'s prices are hypothetical, since {models} has none: {sheet} ({_OTHERS})"

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from rewoo_bench.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.config.price_sheets import CacheRule, Tariff, tariffs
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.repricing.tokens import Tokens, recorded_tokens, reported_tokens
+from rewoo_bench.repricing.tokens import COLUMNS, Tokens, recorded_tokens, reported_tokens
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.stats.paired import Interval, mean_of, ratio_of_means
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def repriced_run(
     if recorded_cache:
         tokens = reported_tokens(folder, rows, rules)
     else:
-        tokens = recorded_tokens(folder, rows, [] if batch else rules, shared=shared_cache)
+        tokens = recorded_tokens(folder, read_columns(rows, COLUMNS), [] if batch else rules, shared=shared_cache)
     first = baseline or names[0]
     lines = [line for tariff in chosen for line in _lines(tariff, tokens, rows, first, batch=batch)]
     notes = [*_notes(rules, rows, batch=batch, shared=shared_cache, recorded=recorded_cache), *tokens.notes]

@@ -1,6 +1,7 @@
 """Tokens of each row of a run, and how many of them a cache would have held.
 
-    tokens = recorded_tokens(folder, rows, [rule], shared=False)        # from the journal's prompts
+    columns = read_columns(rows, COLUMNS)
+    tokens = recorded_tokens(folder, columns, [rule], shared=False)     # from the journal's prompts
     tokens.found[rule]                                                  # cached and written, for each row
 
 Each architecture has a cache of its own, as a user who runs one of them would have; so does each trial, and each model
@@ -9,7 +10,7 @@ of a role. `shared` gives the whole run one cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +25,14 @@ from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache
 from rewoo_bench.repricing.recorded import UNPRICED_ROLES, RecordedCalls, recorded_calls
 from rewoo_bench.repricing.slot_cache import SlotCache
 from rewoo_bench.runs.folder import CALLS_FILE
+from rewoo_bench.runs.table_columns import Column
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _ROW = ["architecture", "example_id", "trial"]
+COLUMNS = (*_ROW, "started_at", "model", "planner_model", "solver_model")
+"""Of questions.parquet, to work out the tokens of a row."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 
 
@@ -45,20 +49,24 @@ class Tokens:
     notes: tuple[str, ...] = ()
 
 
-def recorded_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule], *, shared: bool) -> Tokens:
-    """The tokens of a run's recorded calls, cached by each of the rules. Raises `DataError`."""
-    keys = rows[_ROW].astype({"architecture": str}).itertuples(index=False, name=None)
-    places = {str(TaskKey(str(name), str(id_), int(trial))): place for place, (name, id_, trial) in enumerate(keys)}
-    began = rows["started_at"].astype("datetime64[us, UTC]").astype("int64").to_numpy() / 1e6
+def recorded_tokens(folder: Path, columns: Mapping[str, Column], rules: Sequence[CacheRule], *, shared: bool) -> Tokens:
+    """The tokens of a run's recorded calls, cached by each of the rules, for rows of `COLUMNS`. Raises `DataError`."""
+    names, ids, trials = (columns[name] for name in _ROW)
+    keys = zip(names.values.tolist(), ids.values.tolist(), trials.values.tolist(), strict=True)
+    places = {
+        str(TaskKey(names.names[name], ids.names[id_], int(trial))): place
+        for place, (name, id_, trial) in enumerate(keys)
+    }
+    began = columns["started_at"].values
     with recorded_calls(folder, places, began.tolist()) as calls:
         size = calls.other.copy()
         for position, column in enumerate(("input", "output")):
             np.add.at(size[:, position], calls.kept["row"], calls.kept[column])
-        found = _none_found(rules, len(rows))
-        groups = _groups(calls, rows, shared=shared)
+        found = _none_found(rules, len(began))
+        groups = _groups(calls, columns, shared=shared)
         for group in np.unique(groups):
             _play(calls, groups == group, found)
-        return Tokens(size[:, 0], size[:, 1], _rounds(calls, len(rows)), found, tuple(_notes(calls, rules)))
+        return Tokens(size[:, 0], size[:, 1], _rounds(calls, len(began)), found, tuple(_notes(calls, rules)))
 
 
 def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]) -> Tokens:
@@ -90,15 +98,16 @@ def _none_found(rules: Sequence[CacheRule], rows: int) -> dict[CacheRule | None,
     return {rule: np.zeros((rows, 2), dtype=np.int64) for rule in (*rules, None)}
 
 
-def _groups(calls: RecordedCalls, rows: pd.DataFrame, *, shared: bool) -> NDArray[np.int64]:
+def _groups(calls: RecordedCalls, columns: Mapping[str, Column], *, shared: bool) -> NDArray[np.int64]:
     """A number for each call: calls with the same one share a cache."""
     if shared:
         return np.zeros(len(calls.kept), dtype=np.int64)
-    frame = rows[["architecture", "trial", "model", "planner_model", "solver_model"]].astype(str)
-    numbers: dict[tuple[str, ...], int] = {}
+    alike = [columns[name].values.tolist() for name in ("architecture", "trial")]
+    numbers: dict[tuple[object, ...], int] = {}
     groups = np.zeros(len(calls.kept), dtype=np.int64)
     for number, role in enumerate(calls.roles):
-        of_role = frame[["architecture", "trial", _MODELS.get(role, "model")]].itertuples(index=False, name=None)
+        asked = columns[_MODELS.get(role, "model")]
+        of_role = zip(*alike, (asked.names[place] if place >= 0 else "" for place in asked.values), strict=True)
         codes = np.array([numbers.setdefault(key, len(numbers)) for key in of_role], dtype=np.int64)
         chosen = calls.kept["role"] == number
         groups[chosen] = codes[calls.kept["row"][chosen]]

@@ -12,23 +12,28 @@ tokens, time, cost) hasn't failed: its answer counts as wrong, at the cost in it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewoo_bench.runs.flags import UNMETERED, flagged
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 
-def failed(rows: pd.DataFrame) -> NDArray[np.bool_]:
+def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where the infrastructure failed the question."""
-    mask: NDArray[Any] = rows["exact_match"].isna().to_numpy(dtype=bool)
+    import numpy as np
+
+    from rewoo_bench.runs.table_columns import read_columns
+
+    mask: NDArray[np.bool_] = np.isnan(read_columns(rows, ["exact_match"])["exact_match"].values)
     return mask
 
 
-def left_out(rows: pd.DataFrame) -> NDArray[np.bool_]:
+def left_out(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where the question failed, or was answered without a metered call."""
     return failed(rows) | flagged(rows, UNMETERED)
 

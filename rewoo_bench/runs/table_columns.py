@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_A_SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: numbers, NaN for a missing one; or positions of texts in `names`, -1 for a missing one."""
+    """A column: numbers, NaN for a missing one; or positions of texts in `names`, -1 for a missing one.
+
+    Times are seconds since 1970.
+    """
 
     values: NDArray[Any]
     names: Sequence[str] = ()
@@ -107,8 +112,11 @@ def _numbers(chunk: pa.Array) -> NDArray[Any]:
     if pa.types.is_boolean(chunk.type):
         values = _bits(data, end)[start:].astype(np.float64)
     else:
-        kind = chunk.type.to_pandas_dtype()
+        is_time = pa.types.is_timestamp(chunk.type)  # the type of one with a time zone would import pandas
+        kind = np.int64 if is_time else chunk.type.to_pandas_dtype()
         values = np.frombuffer(data, dtype=kind, count=end)[start:].astype(np.float64)
+        if is_time:
+            values /= _A_SECOND[chunk.type.unit]
     if validity is not None and chunk.null_count:
         values[_bits(validity, end)[start:] == 0] = np.nan
     return values

@@ -15,8 +15,9 @@ from repricing_runs import sheet
 import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.price_sheets import tariffs
-from rewoo_bench.repricing.tokens import recorded_tokens
+from rewoo_bench.repricing.tokens import COLUMNS, recorded_tokens
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.types import CallCost, Completion, Usage
@@ -66,7 +67,7 @@ def test_the_estimate_of_cached_tokens_is_near_what_llama_cpp_reported() -> None
     rows = load(GOLDEN)
     rule = tariffs(["llama_cpp"])[0].rule
     assert rule is not None
-    estimated = recorded_tokens(GOLDEN, rows, [rule], shared=False).found[rule][:, 0]
+    estimated = recorded_tokens(GOLDEN, read_columns(rows, COLUMNS), [rule], shared=False).found[rule][:, 0]
     reported = rows["cached_input_tokens"].to_numpy(dtype=float)
     for name in ("rewoo", "react", "direct"):
         own = (rows["architecture"] == name).to_numpy(bool)

@@ -8,14 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from comparison_rows import A, B, frame, manifest, system
+from gate_runs import row, write_run
 from repricing_runs import ask, text, write
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render
-from rewoo_bench.analysis.verdict import Pricing
+from rewoo_bench.analysis.verdict import Pricing, own_prices, verdicts_of_run
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.repricing.dollars import priced
-from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.folder import load, load_table, manifests
 
 RIGHT = "1100" * 15
 
@@ -103,3 +104,23 @@ def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> No
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
     with pytest.raises(DataError, match="no prompts"):
         priced([run], load(run), manifests(run), "openai:gpt-4o")
+
+
+def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
+    run, table = run_of_two(tmp_path / "run"), load_table(tmp_path / "run")
+    pricing, read = priced([run], table, manifests(run)), manifests(run)
+    compared = compare(load(run), manifests=read, intersect=True, pricing=priced([run], load(run), read))
+    assert verdicts_of_run(table, pricing) == compared.verdicts
+    assert "its dollars under gpt-5-mini's prices" in compared.verdicts[0]
+
+
+def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
+    lines = [
+        row(architecture=name, example_id=f"q{number}", total_tokens=number * size, flags=flags)
+        for name, size, numbers in (("react", 90, (3, 1, 2)), ("rewoo", 40, (1, 2, 3, 4)))
+        for number, flags in zip(numbers, ([], ["unmetered"], [], []), strict=False)
+    ]
+    run = write_run(tmp_path / "run", lines)
+    compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
+    assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
+    assert "(n = 1; saving not shown)" in compared[0]
