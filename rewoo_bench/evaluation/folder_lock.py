@@ -24,8 +24,8 @@ _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
     """Locks the folder of a run, which is made for a new run.
 
-    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, and
-    where it can't be written to.
+    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, where it
+    can't be written to, and for a link in the place of a file that a resumed run writes: it may lead anywhere.
     """
     flag = "--out" if is_new else "--resume"
     busy = f"{flag}: another process is at work on this run: it has locked the folder {str(folder)!r}"
@@ -33,6 +33,8 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
         try:
             if is_new:
                 folder.mkdir(parents=True, exist_ok=True)
+            elif link := next((path for path in _written_in(folder) if path.is_symlink()), None):
+                raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
             stack.enter_context(locked(folder / LOCK, busy))
         except OSError as error:
             raise UsageError(
@@ -41,6 +43,11 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
         if is_new:
             check_new(folder)
         yield
+
+
+def _written_in(folder: Path) -> Iterator[Path]:
+    yield from (folder / name for name in (*_OF_A_RUN, LOCK))
+    yield from folder.glob(f"{JOURNAL}-*")
 
 
 def check_new(folder: Path) -> None:

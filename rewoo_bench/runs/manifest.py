@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,8 @@ class Manifest(_Facts):
     """By role: differences of the requests from the options, after the endpoint refused them."""
     seal: str | None = None
     """Shows that the user began the run on this machine (evaluation/trust.py)."""
+    sha256: str | None = None
+    """Of the other keys, as they were written."""
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 
@@ -190,11 +193,23 @@ def _upgraded(manifest: Manifest) -> Manifest:
     return manifest.model_copy(update={key: value for key, value in changed.items() if value})
 
 
+def is_as_written(folder: Path) -> bool:
+    """Whether run.json is as this program wrote it, and neither damaged nor edited; older versions kept no hash."""
+    values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return values.get("sha256") in (None, _sha256(values))
+
+
+def _sha256(values: Mapping[str, Any]) -> str:
+    text = json.dumps({name: value for name, value in values.items() if name != "sha256"}, sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes run.json atomically, without API keys and user info of addresses. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
     shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
+    shown["sha256"] = _sha256(shown)
     text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
     with replaced(folder / MANIFEST, follows=False) as file:
         file.write(f"{text}\n".encode())

@@ -132,3 +132,20 @@ def test_other_users_of_httpx_in_this_process_follow_redirects_as_before(provide
     with httpx.Client(follow_redirects=True) as client:
         client.post(f"{provider.origin}/v1", content=b"x")
     assert len(other.seen) == 1
+
+
+@pytest.mark.parametrize("name", ["gemini/gemini-x", "anthropic/claude-x"])
+async def test_an_address_of_a_picture_in_an_agents_request_is_not_fetched_here(
+    name: str, provider: Place, other: Place
+) -> None:
+    """litellm fetches it for providers that want the picture itself, from whatever network this machine is in."""
+    picture = {"type": "image_url", "image_url": {"url": f"{other.origin}/picture.png"}}
+    turn = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}]
+    async with (
+        open_question(f"{provider.origin}/v1", name, api_key=KEY) as question,
+        httpx.AsyncClient(timeout=60) as web,
+    ):
+        answer = await web.post(f"{question.base_url}{CHAT}", json={"model": "x", "messages": turn})
+    assert other.seen == []
+    assert answer.status_code == 400
+    assert "download is disabled" in answer.text

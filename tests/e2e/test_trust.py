@@ -24,6 +24,7 @@ def edited(**options: Any) -> Path:
     manifest = json.loads(path.read_text())
     manifest["options"] |= options
     manifest["status"] = "incomplete"
+    del manifest["sha256"]  # they write the file, and can write this, too
     path.write_text(json.dumps(manifest))
     return path.parent
 
@@ -121,3 +122,29 @@ def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], s
             main(command)
         assert (thief.books, thief.peak_connections) == ([], 0)
     assert not Path("mark").exists()
+
+
+def test_a_damaged_option_is_no_other_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """With `max_output_tokens` 513 in the place of 512 every recorded call would be another, and be paid again."""
+    with ModelServer(lambda request: "Answer: Neva") as server:
+        assert new(server, "--out", "here") == 0
+        asked = len(server.books)
+        path = Path("here/run.json")
+        path.write_text(path.read_text().replace('"max_output_tokens": 512', '"max_output_tokens": 513'))
+        assert quiet("--resume", "here") == 2
+        assert "is damaged or was edited" in capsys.readouterr().err
+        assert len(server.books) == asked
+
+
+@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-count", "journal.sqlite-lock", "run.lock"])
+def test_a_link_in_the_place_of_a_runs_file_is_not_written_through(
+    name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(server, "--out", "here") == 0
+    theirs = edited()
+    Path("mine").write_text("kept")
+    (theirs / name).unlink(missing_ok=True)
+    (theirs / name).symlink_to(Path("mine").absolute())
+    assert quiet("--resume", "theirs", "--trust") == 2
+    assert f"'theirs/{name}' is a symbolic link" in capsys.readouterr().err
+    assert Path("mine").read_text() == "kept"

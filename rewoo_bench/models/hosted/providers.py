@@ -88,6 +88,7 @@ def load_litellm() -> Any:
     with _environment_kept():
         # Before the import: litellm would fetch a newer price map at once.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
         import litellm
 
     _refuse_redirects()

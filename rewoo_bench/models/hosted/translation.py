@@ -4,7 +4,7 @@ document = await translation.send(route, "/messages", {"model": …, "messages":
 
 litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
 retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name an
-address or a file of the provider's (a picture, a tool's server): those are fetched without the key.
+address (a picture, a tool's server): the provider may fetch it, and this machine doesn't (providers.py).
 """
 
 from __future__ import annotations
