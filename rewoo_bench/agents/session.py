@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 
 from rewoo_bench.agents.kept_responses import KeptResponses
-from rewoo_bench.agents.wire_calls import ToolUse, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.metering.calls import Call
@@ -184,7 +184,10 @@ class AgentSession:
         """Takes the results of the agent's own tools; a call of a metered tool is counted already."""
         if not self._uses:
             return
-        for name, result in read_results(request.path, request.body).items():
+        results = read_results(request.path, request.body)
+        if request.is_translated:
+            results = by_ids_of_replies(request.body, results, {name: use for name, (use, _) in self._uses.items()})
+        for name, result in results.items():
             use, asked_at = self._uses.pop(name, (None, 0.0))
             if use is None:
                 continue

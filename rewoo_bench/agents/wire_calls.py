@@ -85,14 +85,30 @@ def read_results(path: str, body: bytes) -> dict[str, Result]:
     return found
 
 
+def by_ids_of_replies(body: bytes, results: Mapping[str, Result], asked: Mapping[str, ToolUse]) -> dict[str, Result]:
+    """The results of a chat's request by the ids that its replies gave.
+
+    A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
+    with the same name and arguments. Of equal calls the last ones are open, since each request repeats those before.
+    """
+    turns = _objects(json.loads(body).get("messages"))
+    calls = [call for turn in turns for call in _objects(turn.get("tool_calls"))]
+    made = {call["id"]: (call["function"]["name"], _as_json(call["function"]["arguments"])) for call in calls}
+    left = {name: (use.name, _as_json(use.arguments)) for name, use in asked.items() if name not in results}
+    found = {name: result for name, result in results.items() if name in asked}
+    for name in reversed([name for name in results if name not in asked]):
+        use_id = next((each for each in reversed(left) if left[each] == made.get(name)), None)
+        if use_id is not None:
+            del left[use_id]
+            found[use_id] = results[name]
+    return {name: found[name] for name in asked if name in found}
+
+
 def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any]) -> bool:
     """Whether a call is that of a metered tool: a framework may have given it a prefix, and its call more arguments."""
     if use.name != name and not (use.name.endswith(name) and not use.name[-len(name) - 1].isalnum()):
         return False
-    try:
-        asked = json.loads(use.arguments or "{}")
-    except (ValueError, RecursionError):
-        return False
+    asked = _as_json(use.arguments)
     return isinstance(asked, dict) and all(arguments.get(each, value) == value for each, value in asked.items())
 
 
@@ -139,6 +155,14 @@ def _response(document: Mapping[str, Any], texts: list[str], uses: dict[Any, lis
         for part in _objects(item.get("content")):
             if part.get("type") == "output_text":
                 texts += _strings(part.get("text"))
+
+
+def _as_json(arguments: str) -> Any:
+    """Arguments as a JSON value; None where they are none."""
+    try:
+        return json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return None
 
 
 def _objects(value: Any) -> Sequence[Mapping[str, Any]]:

@@ -139,6 +139,42 @@ async def test_ollamas_tool_calls_have_their_arguments_as_objects() -> None:
     assert message["tool_calls"] == [{"function": CALL_OF_OLLAMA}]
 
 
+GEMINIS_CALL = {"functionCall": {"name": "search", "args": {"query": "Neva"}}}
+GEMINIS_RESULT = {"functionResponse": {"name": "search", "response": {"result": "74 km"}}}
+TURNS_WITHOUT_IDS: dict[str, tuple[str, Any, list[Any]]] = {
+    "/v1beta/models/g:generateContent": (
+        "contents",
+        TURN,
+        [{"role": "model", "parts": [GEMINIS_CALL]}, {"role": "user", "parts": [GEMINIS_RESULT]}],
+    ),
+    "/api/chat": (
+        "messages",
+        {"role": "user", "content": "How long?"},
+        [
+            {"role": "assistant", "content": "", "tool_calls": [{"function": CALL_OF_OLLAMA}]},
+            {"role": "tool", "content": "74 km", "tool_name": "search"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("path", TURNS_WITHOUT_IDS)
+async def test_own_tools_are_read_where_a_dialects_calls_have_no_ids(path: str) -> None:
+    field, first, more = TURNS_WITHOUT_IDS[path]
+    replies: list[str | ServerReply] = [
+        ServerReply("I look.", tool_calls=CALL.tool_calls),
+        ServerReply("Once more.", tool_calls=[ToolCall("call_8", "search", {"query": "Neva"})]),
+        NEVA,
+    ]
+    with ModelServer(lambda request: replies.pop(0)) as provider:
+        async with open_question(provider.api_base) as question, httpx.AsyncClient(timeout=30) as client:
+            for turns in (0, 1, 2):
+                body = {field: [first, *(more * turns)], "stream": False}
+                assert (await client.post(question.address + path, json=body)).status_code == 200
+    steps = [(step.thought, step.tool, step.argument, step.observation) for step in question.session.steps]
+    assert steps == [("I look.", "search", "Neva", "74 km"), ("Once more.", "search", "Neva", "74 km")]
+
+
 async def test_ollamas_generate_continues_from_a_system_text_and_a_prompt() -> None:
     body = {"model": "llama3", "prompt": "How long?", "system": "Be short.", "stream": False}
     async with asked("/api/generate", body, "74 km") as (response, provider, _):
