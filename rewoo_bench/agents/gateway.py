@@ -44,7 +44,7 @@ from rewoo_bench.agents.http import (
 )
 from rewoo_bench.agents.kept_responses import UnknownResponse
 from rewoo_bench.agents.mcp_server import answer_mcp, unreadable
-from rewoo_bench.agents.sender import Sender, is_gone
+from rewoo_bench.agents.sender import Sender
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.tools_api import openapi
 from rewoo_bench.errors import LimitReached, ModelError
@@ -227,7 +227,7 @@ class Gateway:
             wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         try:
             call = await session.complete(
-                wire, facts, is_retry=is_retry(request), is_client_gone=lambda: is_gone(request)
+                wire, facts, is_retry=is_retry(request), is_client_gone=lambda: sender.is_client_gone
             )
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:

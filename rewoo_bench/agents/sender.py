@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rewoo_bench.agents.chat_forms import Form, Translated
 from rewoo_bench.agents.session import AgentCall, AgentSession
+from rewoo_bench.models.hosted.dialects import ends_stream
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -23,6 +25,13 @@ class Sender:
         self._response: web.StreamResponse | None = None
         self._headers: Mapping[str, str] = {}
         self._is_gone = False
+        self._has_ended = False  # the last event was sent: a client may close its connection there
+
+    @property
+    def is_client_gone(self) -> bool:
+        """Whether the client has closed its connection without the whole answer."""
+        transport = self._request.transport
+        return not self._has_ended and (transport is None or transport.is_closing())
 
     @property
     def has_begun(self) -> bool:
@@ -57,7 +66,11 @@ class Sender:
             if self._response is None:
                 self._response = web.StreamResponse(headers={**self._headers, "Content-Type": kind})
                 await self._response.prepare(self._request)
+            is_last = self._translated is None and ends_stream(piece)
+            for _ in range(2 if is_last else 0):
+                await asyncio.sleep(0)  # a client that has hung up by now is seen before the event is written
             await self._response.write(piece)
+            self._has_ended |= is_last
         except (ConnectionError, RuntimeError):
             self._note_hang_up()
 
@@ -79,21 +92,17 @@ class Sender:
             await response.prepare(self._request)
             if self._response is not None and self._translated is not None:
                 await response.write(self._translated.end())
+                self._has_ended = True
             await response.write_eof()
         except (ConnectionError, RuntimeError):
+            self._is_gone = not self._has_ended
+        transport = self._request.transport
+        if self._is_gone or self.is_client_gone:
             self._note_hang_up()
-        else:
-            if is_gone(self._request):
-                self._note_hang_up()
-            else:
-                self._session.forget(call)
+        elif transport is not None and not transport.is_closing():  # else its SDK may still ask for it once more
+            self._session.forget(call)
         return response
 
     def _note_hang_up(self) -> None:
         self._is_gone = True
         self._session.notes["clients_that_hung_up"] += 1
-
-
-def is_gone(request: web.Request) -> bool:
-    """Whether the client of a request has closed its connection."""
-    return request.transport is None or request.transport.is_closing()

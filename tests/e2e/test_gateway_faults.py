@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import anyio
+import httpx
 import pytest
+from aiohttp import web
 from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_agents import EACH_WAY, with_settings
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
+from open_questions import open_question
+from web_server import serving_app
 
 pytestmark = [
     pytest.mark.usefixtures("own_folder"),
@@ -55,6 +60,33 @@ def test_equal_requests_at_once_that_are_tried_again_stay_three_samples() -> Non
     (note, _) = (trace["notes"]["gateway"] for trace in traces())
     assert note["second_attempts"] == 3
     check_books(provider)
+
+
+STREAM = b'data: {"choices": [{"index": 0, "delta": {"content": "Neva"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+async def ends_late(request: web.Request) -> web.StreamResponse:
+    """A provider whose connection ends some time after the last event of its stream."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    await response.write(STREAM)
+    await anyio.sleep(0.3)
+    return response
+
+
+@pytest.mark.anyio
+async def test_a_client_that_closes_at_the_last_event_has_its_answer_and_may_ask_the_same_again() -> None:
+    asking = {"model": "gpt-x", "stream": True, "messages": [{"role": "user", "content": "Which river?"}]}
+    async with serving_app(ends_late) as address, open_question(f"{address}/v1") as question:
+        for _ in range(2):
+            async with (
+                httpx.AsyncClient(timeout=30) as client,
+                client.stream("POST", f"{question.base_url}/chat/completions", json=asking) as response,
+            ):
+                await anext(line async for line in response.aiter_lines() if line == "data: [DONE]")
+        await anyio.sleep(1.0)
+    assert len(question.meter.calls) == 2
+    assert not question.session.notes
 
 
 @pytest.mark.parametrize("fault", ["cut stream", "error event", "quiet end"])

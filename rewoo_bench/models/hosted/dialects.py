@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.models.hosted.event_stream import documents_of, is_done
 from rewoo_bench.models.hosted.usage import read_usage
 from rewoo_bench.types import Message, Usage
 from rewoo_bench.wire_request import NO_FIELDS, WireRequest
@@ -122,6 +123,14 @@ def asks_for_usage(body: Mapping[str, Any]) -> bool:
 def is_usage_only(document: Mapping[str, Any]) -> bool:
     """Whether an event of a chat stream is the one that `stream_options.include_usage` adds."""
     return isinstance(document.get("usage"), Mapping) and document.get("choices") == []
+
+
+def ends_stream(event: bytes) -> bool:
+    """Whether an event is the last one of a stream, after which nothing is left to read."""
+    return is_done(event) or (
+        any(name.encode() in event for name in _LAST_EVENTS)
+        and any(document.get("type") in _LAST_EVENTS for document in documents_of(event))
+    )
 
 
 def error_body(path: str, status: int, message: str, fields: Mapping[str, str | int] = NO_FIELDS) -> dict[str, Any]:
