@@ -26,13 +26,14 @@ if TYPE_CHECKING:
               help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
-@click.option("--prices", metavar="SHEET:MODEL",
+@click.option("--prices", multiple=True, metavar="[ROLE:]SHEET:MODEL",
               help="Count the dollars in the last lines at these prices (`rewoo-bench reprice --list`), from the "
-                   "prompts in the runs' journals.  [default: the runs' own, else openai:gpt-5-mini]")
+                   "prompts in the runs' journals; planner: or solver: in front for a model of its own. Repeatable.  "
+                   "[default: the runs' own, else openai:gpt-5-mini]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
-            prices: str | None, form: Format) -> int:
+            prices: tuple[str, ...], form: Format) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by

@@ -29,7 +29,8 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, required=True, metavar="NAME|FILE",
-              help="A shipped price sheet, or one of your own (sheet.toml). Repeatable.")
+              help="A shipped price sheet, or one of your own (sheet.toml). Repeatable. planner:NAME:MODEL is for the "
+                   "planner's own model, solver: likewise.  [default for them: the sheet's prices of that model]")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Only this model of the sheets. Repeatable.  [default: all of them]")
 @click.option("--baseline", metavar="NAME",

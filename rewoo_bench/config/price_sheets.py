@@ -23,7 +23,7 @@ A fact that isn't known is left out. What that means for an estimate stands in `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -156,6 +156,8 @@ class Tariff:
     rule: CacheRule | None
     source: str
     as_of: date
+    path: Path
+    """The sheet's file."""
     notes: tuple[str, ...] = ()
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
@@ -229,15 +231,47 @@ def tariff_of(text: str, model: str = "") -> Tariff:
     return chosen
 
 
+def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Values of `--prices` without a role, and by role those that begin with one, such as `planner:openai:gpt-4o`.
+
+    `models` are those of the roles that have one of their own. Raises `UsageError`.
+    """
+    plain, of_roles = [], {}
+    for value in prices:
+        role, _, text = value.partition(":")
+        if role == "judge":
+            raise UsageError(f"--prices {value}: the judge's calls are in no question's cost")
+        if role not in ("planner", "solver"):
+            plain.append(value)
+        elif role not in models:
+            raise UsageError(f"--prices {value}: the {role} has no model of its own in this run")
+        else:
+            of_roles[role] = text
+    if of_roles and not plain:
+        raise UsageError(f"--prices {prices[0]}: give those of the run's other calls, too: --prices SHEET")
+    return plain, of_roles
+
+
+def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str]) -> dict[str, Tariff]:
+    """The prices of every role (`""`), and of those with a model of their own: given, the sheet's, or `tariff`."""
+    found = {"": tariff}
+    sheet = {each.model: each for each in _tariffs_of(tariff.path)} if models else {}
+    for role, model in models.items():
+        names = (model, model.partition("/")[2])
+        listed = next((sheet[name] for name in names if name in sheet), tariff)
+        found[role] = tariff_of(given[role], model) if role in given else listed
+    return found
+
+
 def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
-    path = Path(name)
-    sheet = read_sheet(path if path.suffix == ".toml" else _shipped_path(str(name)))
+    path = Path(name) if Path(name).suffix == ".toml" else _shipped_path(str(name))
+    sheet = read_sheet(path)
     dollars = UNITS[sheet.unit]
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
         notes = (sheet.note, prices.note, *((rule.note, *rule.unknown) if rule else ()))
         yield Tariff(
-            sheet=path.stem if path.suffix == ".toml" else str(name),
+            sheet=path.stem,
             title=sheet.title,
             model=model,
             input=prices.input * dollars,
@@ -249,6 +283,7 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             rule=rule,
             source=sheet.source,
             as_of=sheet.as_of,
+            path=path,
             notes=tuple(note for note in notes if note),
         )
 

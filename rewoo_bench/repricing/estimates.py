@@ -10,7 +10,7 @@ Intervals are those of `compare`: 95%, the trials of a question are one observat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.argument_checks import as_path, check_names, check_switches
-from rewoo_bench.config.price_sheets import CacheRule, Tariff, tariffs
+from rewoo_bench.config.price_sheets import CacheRule, Tariff, by_role, split_by_role, tariffs
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.repricing.tokens import COLUMNS, Tokens, recorded_tokens, reported_tokens
+from rewoo_bench.repricing.tokens import COLUMNS, Tokens, own_models, recorded_tokens, reported_tokens
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.oracle_rows import oracle_rows
@@ -76,6 +76,8 @@ class RepricedData:
     rows: pd.DataFrame
     """Some columns of the run's rows, with the tokens of each."""
     tokens: Tokens
+    by_role: Mapping[Tariff, Mapping[str, Tariff]]
+    """For each of `tariffs` the prices of the planner and of the solver that have a model of their own, by role."""
 
     def questions(self, tariff: Tariff | None = None) -> pd.DataFrame:
         """A row for each question, trial, architecture and model (or only those of one `tariff`)."""
@@ -84,14 +86,13 @@ class RepricedData:
         return pd.concat([self._questions(each) for each in ((tariff,) if tariff else self.tariffs)], ignore_index=True)
 
     def _questions(self, tariff: Tariff) -> pd.DataFrame:
-        cached, written = _found(self.tokens, tariff, batch=self.batch).T
-        cost = tariff.cost_usd(self.tokens.input, cached, written, self.tokens.output, batch=self.batch)
+        found, cost = self.tokens.priced(self.by_role[tariff], batch=self.batch)
         return self.rows.assign(
             sheet=tariff.sheet,
             priced_model=tariff.model,
             input_tokens=self.tokens.input,
-            cached_input_tokens=cached,
-            cache_write_tokens=written,
+            cached_input_tokens=found[:, 0],
+            cache_write_tokens=found[:, 1],
             output_tokens=self.tokens.output,
             rounds=self.tokens.rounds,
             repriced_usd=cost,
@@ -112,37 +113,59 @@ def repriced_run(
     check_names(models=models)
     check_switches(batch=batch, shared_cache=shared_cache, recorded_cache=recorded_cache)
     folder = as_path("run", run, "the folder of a run")
-    chosen = tariffs([prices] if isinstance(prices, str | Path) else prices, models)
-    if not chosen:
-        raise UsageError("no price sheet given")
     rows = load(folder)
     if not len(rows):
         raise DataError(f"{str(folder)!r} has no rows")
+    columns = read_columns(rows, COLUMNS)
+    own = own_models(columns)
+    sheets, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
+    chosen = tariffs(sheets, models)
+    if not chosen:
+        raise UsageError("no price sheet given")
+    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
     names = [str(name) for name in rows["architecture"].unique()]
     if baseline is not None and baseline not in names:
         raise UsageError(unknown("baseline", baseline, names))
-    rules = list(dict.fromkeys(tariff.rule for tariff in chosen if tariff.rule is not None))
+    used = [each for roles in charged.values() for each in roles.values()]
+    rules = list(dict.fromkeys(tariff.rule for tariff in used if tariff.rule is not None))
     if recorded_cache:
         tokens = reported_tokens(folder, rows, rules)
     else:
-        tokens = recorded_tokens(folder, read_columns(rows, COLUMNS), [] if batch else rules, shared=shared_cache)
+        tokens = recorded_tokens(folder, columns, [] if batch else rules, shared=shared_cache)
     first = baseline or names[0]
-    lines = [line for tariff in chosen for line in _lines(tariff, tokens, rows, first, batch=batch)]
+    lines = [line for tariff in chosen for line in _lines(charged[tariff], tokens, rows, first, batch=batch)]
     notes = [*_notes(rules, rows, batch=batch, shared=shared_cache, recorded=recorded_cache), *tokens.notes]
+    notes += _of_roles(charged, own)
     present = [name for name in _COLUMNS if name in rows.columns]
     kept = rows[present].assign(failed=left_out(rows))
-    return RepricedData(folder, first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens)
+    return RepricedData(folder, first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens, charged)
 
 
-def _found(tokens: Tokens, tariff: Tariff, *, batch: bool) -> NDArray[np.int64]:
-    """Cached and written tokens of each row; none of either in a batch, and none written where that has no price."""
-    found = tokens.found[None if batch else tariff.rule]
-    return found if tariff.cache_write is not None else found * np.array([1, 0])
+def _of_roles(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str, str]) -> Iterator[str]:
+    """Which prices a role's own model has."""
+    for role, model in own.items():
+        listed, missing = [], []
+        for tariff, roles in charged.items():
+            at = roles[role]
+            if at is tariff and tariff.model not in (model, model.partition("/")[2]):
+                missing.append(tariff.sheet)
+            else:
+                listed.append(f"{at.model}'s prices of the sheet {at.sheet}")
+        if listed:
+            yield f"the {role}'s model {model} is counted at {' and '.join(dict.fromkeys(listed))}"
+        if missing:
+            sheets = " or ".join(dict.fromkeys(missing))
+            yield (
+                f"the {role}'s model {model} isn't in the sheet {sheets}, and is counted as the other calls are: "
+                f"--prices {role}:SHEET:MODEL"
+            )
 
 
-def _lines(tariff: Tariff, tokens: Tokens, rows: pd.DataFrame, baseline: str, *, batch: bool) -> Iterator[Line]:
-    found = _found(tokens, tariff, batch=batch)
-    cost = tariff.cost_usd(tokens.input, found[:, 0], found[:, 1], tokens.output, batch=batch)
+def _lines(
+    tariffs: Mapping[str, Tariff], tokens: Tokens, rows: pd.DataFrame, baseline: str, *, batch: bool
+) -> Iterator[Line]:
+    tariff, (found, cost) = tariffs[""], tokens.priced(tariffs, batch=batch)
+    input_tokens, output_tokens = tokens.input, tokens.output
     architectures = rows["architecture"].astype(str).to_numpy(dtype=object)
     questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], left_out(rows)
     for name in dict.fromkeys(architectures):
@@ -159,10 +182,10 @@ def _lines(tariff: Tariff, tokens: Tokens, rows: pd.DataFrame, baseline: str, *,
             architecture=name,
             total=int(own.sum()),
             failed=int((own & lost).sum()),
-            input_tokens=mean(tokens.input),
-            cached_share=_share(tokens.input[some], found[some, 0], questions[some]),
+            input_tokens=mean(input_tokens),
+            cached_share=_share(input_tokens[some], found[some, 0], questions[some]),
             cache_write_tokens=mean(found[:, 1]),
-            output_tokens=mean(tokens.output),
+            output_tokens=mean(output_tokens),
             rounds=float(rounds.mean()) if len(rounds) else float("nan"),
             most_rounds=int(rounds.max(initial=0)),
             usd_per_1000=mean(1000 * cost),

@@ -1,7 +1,7 @@
 """The recorded model calls of a run in the order in which they were sent, read from its journal without holding it.
 
     with recorded_calls(folder, places, starts) as calls:
-        calls.other                         # tokens of failed and repeated attempts, for each row
+        calls.other["planner"]              # tokens of failed and repeated attempts, for each row
         for call in calls.among(chosen):    # one at a time
             call.row, call.prompt, call.input_tokens
 
@@ -14,6 +14,7 @@ have prices of their own.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class RecordedCall:
     output_tokens: int
     prompt: Prompt
     answer: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ class RecordedCalls:
     kept: NDArray[Any]
     roles: tuple[str, ...]
     """Names of the roles in `kept`."""
-    other: NDArray[np.int64]
-    """Input and output tokens of failed and repeated attempts: a line for each row of the run."""
+    other: Mapping[str, NDArray[np.int64]]
+    """By role, input and output tokens of failed and repeated attempts: a line for each row of the run."""
     untimed: int
     """Calls of an older version, recorded without times and marks: they are taken to follow each other."""
     _database: JournalFile
@@ -89,12 +91,12 @@ class RecordedCalls:
             some = kept[first : first + _CALLS_AT_ONCE]
             rows = self._database.numbered_rows("calls", some["number"].tolist())
             for numbers, row in zip(some.tolist(), rows, strict=True):
-                _, place, _, start, end, input_tokens, output_tokens, _ = numbers
+                _, place, role, start, end, input_tokens, output_tokens, _ = numbers
                 answer = read_answer(row[8])
                 marks = (answer.get("receipt") or {}).get("cache_marks") or ()
                 prompt = self._texts.prompt(row[7], marks)
                 text = str(answer.get("text") or "")
-                yield RecordedCall(place, start, end, input_tokens, output_tokens, prompt, text)
+                yield RecordedCall(place, start, end, input_tokens, output_tokens, prompt, text, self.roles[role])
 
 
 @contextmanager
@@ -117,7 +119,7 @@ def recorded_calls(folder: Path, places: Mapping[str, int], starts: Sequence[flo
 def _collect(database: JournalFile, places: Mapping[str, int], starts: Sequence[float]) -> RecordedCalls:
     """The first pass."""
     roles: dict[str, int] = {}
-    other = np.zeros((len(starts), 2), dtype=np.int64)
+    other: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros((len(starts), 2), dtype=np.int64))
     clock = list(starts)
     parts, some = [], []
     untimed = 0
@@ -131,7 +133,7 @@ def _collect(database: JournalFile, places: Mapping[str, int], starts: Sequence[
             clock[place] += float(answer.get("latency_s") or 0.0)
             continue
         usage, billed = _tokens(answer.get("usage")), _tokens((answer.get("receipt") or {}).get("billed"))
-        other[place] += [max(0, paid - used) for paid, used in zip(billed[:2], usage[:2], strict=True)]
+        other[role][place] += [max(0, paid - used) for paid, used in zip(billed[:2], usage[:2], strict=True)]
         if status != "ok" or SECOND_ATTEMPT in answer:
             continue
         start, end, is_timed = _times(answer.get("receipt") or {}, clock[place])

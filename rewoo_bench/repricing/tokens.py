@@ -3,6 +3,7 @@
     columns = read_columns(rows, COLUMNS)
     tokens = recorded_tokens(folder, columns, [rule], shared=False)     # from the journal's prompts
     tokens.found[rule]                                                  # cached and written, for each row
+    tokens.priced({"": tariff, "planner": another})                     # the same under prices, and dollars
 
 Each architecture has a cache of its own, as a user who runs one of them would have; so does each trial, and each model
 of a role. `shared` gives the whole run one cache.
@@ -13,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.config.price_sheets import CacheRule
+from rewoo_bench.config.price_sheets import CacheRule, Tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache
@@ -34,19 +35,65 @@ _ROW = ["architecture", "example_id", "trial"]
 COLUMNS = (*_ROW, "started_at", "model", "planner_model", "solver_model")
 """Of questions.parquet, to work out the tokens of a row."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
+ROLES = ("", *_MODELS)
+"""Roles that may have a model of their own; `""` is every other one."""
+
+
+Found = dict[CacheRule | None, NDArray[np.int64]]
+"""Cached and written tokens under each rule: a line for each row."""
+
+
+class RoleTokens(NamedTuple):
+    """Tokens of each row that some roles used; the cached and the written ones are parts of the input."""
+
+    input: NDArray[np.int64]
+    output: NDArray[np.int64]
+    found: Found
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of each row of a run; the cached and the written ones are parts of the input."""
+    """Tokens of each row of a run."""
 
-    input: NDArray[np.int64]
-    output: NDArray[np.int64]
+    roles: Mapping[str, RoleTokens]
+    """Those of the planner, of the solver, and of every other role (`""`)."""
     rounds: NDArray[np.int64]
     """The most model calls of a question that followed each other: as many batches, one after the other."""
-    found: dict[CacheRule | None, NDArray[np.int64]]
-    """Cached and written tokens under each rule: a line for each row."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def input(self) -> NDArray[np.int64]:
+        return sum((part.input for part in self.roles.values()), np.zeros_like(self.rounds))
+
+    @property
+    def output(self) -> NDArray[np.int64]:
+        return sum((part.output for part in self.roles.values()), np.zeros_like(self.rounds))
+
+    @property
+    def found(self) -> Found:
+        rules = self.roles[""].found
+        return {rule: np.sum([part.found[rule] for part in self.roles.values()], axis=0) for rule in rules}
+
+    def priced(self, tariffs: Mapping[str, Tariff], *, batch: bool = False) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Cached and written tokens, and dollars, of each row under the prices of each role (`""`: every other).
+
+        Nothing is cached in a batch, and nothing is written where that has no price.
+        """
+        found: NDArray[Any] = np.zeros((len(self.rounds), 2), dtype=np.int64)
+        cost: NDArray[np.float64] = np.zeros(len(self.rounds))
+        for role, part in self.roles.items():
+            tariff = tariffs.get(role) or tariffs[""]
+            own = part.found[None if batch else tariff.rule] * [1, int(tariff.cache_write is not None)]
+            found += own
+            cost = cost + tariff.cost_usd(part.input, own[:, 0], own[:, 1], part.output, batch=batch)
+        return found, cost
+
+
+def own_models(columns: Mapping[str, Column]) -> dict[str, str]:
+    """The models of the planner and of the solver where they aren't the main one, by role; `columns` are of one run."""
+    main = columns["model"].names_in_use[:1]
+    found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
+    return {role: names[0] for role, names in found.items() if names and names[:1] != main}
 
 
 def recorded_tokens(folder: Path, columns: Mapping[str, Column], rules: Sequence[CacheRule], *, shared: bool) -> Tokens:
@@ -59,14 +106,19 @@ def recorded_tokens(folder: Path, columns: Mapping[str, Column], rules: Sequence
     }
     began = columns["started_at"].values
     with recorded_calls(folder, places, began.tolist()) as calls:
-        size = calls.other.copy()
-        for position, column in enumerate(("input", "output")):
-            np.add.at(size[:, position], calls.kept["row"], calls.kept[column])
-        found = _none_found(rules, len(began))
+        sizes = {role: np.zeros((len(began), 2), dtype=np.int64) for role in ROLES}
+        for role, lost in calls.other.items():
+            sizes[_priced_as(role)] += lost
+        for number, role in enumerate(calls.roles):
+            own = calls.kept[calls.kept["role"] == number]
+            for position, column in enumerate(("input", "output")):
+                np.add.at(sizes[_priced_as(role)][:, position], own["row"], own[column])
+        found = {role: _none_found(rules, len(began)) for role in ROLES}
         groups = _groups(calls, columns, shared=shared)
         for group in np.unique(groups):
             _play(calls, groups == group, found)
-        return Tokens(size[:, 0], size[:, 1], _rounds(calls, len(began)), found, tuple(_notes(calls, rules)))
+        roles = {role: RoleTokens(size[:, 0], size[:, 1], found[role]) for role, size in sizes.items()}
+        return Tokens(roles, _rounds(calls, len(began)), tuple(_notes(calls, rules)))
 
 
 def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]) -> Tokens:
@@ -81,20 +133,25 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     except (OSError, ValueError) as error:
         raise DataError(f"{folder / CALLS_FILE}: can't be read: {str(error).splitlines()[0]}") from None
     calls = calls[(calls["kind"] == "model") & ~calls["role"].isin(UNPRICED_ROLES)]
-    sums = calls.groupby(_ROW, observed=True)[columns[5:]].sum()
     index = pd.MultiIndex.from_frame(rows[_ROW].astype({"architecture": str, "example_id": str, "trial": int}))
-    kept: NDArray[np.int64] = sums.reindex(index, fill_value=0).to_numpy(dtype=np.int64)
-    used, cached, output, written, billed = kept.T
-    found: dict[CacheRule | None, NDArray[np.int64]] = _none_found(rules, len(rows))
-    for rule in rules:
-        found[rule] = np.column_stack([cached, written])
+    roles = {}
+    for role in ROLES:
+        sums = calls[calls["role"].map(_priced_as) == role].groupby(_ROW, observed=True)[columns[5:]].sum()
+        kept: NDArray[np.int64] = sums.reindex(index, fill_value=0).to_numpy(dtype=np.int64)
+        used, cached, output, written, billed = kept.T
+        found: Found = _none_found((), len(rows)) | dict.fromkeys(rules, np.column_stack([cached, written]))
+        roles[role] = RoleTokens(used + np.maximum(billed - used - output, 0), output, found)
     counts = calls.groupby(_ROW, observed=True).size().reindex(index, fill_value=0)
     rounds = np.array(counts, dtype=np.int64)
     note = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
-    return Tokens(used + np.maximum(billed - used - output, 0), output, rounds, found, (note,))
+    return Tokens(roles, rounds, (note,))
 
 
-def _none_found(rules: Sequence[CacheRule], rows: int) -> dict[CacheRule | None, NDArray[np.int64]]:
+def _priced_as(role: str) -> str:
+    return role if role in _MODELS else ""
+
+
+def _none_found(rules: Sequence[CacheRule], rows: int) -> Found:
     return {rule: np.zeros((rows, 2), dtype=np.int64) for rule in (*rules, None)}
 
 
@@ -114,13 +171,13 @@ def _groups(calls: RecordedCalls, columns: Mapping[str, Column], *, shared: bool
     return groups
 
 
-def _play(calls: RecordedCalls, chosen: NDArray[np.bool_], found: dict[CacheRule | None, NDArray[np.int64]]) -> None:
+def _play(calls: RecordedCalls, chosen: NDArray[np.bool_], found: Mapping[str, Found]) -> None:
     """Sends the calls that share a cache through every rule, and adds what each found."""
-    caches = list(_caches([rule for rule in found if rule is not None]))
+    caches = list(_caches([rule for rule in found[""] if rule is not None]))
     for call in calls.among(chosen) if caches else ():
         for rules, cache in caches:
             for rule, one in zip(rules, cache.send(call), strict=True):
-                found[rule][call.row] += one
+                found[_priced_as(call.role)][rule][call.row] += one
 
 
 def _caches(rules: Sequence[CacheRule]) -> Iterator[tuple[list[CacheRule], AutomaticCache | ExplicitCache | SlotCache]]:

@@ -90,11 +90,11 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
 
 def test_a_chosen_sheet_replaces_the_runs_own_prices(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
-    pricing = priced([run], load(run), manifests(run), "openai:gpt-4o")
+    pricing = priced([run], load(run), manifests(run), ["openai:gpt-4o"])
     assert pricing.under == "gpt-4o's prices, cached input by OpenAI's rule"
     assert pricing.note.startswith("gpt-4o's prices are those of the sheet openai of ")
     with pytest.raises(UsageError, match=r"--prices openai: .*available: .*gpt-4o.*; write openai:MODEL"):
-        priced([run], load(run), manifests(run), "openai")
+        priced([run], load(run), manifests(run), ["openai"])
 
 
 def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> No
     pricing = priced([run], load(run), manifests(run))
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
     with pytest.raises(DataError, match="no prompts"):
-        priced([run], load(run), manifests(run), "openai:gpt-4o")
+        priced([run], load(run), manifests(run), ["openai:gpt-4o"])
 
 
 def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:

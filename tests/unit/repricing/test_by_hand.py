@@ -10,7 +10,9 @@ from repricing_runs import Ask, ask, sheet, text, write
 import rewoo_bench
 from rewoo_bench.errors import UsageError
 from rewoo_bench.repricing import Repriced
+from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.repricing.estimates import Line
+from rewoo_bench.runs.folder import load, manifests
 
 PREFIX = text("P", 1280)
 AUTOMATIC = """
@@ -220,3 +222,66 @@ def test_a_journal_without_times_is_taken_one_call_after_the_other_and_says_so(t
     assert "2 of 2 calls were recorded without their cache marks" in str(
         rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT))
     )
+
+
+ROLES = """
+[models.m]
+input = 1
+output = 4
+[models.big]
+input = 10
+output = 40
+"""
+
+
+def planned(folder: Path, planner: str) -> Path:
+    """A plan of 100 + 10 tokens after a failed attempt of 50, and an answer of 200 + 20."""
+    calls = [
+        ask(0, 1, 100, 10, text("p", 100), role="planner", lost=50),
+        ask(2, 3, 200, 20, text("s", 200), role="solver"),
+    ]
+    models = {"model": "openai/m", "planner_model": planner, "solver_model": "openai/m"}
+    return write(folder, {("rewoo", "q1"): calls}, **models, cost_usd=None)
+
+
+def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path) -> None:
+    run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    repriced = rewoo_bench.reprice(run, prices=prices, models=["m"])
+    assert only(repriced).usd_per_1000.estimate == pytest.approx((150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1000)
+    assert only(repriced).input_tokens.estimate == 350
+    assert "the planner's model openai/big is counted at big's prices of the sheet sheet" in str(repriced)
+
+
+@pytest.mark.parametrize(("given", "at"), [([], 1), (["planner:{}:big"], 10)])
+def test_a_model_that_the_sheet_lacks_is_counted_as_the_others_or_as_given(
+    tmp_path: Path, given: list[str], at: int
+) -> None:
+    run, prices = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
+    repriced = rewoo_bench.reprice(run, prices=[str(prices), *(each.format(prices) for each in given)], models=["m"])
+    planner = (150 * 1 + 10 * 4) * at
+    assert only(repriced).usd_per_1000.estimate == pytest.approx((planner + 200 * 1 + 20 * 4) / 1000)
+    assert ("openai/other isn't in the sheet sheet, and is counted as the other calls are" in str(repriced)) != bool(
+        given
+    )
+
+
+@pytest.mark.parametrize(
+    ("prices", "line"),
+    [
+        (["{}", "solver:{}:big"], "the solver has no model of its own in this run"),
+        (["{}", "judge:{}:big"], "the judge's calls are in no question's cost"),
+        (["planner:{}:big"], "give those of the run's other calls, too: --prices SHEET"),
+    ],
+)
+def test_prices_for_a_role_that_has_none_of_its_own(tmp_path: Path, prices: list[str], line: str) -> None:
+    run, path = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
+    with pytest.raises(UsageError, match=line):
+        rewoo_bench.reprice(run, prices=[each.format(path) for each in prices])
+
+
+def test_the_sentence_of_dollars_prices_each_role_too(tmp_path: Path) -> None:
+    run, path = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    pricing = priced([run], load(run), manifests(run), [f"{path}:m"])
+    assert pricing.cost_usd is not None
+    assert 1e6 * pricing.cost_usd == pytest.approx([150 * 10 + 10 * 40 + 200 * 1 + 20 * 4])
+    assert pricing.under == "m's prices (planner: big's), without a cache"
