@@ -17,6 +17,12 @@ def is_oracle(model: str) -> bool:
     return model == ORACLE or model.startswith(f"{ORACLE}?")
 
 
+def model_label(model: str, planner: str = "", solver: str = "") -> str:
+    """A run's model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
+    others = [f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in ("", model)]
+    return f"{model} ({', '.join(others)})" if others else model
+
+
 def is_deterministic(models: Iterable[str]) -> bool:
     """Whether the same questions give the same counts: every model is the oracle or a replay."""
     return all(is_oracle(model) or model.startswith(REPLAY) for model in models)

@@ -42,15 +42,25 @@ def tables(comparison: ComparisonData) -> Iterator[Table]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
         systems = [system for system in comparison.systems if system.summary.dataset == dataset]
-        yield Table(f"{dataset}: means per question [95% interval]", _rows(_means(systems), systems))
-        yield Table(f"{dataset}: how the questions ended", _rows(_endings(systems), systems))
-        yield Table(f"{dataset}: tokens per question", _rows(_tokens(systems), systems))
+        about = ", ".join([dataset, *_other_models(systems)])
+        yield Table(f"{about}: means per question [95% interval]", _rows(_means(systems), systems))
+        yield Table(f"{about}: how the questions ended", _rows(_endings(systems), systems))
+        yield Table(f"{about}: tokens per question", _rows(_tokens(systems), systems))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
         yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
         amounts = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
         if amounts:
             yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
+
+
+def _other_models(systems: Sequence[System]) -> list[str]:
+    """The models of systems in which the planner or solver has one of its own, with its system where others differ."""
+    named = {system.label: system.summary.models for system in systems}
+    if len(set(named.values())) == 1:
+        return [system.summary.models for system in systems[:1] if system.summary.models != system.summary.model]
+    others = [system for system in systems if system.summary.models != system.summary.model]
+    return [f"{system.label}: {system.summary.models}" for system in others]
 
 
 def _means(systems: Sequence[System]) -> list[Column[System]]:

@@ -29,7 +29,7 @@ CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 ROUTED_TO = "routed_to"
 STARTUP = "startup_s"
-_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP)
+_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP, "planner_model", "solver_model")
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -96,6 +96,8 @@ class Summary:
     """Rows that were answered without a metered model call: they are in no mean."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
+    models: str = ""
+    """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` has a caution about the figures."""
@@ -126,6 +128,8 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
 def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
     import numpy as np
+
+    from rewoo_bench.runs.table_columns import model_labels
 
     failed = np.isnan(rows["exact_match"].values)
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
@@ -167,6 +171,7 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
+        models=" and ".join(model_labels(rows)),
     )
 
 
@@ -269,12 +274,12 @@ def table(summaries: Sequence[Summary]) -> str:
     A column for each reason for which a question ended without an answer; `error` is a failure of the infrastructure.
     """
     blocks = []
-    for (dataset, model), group in _grouped(summaries):
+    for (dataset, models), group in _grouped(summaries):
         note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
         if any(s.oracle for s in group):
             note += f"; {ORACLE_ACCURACY}"
         trials = "; rows = questions times trials" if _has_trials(group) else ""
-        heading = f"{dataset}, {model}: means per question; n = questions that count{trials}{note}"
+        heading = f"{dataset}, {models}: means per question; n = questions that count{trials}{note}"
         costs = [column for column in _COSTS if column[0] != _START or has_startup(group)]
         blocks += [
             "\n".join([heading, "", *text_table(_accuracy(group))]),
@@ -317,5 +322,5 @@ def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Seque
 def _grouped(summaries: Sequence[Summary]) -> Iterator[tuple[tuple[str, str], list[Summary]]]:
     groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
-        groups.setdefault((summary.dataset, summary.model), []).append(summary)
+        groups.setdefault((summary.dataset, summary.models), []).append(summary)
     yield from groups.items()

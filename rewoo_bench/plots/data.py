@@ -25,7 +25,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.subsets import subsets
-from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
 from rewoo_bench.stats.bootstrap import Floats
 from rewoo_bench.stats.paired import Interval, mean_of
 
@@ -61,8 +61,7 @@ class PlotData:
     @property
     def model(self) -> str:
         """The model, with another planner or solver in brackets; several models are joined by `and`."""
-        keys = self.rows[_WHAT_RAN[1:]].drop_duplicates().astype(str).itertuples(index=False)
-        return one_line(" and ".join(dict.fromkeys(_model(*key) for key in keys)))
+        return one_line(" and ".join(model_labels(read_columns(self.rows, MODELS))))
 
     @property
     def dataset(self) -> str:
@@ -253,8 +252,3 @@ def arms(values: Sequence[Interval]) -> Floats:
     below_above = [[value.estimate - value.low, value.high - value.estimate] for value in values]
     lengths: Floats = np.nan_to_num(np.array(below_above, dtype=np.float64), posinf=0.0).T
     return np.maximum(lengths, 0.0)
-
-
-def _model(model: str, planner: str, solver: str) -> str:
-    others = [f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name != model]
-    return f"{model} ({', '.join(others)})" if others else model

@@ -18,6 +18,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.flags import FLAGS, flag_lines
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns, there
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]]:
-    yield "Model", ", ".join(dict.fromkeys(rows["model"].astype(str)))
+    yield "Model", ", ".join(model_labels(read_columns(rows, there(rows, MODELS))))
     questions, trials = rows["example_id"].nunique(), rows["trial"].nunique()
     yield "Questions", f"{questions:,}" + (f", {trials} trials each" if trials > 1 else "")
     for manifest in manifests.values():

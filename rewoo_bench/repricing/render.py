@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.config.price_sheets import Tariff, read_sheet, shipped, tariffs
 from rewoo_bench.escaping import csv_cell, markdown, one_line
+from rewoo_bench.model_names import model_label
 from rewoo_bench.reading import HasFolder
 from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
 from rewoo_bench.text.tables import markdown_table, text_table
@@ -123,7 +124,8 @@ def _text(
     blocks = []
     for tariff in repriced.tariffs:
         lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
-        heading = f"{tariff.sheet}, {tariff.model}: {tariff.source}; as of {tariff.as_of}"
+        roles = {role: other.model for role, other in repriced.by_role[tariff].items() if role}
+        heading = f"{tariff.sheet}, {model_label(tariff.model, **roles)}: {tariff.source}; as of {tariff.as_of}"
         blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
         if tariff.notes:
             blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in tariff.notes).removesuffix("\n>"))

@@ -10,7 +10,7 @@ pyarrow's own conversion to numpy imports pandas where a value is missing, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.model_names import model_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,23 @@ def there(rows: pd.DataFrame | pa.Table, names: Sequence[str]) -> list[str]:
 
     has = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
     return [name for name in names if name in has]
+
+
+MODELS = ("model", "planner_model", "solver_model")
+
+
+def model_labels(columns: Mapping[str, Column]) -> list[str]:
+    """The models of rows, each once, with another one of the planner or solver: `openai/a (planner openai/b)`.
+
+    `columns` are those of `MODELS` that there are.
+    """
+    named = [columns[name] for name in MODELS if name in columns]
+    keys, first = np.unique(np.stack([column.values for column in named]), axis=1, return_index=True)
+    texts = [
+        [column.names[int(place)] if place >= 0 else "" for column, place in zip(named, key, strict=True)]
+        for key in keys.T[np.argsort(first)]
+    ]
+    return list(dict.fromkeys(model_label(*names) for names in texts))
 
 
 def check_columns(there: Iterable[str], names: Iterable[str]) -> None:

@@ -96,3 +96,10 @@ def test_a_judges_column_is_there_where_it_judged(form: Format) -> None:
     assert "judged" in judged
     assert "1.000 [0.610, 1.000]" in judged
     assert "judged" not in render(compare(frame(system(), system("react"))), form)
+
+
+def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
+    shown = str(compare(frame(system(planner_model="big"), system("react", planner_model="big"))))
+    assert "sample, openai/small_1 (planner big): tokens per question" in shown
+    shown = str(compare(frame(system(planner_model="big"), system("react"))))
+    assert "sample, rewoo: openai/small_1 (planner big): tokens per question" in shown

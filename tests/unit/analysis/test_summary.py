@@ -233,3 +233,10 @@ def test_a_median_of_some_rows_says_of_how_many() -> None:
     assert summary.latency_n == 60
     assert "(n = 60)" in table([summary])
     assert "(n = " not in table(summarise(systems(timed)))
+
+
+def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> None:
+    assert table(summarise(frame(row(planner_model="big")))).startswith("sample, m (planner big): means per question")
+    both = table(summarise(frame(row(planner_model="big", solver_model="tiny"), row(architecture="react"))))
+    assert "sample, m (planner big, solver tiny): means" in both
+    assert "sample, m: means" in both

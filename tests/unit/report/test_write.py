@@ -11,6 +11,8 @@ import sys
 from base64 import b64decode
 from pathlib import Path
 
+from gate_runs import LIVE, row, write_run
+
 from rewoo_bench.plots.style import INK
 from rewoo_bench.report.write import write_report
 
@@ -66,3 +68,9 @@ def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path)
         assert "@media(prefers-color-scheme:dark)" in svg
         assert svg.count(INK) == 1  # where the light scheme is defined
     assert pictures
+
+
+def test_the_page_names_a_planner_with_a_model_of_its_own(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row(**{**LIVE, "planner_model": "openai/big"})])
+    write_report([run], tmp_path / "page.html", figures=False)
+    assert "openai/gpt (planner openai/big)" in (tmp_path / "page.html").read_text(encoding="utf-8")

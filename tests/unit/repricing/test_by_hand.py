@@ -249,6 +249,7 @@ def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path
     repriced = rewoo_bench.reprice(run, prices=prices, models=["m"])
     assert only(repriced).usd_per_1000.estimate == pytest.approx((150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1000)
     assert only(repriced).input_tokens.estimate == 350
+    assert "sheet, m (planner big): made up; as of" in str(repriced)
     assert "the planner's model openai/big is counted at big's prices of the sheet sheet" in str(repriced)
 
 
