@@ -14,11 +14,12 @@ import logging
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,19 +101,41 @@ def load_litellm() -> Any:
     return litellm
 
 
+_IMPORTED_LATE = (
+    "litellm.responses.mcp.litellm_proxy_mcp_handler",
+    "litellm.responses.mcp.chat_completions_handler",
+    "litellm.proxy.openai_files_endpoints.common_utils",
+    "openai.resources.chat",
+)
+"""Large modules that litellm imports in its first call: a second that would be the latency of a question."""
+
+
+@cache
+def _load_for_translation() -> Any:
+    litellm = load_litellm()
+    with _environment_kept():
+        for name in _IMPORTED_LATE:
+            with suppress(ImportError):  # of another version: then it is imported by the first call, if at all
+                import_module(name)
+    return litellm
+
+
 _PLACE: RunVar[anyio.CapacityLimiter] = RunVar("to load litellm")
 
 
 async def litellm_loaded() -> Any:
-    """The module; a question that waits for its import isn't working, and other questions go on meanwhile."""
-    if not load_litellm.cache_info().currsize:
+    """The module, with what translated calls need of it.
+
+    A question that waits for its import isn't working, and other questions go on meanwhile.
+    """
+    if not _load_for_translation.cache_info().currsize:
         try:
             place = _PLACE.get()
         except LookupError:
             _PLACE.set(place := anyio.CapacityLimiter(1))  # of its own: who waits takes no thread from others
         with starting():
-            await to_thread.run_sync(load_litellm, limiter=place)
-    return load_litellm()
+            await to_thread.run_sync(_load_for_translation, limiter=place)
+    return _load_for_translation()
 
 
 def find_route(

@@ -77,3 +77,31 @@ anyio.run(main)
 def test_the_import_of_litellm_is_a_start_for_every_question_that_waits_for_it() -> None:
     ended = subprocess.run([sys.executable, "-c", FIRST_TRANSLATIONS], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["True", "True", "False"]
+
+
+FIRST_CALLS = """
+import sys
+import anyio
+from rewoo_bench.models.hosted import providers, translation
+from rewoo_bench.testing.server import ModelServer
+
+ASKED = [{"role": "user", "content": "Which river?"}]
+TOOL = {"name": "find", "description": "Finds", "input_schema": {"type": "object", "properties": {}}}
+
+async def main():
+    with ModelServer(lambda request: "Neva") as server:
+        await providers.litellm_loaded()
+        loaded = set(sys.modules)
+        route = providers.find_route("openai/gpt-x", server.api_base)
+        messages = {"max_tokens": 9, "messages": ASKED, "tools": [TOOL]}
+        for path, body in (("/messages", messages), ("/responses", {"input": "Which river?"})):
+            await translation.send(route, path, body, timeout=60, exchange=providers.Exchange())
+        print(len(sys.modules.keys() - loaded))
+
+anyio.run(main)
+"""
+
+
+def test_what_litellm_imports_late_is_loaded_before_the_first_translated_call() -> None:
+    ended = subprocess.run([sys.executable, "-c", FIRST_CALLS], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < 100  # small ones; without the four large ones it is 700
