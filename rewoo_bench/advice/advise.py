@@ -95,7 +95,8 @@ def _advised(runs: RunSet, terms: Terms, folders: Mapping[str, Path]) -> Part:
     decision = decide(found, contrasts, terms.margin)
     needed = None if decision.questions is None else _command(runs, decision, folders)
     if decision.recommended and len(within) < len(found):  # those outside are compared with it, too, but not tested
-        every = contrasted(runs, list(runs.rows), terms.margin, priced=priced)
+        measured = [each.architecture for each in found if each.state != "not measured"]
+        every = contrasted(runs, measured, terms.margin, priced=priced)
         contrasts = {**{pair: each for pair, each in every.items() if decision.recommended in pair}, **contrasts}
     return Part(runs, terms, tuple(found), contrasts, decision, needed)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rewoo_bench.advice.run_sets import RunSet
 
-State = Literal["within", "may be within", "above"]
+State = Literal["within", "may be within", "above", "not measured"]
 LATENCY_SHARE = 0.95
 ENOUGH_FOR_P95 = 72  # questions; of fewer the 95th percentile has no interval (stats/quantiles.py)
 _LIMITS_OF_A_QUESTION = ("step_limit", "token_limit", "time_limit", "cost_limit")
@@ -49,14 +49,14 @@ class LimitCheck:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An architecture with its figures; those of questions that the infrastructure failed are in none."""
+    """An architecture with its figures; those of failed and unmetered rows are in none (runs/failed_rows.py)."""
 
     architecture: str
     run_id: str
     questions: int
     rows: int
     failed: int
-    """Rows that the infrastructure failed."""
+    """Rows that the infrastructure failed, or that were answered without a metered model call."""
     unanswered: dict[str, int]
     """Stop reason -> rows without an answer, `error` not among them."""
     accuracy: Interval
@@ -69,7 +69,9 @@ class Candidate:
 
     @property
     def state(self) -> State:
-        """The worst state of its limits; within where there is none."""
+        """The worst state of its limits; within where there is none. `not measured`: no row counts."""
+        if not self.accuracy.n:
+            return "not measured"
         states = [check.state for check in self.limits]
         return "above" if "above" in states else "may be within" if "may be within" in states else "within"
 
@@ -98,7 +100,7 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
     stops = there["stop_reason"].astype(str).value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
     seconds = _seconds(there, clusters)
-    if terms.max_latency is not None and seconds is None:
+    if terms.max_latency is not None and seconds is None and len(there):
         raise UsageError(f"--max-latency {terms.max_latency:g}: {name!r} has no latency, as in a replay or an oracle")
     return Candidate(
         architecture=name,
@@ -111,7 +113,7 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
         cost=cost,
         priced=priced,
         latency=seconds,
-        limits=tuple(_checks(terms, cost, seconds)),
+        limits=tuple(_checks(terms, cost, seconds) if len(there) else ()),
     )
 
 

@@ -30,6 +30,7 @@ Kind = Literal[
     "undecided",
     "limits undecided",
     "none within the limits",
+    "not measured",
     "oracle",
 ]
 
@@ -54,6 +55,8 @@ class Decision:
 
 def decide(candidates: Sequence[Candidate], contrasts: Contrasts, margin: float) -> Decision:
     """The decision by the rules above; `contrasts` are of the candidates within the limits."""
+    if sum(each.state != "not measured" for each in candidates) < 2:
+        return Decision("not measured")
     within = [each for each in candidates if each.state == "within"]
     maybe = [each for each in candidates if each.state == "may be within"]
     if not within:

@@ -21,7 +21,7 @@ def table(part: Part) -> list[str]:
     columns: list[tuple[str, Callable[[Candidate], str]]] = [
         ("architecture", lambda own: own.architecture),
         ("n", lambda own: f"{own.accuracy.n:,}"),
-        ("EM [95% CI]", lambda own: "-" if oracle else share(own.accuracy)),
+        ("EM [95% CI]", lambda own: "-" if oracle or not own.accuracy.n else share(own.accuracy)),
         ("$ / 1000 [95% CI]" if priced else "tokens [95% CI]", _cost),
         ("p95 s [95% CI]", lambda own: "-" if oracle else _latency(own)),
         ("no answer", lambda own: f"{sum(own.unanswered.values()):,}"),
@@ -33,6 +33,8 @@ def table(part: Part) -> list[str]:
 
 
 def _cost(own: Candidate) -> str:
+    if not own.cost.n:
+        return "-"
     return with_bounds(own.cost, (lambda dollars: f"{1000 * dollars:,.3f}") if own.priced else tokens)
 
 

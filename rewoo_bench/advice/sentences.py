@@ -57,6 +57,8 @@ def _verdict(part: Part) -> str:
             )
         case "only one within the limits":
             return f"Use {name}: it is the only architecture that is surely within the limits."
+        case "not measured":
+            return "No recommendation: it takes two architectures with rows that count."
         case "none within the limits":
             return "No recommendation: no architecture is within the limits."
         case "limits undecided":
@@ -143,6 +145,9 @@ def _failures(part: Part) -> Iterator[str]:
     ]
     if ended:
         yield f"Without an answer, which counts as wrong: {joined(ended)}, {of_each}."
+    if missing := [each.architecture for each in part.candidates if each.state == "not measured"]:
+        has = "has no row that counts, and isn't" if len(missing) == 1 else "have no rows that count, and aren't"
+        yield f"{joined(missing)} {has} compared: every row failed, or was answered without a metered model call."
     failed = [f"{each.failed:,} of {each.architecture}" for each in part.candidates if each.failed]
     if failed:
         yield f"Left out, failed or unmetered: {joined(failed)}, {of_each}; no comparison includes such a pair."

@@ -21,6 +21,7 @@ from rewoo_bench.errors import DataError, NothingToDraw
 from rewoo_bench.escaping import one_line
 from rewoo_bench.plots.series_styles import SeriesStyle, series_styles
 from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
@@ -51,7 +52,7 @@ class PlotData:
     styles: Mapping[str, SeriesStyle]
     """Of every architecture of these runs, so that it has the same colour and marker in each figure."""
     failed: pd.DataFrame | None = None
-    """Rows left out, because the infrastructure failed them."""
+    """Rows left out: those that the infrastructure failed, and unmetered ones (runs/failed_rows.py)."""
 
     @property
     def architectures(self) -> list[str]:
@@ -95,7 +96,7 @@ class PlotData:
             yield self.only(rows)
 
     def counted(self) -> PlotData:
-        """Without the rows that the infrastructure failed; `facts` gives their number."""
+        """Without failed and unmetered rows (runs/failed_rows.py); `facts` gives their number."""
         mask = left_out(self.rows)
         return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
 
@@ -144,7 +145,9 @@ class PlotData:
         if self.trials > 1:
             questions += f", {self.trials} trials each"
         if lost := self._lost():
-            questions += f" (left out, failed by the infrastructure: {lost})"
+            unmetered = self.failed is not None and bool(flagged(self.failed, UNMETERED).any())
+            why = "failed by the infrastructure" + (" or without a metered model call" if unmetered else "")
+            questions += f" (left out, {why}: {lost})"
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
 
     def counts(self, rows: pd.DataFrame) -> str:

@@ -27,6 +27,7 @@ from rewoo_bench.plots.prompt_parts import parts
 from rewoo_bench.plots.ratio import ratio
 from rewoo_bench.plots.steps import steps
 from rewoo_bench.plots.style import styled
+from rewoo_bench.runs.flags import UNMETERED, flagged
 
 __all__ = ["FIGURES", "Picture", "PlotData", "PlotOptions", "draw", "read", "save", "write_captions"]
 
@@ -109,6 +110,7 @@ def _counted(part: PlotData) -> PlotData:
     if not len(counted.rows):
         raise NothingToDraw(
             f"needs questions that were answered; the infrastructure failed all {len(part.rows):,} rows"
+            + (", or they are without a metered model call" if flagged(part.rows, UNMETERED).any() else "")
         )
     return counted
 

@@ -13,6 +13,7 @@ from claim_runs import run_folder
 from comparison_rows import system
 
 from rewoo_bench import advise, bench, load
+from rewoo_bench.advice.figures import table
 from rewoo_bench.advice.sentences import sentences
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
@@ -214,3 +215,23 @@ def test_a_frame_has_no_folder_and_no_conditions(tmp_path: Path) -> None:
     shown = "\n".join(sentences(part))
     assert "Run the same with that many questions." in shown
     assert "Note: a has no run.json, so the conditions of the runs aren't checked." in shown
+
+
+@pytest.mark.parametrize("terms", [{}, {"max_cost": 1.0}, {"max_latency": 100.0}])
+def test_an_architecture_without_a_measured_row_is_named_and_not_compared(
+    tmp_path: Path, terms: dict[str, Any]
+) -> None:
+    systems = [system("rewoo", right(80, 100)), system("react", right(50, 100)), system("mine", right(99, 100))]
+    for row in systems[2]:
+        row["flags"] = ["unmetered"]
+    (part,) = advise(run_folder(tmp_path / "run", *systems), **terms).parts
+    assert part.decision.recommended == "rewoo"
+    shown = "\n".join([*sentences(part), *table(part)])
+    assert "mine has no row that counts, and isn't compared: every row failed, or was answered without" in shown
+    assert "nan" not in shown
+
+
+def test_one_architecture_with_measured_rows_is_no_comparison(tmp_path: Path) -> None:
+    systems = [system("rewoo", right(80, 100)), system("mine", right(99, 100), flags=["unmetered"])]
+    (part,) = advise(run_folder(tmp_path / "run", *systems)).parts
+    assert sentences(part)[0] == "No recommendation: it takes two architectures with rows that count."

@@ -256,3 +256,13 @@ def test_captions_of_figures_that_are_still_there_stay(tmp_path: Path, capsys: p
     captions = (run / "plots" / "captions.md").read_text(encoding="utf-8")
     assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## latency", "## pareto"]
     assert captions.count("n = 6 questions") == 2
+
+
+def test_a_caption_says_that_unmetered_rows_are_left_out(tmp_path: Path) -> None:
+    run = model_run(tmp_path / "run")
+    rows = rewoo_bench.load(run)
+    rows["flags"] = [["unmetered"], *[[] for _ in range(len(rows) - 1)]]
+    write_questions(run, rows)
+    drawn = dict(draw(read([run]), only=["pareto"]))
+    left_out = "(left out, failed by the infrastructure or without a metered model call: ReWOO 1)"
+    assert left_out in drawn["pareto"].caption

@@ -71,6 +71,6 @@ def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path)
 
 
 def test_the_page_names_a_planner_with_a_model_of_its_own(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [row(**{**LIVE, "planner_model": "openai/big"})])
+    run = write_run(tmp_path / "run", [{**row(), **LIVE, "planner_model": "openai/big"}])
     write_report([run], tmp_path / "page.html", figures=False)
     assert "openai/gpt (planner openai/big)" in (tmp_path / "page.html").read_text(encoding="utf-8")
