@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import Any
 
 import openai
@@ -70,6 +71,20 @@ async def test_the_result_of_a_tool_call_refers_to_the_response_that_made_it() -
     user, said, found = provider.books[-1].request["messages"]
     assert (user["role"], said["tool_calls"][0]["id"], found["tool_call_id"]) == ("user", "call_7", "call_7")
     assert last.output_text == "74 km"
+
+
+async def test_a_translated_stream_has_one_item_after_the_other_as_openais_has() -> None:
+    calls = [ToolCall("call_7", "search", {"query": "Neva"}), ToolCall("call_8", "search", {"query": "Ladoga"})]
+    with in_turn(ServerReply("I look both up.", tool_calls=calls)) as provider:
+        async with asking(provider.api_base) as (client, _):
+            stream = await client.responses.create(model="gpt-x", input="How long?", tools=TOOLS, stream=True)
+            events = [event async for event in stream]
+    of_items = [event for event in events if hasattr(event, "output_index")]
+    assert [index for index, _ in groupby(event.output_index for event in of_items)] == [0, 1, 2]
+    ended = [event.item.type for event in of_items if event.type == "response.output_item.done"]
+    assert sorted(ended) == ["function_call", "function_call", "message"]
+    assert events[-1].type == "response.completed"
+    assert [event.sequence_number for event in events] == list(range(len(events)))
 
 
 async def test_an_item_that_is_referred_to_is_sent_whole() -> None:

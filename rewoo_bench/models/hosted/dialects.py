@@ -34,7 +34,7 @@ _ROLES: Mapping[str, Role] = {
     "developer": "system",
     "function": "tool",
 }
-_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -87,7 +87,7 @@ class AnswerFacts:
         reason = _finish_reason(document)
         self.finish_reason = reason or self.finish_reason
         self.error = _error_of(document) or (_error_of(inner) if inner else "") or self.error
-        self.is_complete |= kind in _LAST_EVENTS or (bool(reason) and "choices" in document)
+        self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         # Some proxies repeat the input's counts at the end of a stream as zeros.
@@ -128,8 +128,8 @@ def is_usage_only(document: Mapping[str, Any]) -> bool:
 def ends_stream(event: bytes) -> bool:
     """Whether an event is the last one of a stream, after which nothing is left to read."""
     return is_done(event) or (
-        any(name.encode() in event for name in _LAST_EVENTS)
-        and any(document.get("type") in _LAST_EVENTS for document in documents_of(event))
+        any(name.encode() in event for name in LAST_EVENTS)
+        and any(document.get("type") in LAST_EVENTS for document in documents_of(event))
     )
 
 

@@ -10,7 +10,7 @@ address (a picture, a tool's server): the provider may fetch it, and this machin
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from rewoo_bench.models.hosted.dialects import (
     COMPLETIONS,
     COUNT_TOKENS,
     EMBEDDINGS,
+    LAST_EVENTS,
     MESSAGES,
     RESPONSES,
     AnswerFacts,
@@ -79,15 +80,54 @@ async def stream(
     """The answer as server-sent events, each whole."""
     options = {"stream_options": {"include_usage": True}} if path in (CHAT, COMPLETIONS) else {}
     events = aiter(await _call(route, path, {**body, **options}, timeout, exchange))
+    items = _Items()
     while (event := await _next(events, exchange)) is not None:
         if isinstance(event, bytes):  # Anthropic's events come as they are sent
             yield event
-        else:
-            document = _as_json(event)
+            continue
+        for document in items.in_order(_as_json(event)) if path == RESPONSES else (_as_json(event),):
             name = f"event: {document['type']}\n" if path in (RESPONSES, MESSAGES) and "type" in document else ""
             yield f"{name}data: {json.dumps(document)}\n\n".encode()
     if path in (CHAT, COMPLETIONS):
         yield b"data: [DONE]\n\n"
+
+
+class _Items:
+    """The events of a response's stream, one item of its output after the other, as OpenAI sends them.
+
+    litellm mixes the events of items, and ends a message behind the calls that follow it. A client that keeps one open
+    item would lose the others.
+    """
+
+    def __init__(self) -> None:
+        self._open: int | None = None
+        self._waiting: dict[int, list[dict[str, Any]]] = {}  # events of later items, by their place in the output
+        self._count = 0
+
+    def in_order(self, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The events that may be sent now that this one has come."""
+        item = document.get("output_index")
+        if item is not None and self._open not in (None, item):
+            self._waiting.setdefault(item, []).append(document)
+            return
+        if item is None and document.get("type") in LAST_EVENTS:
+            self._open = None
+            yield from self._released()
+        yield self._numbered(document)
+        if item is not None:
+            self._open = None if document.get("type") == "response.output_item.done" else item
+            yield from self._released()
+
+    def _released(self) -> Iterator[dict[str, Any]]:
+        while self._waiting and self._open is None:
+            item = min(self._waiting)
+            events = self._waiting.pop(item)
+            self._open = None if events[-1].get("type") == "response.output_item.done" else item
+            yield from map(self._numbered, events)
+
+    def _numbered(self, document: dict[str, Any]) -> dict[str, Any]:
+        self._count += 1
+        return {**document, "sequence_number": self._count - 1}
 
 
 def _placeholder(route: providers.Route) -> str | None:
