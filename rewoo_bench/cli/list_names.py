@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
 
 from rewoo_bench.cli.conventions import DONE, SETTINGS
+from rewoo_bench.text.tables import terminal_width
 
 if TYPE_CHECKING:
     from rewoo_bench.plugins import Kind
@@ -27,7 +29,7 @@ def _list_agents() -> int:
     click.echo("agents (--arch FOLDER)")
     for path in sorted(agents_folder().glob("*/architecture.toml")):
         folder = path.parent
-        click.echo(f"  {folder.name:18} {read_architecture(Named(folder.name, folder)).description}")
+        _line(folder.name, read_architecture(Named(folder.name, folder)).description)
         click.echo(f"  {'':18} {folder}")
     return DONE
 
@@ -55,7 +57,7 @@ def _list_all() -> int:
     _installed("scorers")
     click.echo("local models (--model)")
     for name, entry in catalogue().items():
-        click.echo(f"  local/{name:12} {entry.size_bytes / 1e6:6,.0f} MB  {entry.note}")
+        _line(f"local/{name}", f"{entry.size_bytes / 1e6:,.0f} MB: {entry.note}")
     click.echo("other models (--model)")
     _line(ORACLE, "perfect plans, turns and answers from the questions' gold, for costs alone")
     _installed("models")
@@ -63,7 +65,10 @@ def _list_all() -> int:
 
 
 def _line(name: str, text: str) -> None:
-    click.echo(f"  {name:18} {text}".rstrip())
+    """A name with a text; on a terminal the text's lines stand below each other."""
+    start, width = f"  {name:18} ", max(terminal_width(), 40)
+    lines = fill(text, width, initial_indent=start, subsequent_indent=" " * 21, break_long_words=False)
+    click.echo((lines or start).rstrip())
 
 
 def _installed(kind: Kind) -> None:

@@ -9,12 +9,14 @@ import click
 
 from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.cli.conventions import DONE, SETTINGS
-from rewoo_bench.escaping import one_line, terminal
+from rewoo_bench.escaping import terminal
+from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     from rewoo_bench.runs.past_runs import PastRun
 
 _MARK = "*"  # of an oracle's accuracy
+_HEAD = ["folder", "started", "status", "n", "model", "data set", "EM and tokens"]
 
 
 @click.command(context_settings=SETTINGS)
@@ -42,8 +44,10 @@ def runs(folder: Path, as_json: bool) -> int:
     if not past:
         click.echo(terminal(f"no runs in {folder}"), err=True)
         return DONE
-    head = ["folder", "started", "status", "n", "model", "data set", "EM and tokens of each architecture"]
-    click.echo(terminal("\n".join(_aligned([head, *map(_cells, past)]))))
+    cells = [_HEAD, *map(_cells, past)]
+    columns = max(map(len, cells))
+    full = [[*row, *[""] * (columns - len(row))] for row in cells]
+    click.echo(terminal("\n".join(text_table(full, left=True))))
     if any(run.oracle for run in past):
         from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 
@@ -52,10 +56,12 @@ def runs(folder: Path, as_json: bool) -> int:
 
 
 def _cells(run: PastRun) -> list[str]:
+    """What it is, and a cell for each architecture."""
     started = (run.started_at or "")[:16].replace("T", " ")
     n = "" if run.questions is None else f"{run.questions:,}"
-    last = one_line(run.error) if run.error else ", ".join(one_line(_figures(run, name)) for name in run.architectures)
-    return [run.folder, started, run.status, n, one_line(run.model), one_line(run.dataset), last]
+    names = run.architectures
+    figures = [f"{_figures(run, name)}{',' if name != names[-1] else ''}" for name in names]
+    return [run.folder, started, run.status, n, run.model, run.dataset, *([run.error] if run.error else figures)]
 
 
 def _figures(run: PastRun, architecture: str) -> str:
@@ -64,9 +70,3 @@ def _figures(run: PastRun, architecture: str) -> str:
     if exact_match is None or tokens is None:
         return architecture
     return f"{architecture} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """Lines with every column to the left: these are texts."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

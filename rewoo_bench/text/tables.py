@@ -14,16 +14,21 @@ from collections.abc import Sequence
 from rewoo_bench.escaping import markdown, one_line
 
 
-def text_table(cells: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """A line for each row, with the first column to the left and the others to the right.
+def terminal_width() -> int:
+    """Columns of the terminal that standard output is; a file and a pipe have no end."""
+    on_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if on_terminal else sys.maxsize
+
+
+def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left: bool = False) -> list[str]:
+    """A line for each row, with the first column to the left and the others to the right (texts: `left`).
 
     A table that is wider than `width` becomes several below each other, each of which begins with the first column.
     The default is the terminal's width; a file and a pipe get one table, however wide.
     """
     cells = [list(map(one_line, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    on_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
-    limit = width or (shutil.get_terminal_size().columns if on_terminal else sys.maxsize)
+    limit = width or terminal_width()
     blocks: list[list[int]] = [[]]
     for place in range(1, len(widths)):
         if blocks[-1] and widths[0] + sum(2 + widths[each] for each in (*blocks[-1], place)) > limit:
@@ -33,8 +38,8 @@ def text_table(cells: Sequence[Sequence[str]], width: int | None = None) -> list
     for block in blocks:
         lines += [""] if lines else []
         for row in cells:
-            numbers = (row[place].rjust(widths[place]) for place in block)
-            lines.append("  ".join([row[0].ljust(widths[0]), *numbers]).rstrip())
+            others = (getattr(row[place], "ljust" if left else "rjust")(widths[place]) for place in block)
+            lines.append("  ".join([row[0].ljust(widths[0]), *others]).rstrip())
     return lines
 
 

@@ -101,8 +101,19 @@ def test_a_run_with_a_full_standard_error_ends_its_work(folder: str) -> None:
     assert ended("run", "--arch", "direct", "--model", "oracle", "-n", "1", "--out", "there", full="stderr")[0] == 0
 
 
-@pytest.mark.parametrize("command", ["compare", "reprice", "advise"])
-def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str) -> None:
+TABLES: dict[str, list[str]] = {
+    "compare": [str(GOLDEN)],
+    "reprice": [str(GOLDEN), "--prices", "openai", "--model", "gpt-5-mini"],
+    "advise": [str(GOLDEN)],
+    "run": ["--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "made", "--no-progress", "--no-report"],
+    "gate": ["here", "--budgets", "fails.toml"],
+    "runs": ["."],
+    "list": [],
+}
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str, folder: str) -> None:
     """A real process on a pseudo-terminal; sentences wrap, rows of numbers don't."""
     import fcntl
     import pty
@@ -110,8 +121,7 @@ def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str) ->
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
-    more = ["--prices", "openai", "--model", "gpt-5-mini"] if command == "reprice" else []
-    run = [sys.executable, "-m", "rewoo_bench", command, str(GOLDEN), *more]
+    run = [sys.executable, "-m", "rewoo_bench", command, *TABLES[command]]
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with subprocess.Popen(run, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
         os.close(theirs)
@@ -121,7 +131,7 @@ def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str) ->
                 shown += part
         process.wait()
     os.close(ours)
-    starts = ("rewoo  ", "react  ", "react / ", "react - ")
+    starts = ("rewoo  ", "react  ", "react / ", "react - ", "direct  ", "here  ", "  ")
     rows = [line for line in shown.decode().splitlines() if line.startswith(starts)]
     assert rows
     assert max(map(len, rows)) <= 80
