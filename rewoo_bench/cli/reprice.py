@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -45,12 +46,11 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
               help="Output format.")
 @click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each question, architecture and model here (parquet).")
-@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Draw the break-even map of each model here.")
+@click.option("--figures", hidden=True)  # of earlier versions
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
 def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-            shared_cache: bool, recorded_cache: bool, form: Format, rows: Path | None, figures: Path | None) -> int:
+            shared_cache: bool, recorded_cache: bool, form: Format, rows: Path | None, figures: str | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
     Which tokens a provider would have cached is worked out from the prompts in the run's journal.
@@ -58,14 +58,14 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
     from rewoo_bench.repricing import reprice as reprice_run
     from rewoo_bench.repricing.render import render
 
+    if figures is not None:
+        raise UsageError(f"--figures is gone; draw a map with: rewoo-bench plot {quote(str(run))} --only break-even "
+                         f"--prices SHEET:MODEL --out {quote(figures)}")
     repriced = reprice_run(run, prices=prices, models=models, baseline=baseline, batch=batch,
                            shared_cache=shared_cache, recorded_cache=recorded_cache)
     click.echo(terminal(render(repriced, form)))
     if rows is not None:
         _write_rows(repriced, rows)
-    if figures is not None:
-        for path in repriced.draw(figures):
-            click.echo(terminal(str(path)), err=True)
     return 0
 # fmt: on
 

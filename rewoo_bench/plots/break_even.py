@@ -1,7 +1,7 @@
 """The break-even map: the price of cached input and the number of tool calls at which an architecture is the cheaper.
 
 A row of the map for each number of tool calls: blue where the second architecture is cheaper, red where the first.
-It is drawn by `rewoo-bench reprice --figures`, since it takes a repriced run.
+It is drawn by `rewoo-bench plot --only break-even`, since it takes a repriced run.
 """
 
 from __future__ import annotations
