@@ -23,6 +23,9 @@ def draw_maps(repriced: RepricedData, folder: Path, formats: Sequence[str] = FOR
         if not tariff.input or repriced.batch:
             reasons.append(f"{tariff.model}: needs a price of input and of a cache, without --batch")
             continue
+        if len(set(repriced.by_role[tariff].values())) > 1:
+            reasons.append(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
+            continue
         try:
             for name, picture in _maps(repriced, tariff):
                 files += save(name, picture, folder, formats)

@@ -72,10 +72,12 @@ def reprice(
     """What a finished run would have cost under price sheets, from the prompts in its journal.
 
     `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are names of shipped sheets
-    (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models, all by default. Ratios are to the
-    `baseline`, the run's first architecture by default. `batch` takes the prices of the provider's batch interface,
-    without a cache. `shared_cache` gives all architectures one cache. `recorded_cache` takes the cached tokens that
-    the provider reported, for a run without a journal.
+    (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models, all by default. A planner or
+    solver with a model of its own has the sheet's prices of that model, where there are any, or those that
+    `planner:SHEET:MODEL` names among `prices`. Ratios are to the `baseline`, the run's first
+    architecture by default. `batch` takes the prices of the provider's batch interface, without a cache.
+    `shared_cache` gives all architectures one cache. `recorded_cache` takes the cached tokens that the provider
+    reported, for a run without a journal.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """

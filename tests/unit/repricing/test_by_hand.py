@@ -8,7 +8,7 @@ import pytest
 from repricing_runs import Ask, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.repricing import Repriced
 from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.repricing.estimates import Line
@@ -251,6 +251,12 @@ def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path
     assert only(repriced).input_tokens.estimate == 350
     assert "sheet, m (planner big): made up; as of" in str(repriced)
     assert "the planner's model openai/big is counted at big's prices of the sheet sheet" in str(repriced)
+
+
+def test_no_break_even_map_is_drawn_of_models_at_different_prices(tmp_path: Path) -> None:
+    run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    with pytest.raises(NothingToDraw, match="m: the planner or solver has a model of its own, at other prices"):
+        rewoo_bench.reprice(run, prices=prices, models=["m"]).draw(tmp_path / "figures")
 
 
 @pytest.mark.parametrize(("given", "at"), [([], 1), (["planner:{}:big"], 10)])
