@@ -38,6 +38,7 @@ from rewoo_bench.wire_request import WireMessages, WireRequest
 _Job = Callable[[], Coroutine[Any, Any, None]]
 
 _MOST_DROPPED = 20  # fields of a request that are noted
+_MOST_WORDS = 10_000  # characters of a step's thought; an agent may go on without a tool for long
 _ROLES = {EMBEDDINGS: "embedding", **dict.fromkeys(COUNTING, "count")}
 
 
@@ -89,7 +90,7 @@ class AgentSession:
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
         self._open: set[asyncio.Future[Any]] = set()
-        self._words: list[str] = []  # of the model since the last step
+        self._words = ""  # of the model since the last step
         self._uses: dict[str, tuple[ToolUse, float]] = {}  # calls without a result, and when they were asked for
         self._metered: list[tuple[str, dict[str, Any]]] = []  # calls of metered tools that no request has shown yet
 
@@ -176,7 +177,7 @@ class AgentSession:
 
     def _add_step(self, tool: str, argument: str, observation: Observation) -> None:
         """Adds a tool call; the words that the model wrote since the last step are its thought."""
-        words, self._words = "\n".join(self._words), []
+        words, self._words = self._words, ""
         number = str(len(self.steps) + 1)
         self.steps.append(Step(number, words, tool, argument, observation.text, observation.failed))
 
@@ -207,7 +208,7 @@ class AgentSession:
             return
         reply = read_reply(path, completion.wire.body)
         if reply.text:
-            self._words.append(reply.text)
+            self._words = f"{self._words}\n{reply.text}".strip()[-_MOST_WORDS:]
         self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
 
     async def _complete(self, request: WireRequest, facts: WireFacts, digest: bytes, failed: Call | None) -> Completion:

@@ -127,7 +127,7 @@ def test_the_python_of_an_example_is_clean() -> None:
         ("tool", "none", "the class of the example can't be named 'None' in Python"),
         ("tool", "__", "the class of the example can't be named '' in Python"),
         ("tool", "value_error", "tool.py uses the name 'ValueError' for another thing"),
-        ("arch", "../mine", "'../mine' is no name"),
+        ("arch", "..", "'..' is no name"),
         ("dataset", "?", "'?' is no name"),
         ("arch", "taken", "'taken' exists already"),
         ("agnt", "mine", "'agnt' is not one of 'arch', 'runner', 'tool', 'dataset', 'agent'"),
