@@ -12,7 +12,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.row_fields import Row
+from rewoo_bench.text.counts import counted
 from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
@@ -88,7 +89,8 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
         try:
             rows = csv.DictReader(_text_lines(file), delimiter=between)
             _check_delimiter(path, rows.fieldnames or (), between)
-            for row in rows:
+            for number, row in enumerate(rows, start=1):
+                _check_count(row, f"{path}, row {number}", between)
                 cells: dict[str, Any] = {
                     (name or "").strip().lower(): (value or "") for name, value in row.items() if name
                 }
@@ -100,6 +102,23 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
                 yield cells
         except csv.Error as error:
             raise DataError(f"{path}: not valid CSV: {error}") from None
+
+
+def _check_count(row: Mapping[str | None, Any], where: str, between: str) -> None:
+    """Raises `DataError` where a row's values don't fit the columns, so that no part of a text is taken for another.
+
+    Empty values too many are let pass, and so is a short row whose question and answer are there.
+    """
+    names = [(name or "").strip().lower() for name, value in row.items() if name is not None and value is None]
+    surplus = row.get(None) or []
+    if not any(surplus) and not {"question", "answers", "answer"}.intersection(names):
+        return
+    columns = sum(name is not None for name in row)
+    values, sign = columns - len(names) + len(surplus), "comma" if between == "," else "tab"
+    raise DataError(
+        f"{where}: {counted(values, 'value')} for {counted(columns, 'column')}; "
+        f"put a text that contains a {sign} into quotation marks"
+    )
 
 
 def _check_delimiter(path: Path, names: Sequence[str], between: str) -> None:
@@ -146,7 +165,7 @@ def _faults(path: Path) -> Iterator[None]:
     except TooLarge as error:
         raise DataError(f"{path}: larger than a data file may be: {error}") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text: {error}") from None
+        raise DataError(f"{path}: not UTF-8 text: {error}; save it as UTF-8") from None
     except ValueError as error:
         raise DataError(f"{path}: not valid JSON, or cut off: {error}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -204,6 +204,28 @@ def test_questions_come_from_a_csv_file_too(tmp_path: Path) -> None:
     assert (first.kind, second.id, second.answers) == ("bridge", "2", ("Lund",))
 
 
+@pytest.mark.parametrize(
+    ("row", "values"),
+    [
+        ("Who wrote it, Bob and Eve?,Ann Ek", "3 values"),
+        ("Where did Ann live?,Lund, Sweden", "3 values"),
+        ("Who?", "1 value"),
+    ],
+)
+def test_a_csv_row_whose_values_do_not_fit_the_columns_is_an_error(row: str, values: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(f'question,answer\n"When, then?",1905\n{row}\n')
+    with pytest.raises(DataError, match=rf"mine\.csv, row 2: {values} for 2 columns; put a text that contains a comma"):
+        load_dataset_examples(str(tmp_path / "mine.csv"))
+
+
+def test_empty_values_too_many_and_missing_optional_ones_are_let_pass(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("question,answer,level\nWhere?,Oslo,hard,,\nWho?,Ann\n")
+    assert [example.answers for example in load_dataset_examples(str(tmp_path / "mine.csv")).examples] == [
+        ("Oslo",),
+        ("Ann",),
+    ]
+
+
 def test_a_csv_file_without_answers_says_so(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,question\n7,Where?\n")
     with pytest.raises(DataError, match=r"mine\.csv, row 1: no answer under 'answers'"):
