@@ -63,14 +63,16 @@ class Candidate:
     cost: Interval
     """Per question: US dollars where all prices are known (`priced`), else tokens."""
     priced: bool
+    has_called: bool
+    """Whether it made a model call in any question that counts; one that crashes at its start makes none."""
     latency: Interval | None
     """The 95th percentile in seconds; None where no latency was measured."""
     limits: tuple[LimitCheck, ...]
 
     @property
     def state(self) -> State:
-        """The worst state of its limits; within where there is none. `not measured`: no row counts."""
-        if not self.accuracy.n:
+        """The worst state of its limits; within where there is none. `not measured`: no row counts, or no call."""
+        if not self.accuracy.n or not self.has_called:
             return "not measured"
         states = [check.state for check in self.limits]
         return "above" if "above" in states else "may be within" if "may be within" in states else "within"
@@ -99,6 +101,7 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
     clusters = questions_of(there)
     stops = there["stop_reason"].astype(str).value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
+    has_called = "llm_calls" not in there or bool(np.any(column(there, "llm_calls")))
     seconds = _seconds(there, clusters)
     if terms.max_latency is not None and seconds is None and len(there):
         raise UsageError(f"--max-latency {terms.max_latency:g}: {name!r} has no latency, as in a replay or an oracle")
@@ -112,8 +115,9 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
         accuracy=proportion(column(there, "exact_match"), clusters=clusters),
         cost=cost,
         priced=priced,
+        has_called=has_called,
         latency=seconds,
-        limits=tuple(_checks(terms, cost, seconds) if len(there) else ()),
+        limits=tuple(_checks(terms, cost, seconds) if len(there) and has_called else ()),
     )
 
 

@@ -58,7 +58,7 @@ def _verdict(part: Part) -> str:
         case "only one within the limits":
             return f"Use {name}: it is the only architecture that is surely within the limits."
         case "not measured":
-            return "No recommendation: it takes two architectures with rows that count."
+            return "No recommendation: it takes two architectures with rows that count and model calls."
         case "none within the limits":
             return "No recommendation: no architecture is within the limits."
         case "limits undecided":
@@ -145,7 +145,10 @@ def _failures(part: Part) -> Iterator[str]:
     ]
     if ended:
         yield f"Without an answer, which counts as wrong: {joined(ended)}, {of_each}."
-    if missing := [each.architecture for each in part.candidates if each.state == "not measured"]:
+    if idle := [each.architecture for each in part.candidates if each.accuracy.n and not each.has_called]:
+        has = "made no model call in any question, and isn't" if len(idle) == 1 else "made no model call, and aren't"
+        yield f"{joined(idle)} {has} compared: mend it first, `rewoo-bench show RUN --failed` has the errors."
+    if missing := [each.architecture for each in part.candidates if not each.accuracy.n]:
         has = "has no row that counts, and isn't" if len(missing) == 1 else "have no rows that count, and aren't"
         yield f"{joined(missing)} {has} compared: every row failed, or was answered without a metered model call."
     failed = [f"{each.failed:,} of {each.architecture}" for each in part.candidates if each.failed]

@@ -115,7 +115,7 @@ def _compare(
             first, second = ((label, columns[label]) for label in (a, b))
             pairs.append(paired(dataset, first, second, oracle=bool(oracles & {a, b})))
         systems += own
-        warnings += [*cautions, *_unmetered(own)]
+        warnings += [*cautions, *_without_calls(own)]
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
@@ -164,11 +164,15 @@ def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
 
 
-def _unmetered(systems: Sequence[System]) -> Iterator[str]:
+def _without_calls(systems: Sequence[System]) -> Iterator[str]:
     for system in systems:
         if count := system.summary.unmetered:
             of = f"{count:,} of the {system.summary.total:,} rows of {system.label!r}"
             yield f"{of} were answered without a metered model call: they are in no figure, nor are their pairs"
+        if system.summary.llm_calls == 0:
+            ended = ", ".join(f"{reason}: {count:,}" for reason, count in system.summary.not_answered.items())
+            why = f" ({ended})" if ended else ""
+            yield f"{system.label!r} made no model call in any question{why}, so it is in no ratio"
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float | None:

@@ -4,7 +4,8 @@
     paired("hotpotqa", ("rewoo", a), ("react", b), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
-failed either of a pair (failed_rows.py), the pair is left out of every estimate, and counted.
+failed either of a pair (failed_rows.py), the pair is left out of every estimate, and counted. A system that made no
+model call in any of the questions, such as an agent that crashes at its start, is in no ratio: it isn't cheap.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
 LEFT_OUT = "left_out"
+_CALLS = "llm_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Pair:
     oracle: bool
     """Whether the accuracy of either means nothing."""
     figures: tuple[Effect, ...]
+    without_calls: tuple[str, ...] = ()
+    """Those of the two that made no model call in any compared question: the pair has no ratio."""
 
     @property
     def compared(self) -> int:
@@ -93,7 +97,7 @@ class Pair:
 
 def measured(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
     """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, and `LEFT_OUT`."""
-    names = ["example_id", "trial", "exact_match", "f1", *there(rows, AMOUNTS)]
+    names = ["example_id", "trial", "exact_match", "f1", *there(rows, (*AMOUNTS, _CALLS))]
     found = {name: column.values for name, column in read_columns(rows, names).items()}
     return {**found, LEFT_OUT: left_out(rows)}
 
@@ -109,11 +113,13 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
         _exact_match(*_both(rows_a["exact_match"], rows_b["exact_match"], clusters)),
         _f1(*_both(rows_a["f1"], rows_b["f1"], clusters)),
     )
+    both = ((first, rows_a), (second, rows_b)) if compared.any() else ()
+    idle = tuple(name for name, rows in both if _CALLS in rows and not np.any(rows[_CALLS]))  # NaN: not known, not idle
     timed = not oracle  # an oracle's seconds are no model's
-    names = [name for name in AMOUNTS if name in rows_a and (timed or name != "latency_s")]
+    names = [name for name in AMOUNTS if name in rows_a and not idle and (timed or name != "latency_s")]
     amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
     known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
-    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known)
+    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, idle)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

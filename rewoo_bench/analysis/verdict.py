@@ -63,6 +63,9 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
         dollars = "its dollars" if tokens else f"the dollars of {pair.a}"
         parts.append(f"{_times(costs.interval)} {dollars}{f' under {under}' if under else ''} {_saving(costs, pair)}")
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
+    if pair.without_calls:
+        names = " and ".join(pair.without_calls)
+        said.append(f"{pair.b} and {pair.a} have no ratio, since {names} made no model call in any question")
     if (score := figures.get("exact_match")) is not None and not pair.oracle:
         difference = score.interval
         middle, low, high = (round(each, 2) + 0.0 for each in (difference.estimate, difference.low, difference.high))

@@ -234,4 +234,15 @@ def test_an_architecture_without_a_measured_row_is_named_and_not_compared(
 def test_one_architecture_with_measured_rows_is_no_comparison(tmp_path: Path) -> None:
     systems = [system("rewoo", right(80, 100)), system("mine", right(99, 100), flags=["unmetered"])]
     (part,) = advise(run_folder(tmp_path / "run", *systems)).parts
-    assert sentences(part)[0] == "No recommendation: it takes two architectures with rows that count."
+    assert sentences(part)[0] == "No recommendation: it takes two architectures with rows that count and model calls."
+
+
+def test_an_agent_that_made_no_call_is_to_be_mended_and_not_compared(tmp_path: Path) -> None:
+    crash = system("crash", right(0, 100), llm_calls=0, total_tokens=0, cost_usd=0.0, stop_reason="agent_failed")
+    systems = [system("rewoo", right(80, 100)), system("react", right(50, 100)), crash]
+    (part,) = advise(run_folder(tmp_path / "run", *systems), max_cost=1.0).parts
+    assert part.decision.recommended == "rewoo"
+    assert "crash made no model call in any question, and isn't compared: mend it first" in str(sentences(part))
+    (alone,) = advise(run_folder(tmp_path / "alone", systems[0], crash)).parts
+    assert sentences(alone)[0].startswith("No recommendation: it takes two architectures with rows that count")
+    assert "times" not in "\n".join(sentences(alone))

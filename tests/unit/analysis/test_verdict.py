@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -124,3 +125,24 @@ def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path:
     compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
     assert "(n = 1; saving not shown)" in compared[0]
+
+
+CRASHED: dict[str, Any] = {
+    "llm_calls": 0,
+    "total_tokens": 0,
+    "input_tokens": 0,
+    "cost_usd": 0.0,
+    "stop_reason": "agent_failed",
+}
+
+
+@pytest.mark.parametrize("systems", [("direct", "crash"), ("crash", "direct")])
+def test_a_system_that_made_no_model_call_is_in_no_ratio(systems: tuple[str, str]) -> None:
+    rows = frame(*(system(name, "000000", **(CRASHED if name == "crash" else {})) for name in systems))
+    compared = compare(rows)
+    assert [effect.kind for effect in compared.pairs[0].figures] == ["difference", "difference"]
+    (line,) = compared.verdicts
+    first, second = systems
+    why = f"{second} and {first} have no ratio, since crash made no model call in any question"
+    assert line.startswith(f"{why}; {second}: exact match differs by +0.00 [")
+    assert compared.warnings == ("'crash' made no model call in any question (agent_failed: 6), so it is in no ratio",)
