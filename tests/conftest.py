@@ -15,8 +15,38 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
 
+# Files that take half of the time. A plain `pytest` leaves them out; `pytest --all` and a file's name run them.
+SLOW = """
+    test_architectures test_check_mcp_servers test_claim_worlds test_claims_decide test_cluster test_copied_folders
+    test_damage test_folders test_fuzz test_gateway_fields test_gateway_replay test_installed_plugins test_killed
+    test_linear_parsers test_llama_server test_mcp_servers test_mcp_tools test_nasty_replies test_new test_old_run
+    test_plot_fit test_readme_examples test_report_page test_requantise test_rewoo_as_agent test_router_runs
+    test_secrets test_signals test_study_models test_view
+"""
+
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault
 settings.load_profile("any machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the slow tests, too")
+
+
+def _leaves_out_slow(config: pytest.Config) -> bool:
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.getoption("--all")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return "slow tests are left out; pytest --all runs them" if _leaves_out_slow(config) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = [item for item in items if item.path.stem in SLOW.split()]
+    for item in slow:
+        item.add_marker("slow")
+    if slow and _leaves_out_slow(config):
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
 
 
 def pytest_configure(config: pytest.Config) -> None:
