@@ -64,7 +64,8 @@ def notes(comparison: ComparisonData) -> list[str]:
         lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
     if comparison.pairs:
         lines.append(
-            "p: exact McNemar for EM, Wilcoxon's signed ranks for the others. Holm: adjusted for the "
+            "p: exact McNemar for EM, Wilcoxon's signed ranks for the others: of the differences question by "
+            "question, so it can be small where the interval of a ratio of means holds 1. Holm: adjusted for the "
             f"{counted(comparison.tests, 'test')} of EM, total tokens and cost; the others are exploratory. "
             "Detectable: the smallest EM difference that this number of questions shows 4 times in 5."
         )

@@ -2,8 +2,9 @@
 
     for line in verdicts(comparison):
         print(line)
-    # react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20; saving by rewoo shown) and 0.71 [0.48, 1.16]
-    # times its dollars under gpt-5-mini's prices, cached input by OpenAI's rule (n = 20; saving not shown); …
+    # react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20; saving by rewoo shown by the data) and
+    # 0.71 [0.48, 1.16] times its dollars under gpt-5-mini's prices, cached input by OpenAI's rule, with up to
+    # 8 questions at once (n = 20; saving not shown by the data); …
 
 A saving is shown where the 95% interval of the ratio lies wholly on one side of 1.
 """
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.manifest import Manifests
     from rewoo_bench.stats.paired import Interval
 
-SAVING = "a saving is shown where the 95% interval of the ratio lies wholly on one side of 1"
+SAVING = "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1"
+_MOST_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,19 @@ def own_prices(manifests: Manifests) -> Pricing:
     """The prices that the runs were paid at, by the names of their models."""
     priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
     names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
-    return Pricing(f"{names} prices, cached input as the endpoint counted it" if priced else "")
+    under = f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}"
+    return Pricing(under if priced else "")
+
+
+def at_once(manifests: Manifests) -> str:
+    """The number of questions at once, which decides what a cache holds when a call is sent; empty for older runs."""
+    counts = sorted({run.concurrency for run in manifests.values() if run.concurrency})
+    if len(counts) > 1:
+        return (
+            f", with up to {' or '.join(map(str, counts))} questions at once: the runs differ in it, and that alone "
+            "changes cached input"
+        )
+    return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
 
 
 def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
@@ -68,9 +82,8 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
         said.append(f"{pair.b} and {pair.a} have no ratio, since {names} made no model call in any question")
     if (score := figures.get("exact_match")) is not None and not pair.oracle:
         difference = score.interval
-        middle, low, high = (round(each, 2) + 0.0 for each in (difference.estimate, difference.low, difference.high))
         whose = "its" if parts else f"{pair.b}:"
-        said.append(f"{whose} exact match differs by {middle:+.2f} [{low:+.2f}, {high:+.2f}] (n = {difference.n:,})")
+        said.append(f"{whose} exact match differs by {_bounds(difference, 0.0, '+')} (n = {difference.n:,})")
     return f"{'; '.join(said)}." if said else ""
 
 
@@ -105,10 +118,19 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
 
 
 def _times(ratio: Interval) -> str:
-    return f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times"
+    return f"{_bounds(ratio, 1.0)} times"
+
+
+def _bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
+    """The estimate and its interval with two digits, or more where a bound would be rounded to that of no effect."""
+    bounds = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
+    fitting = (n for n in range(2, _MOST_DIGITS) if all(round(each, n) != no_effect for each in bounds))
+    digits = next(fitting, _MOST_DIGITS)
+    middle, low, high = (round(each, digits) + 0.0 for each in (interval.estimate, interval.low, interval.high))
+    return f"{middle:{sign}.{digits}f} [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
 
 
 def _saving(effect: Effect, pair: Pair) -> str:
     ratio = effect.interval
     saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
-    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'})"
+    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'} by the data)"

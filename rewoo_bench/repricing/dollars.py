@@ -2,7 +2,7 @@
 
     pricing = priced(["results/local/mine"], rows, manifests)                       # an example where none is known
     pricing = priced(["results/local/mine"], rows, manifests, ["openai:gpt-4o-mini"])
-    pricing.under       # "gpt-4o-mini's prices, cached input by OpenAI's rule"
+    pricing.under       # "gpt-4o-mini's prices, cached input by OpenAI's rule, with up to 8 questions at once"
 
 What a cache would have held is worked out from the prompts in the runs' journals, as `reprice` does.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.verdict import Pricing, own_prices
+from rewoo_bench.analysis.verdict import Pricing, at_once, own_prices
 from rewoo_bench.config.price_sheets import Tariff, by_role, split_by_role, tariff_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.repricing.tokens import COLUMNS, own_models, recorded_tokens
@@ -61,7 +61,7 @@ def priced(
     others = dict.fromkeys(
         f"{role}: {each.model}'s" for roles in charged for role, each in roles.items() if each != tariff
     )
-    return Pricing(_under(tariff, list(others)), _note(tariff, columns, chosen=bool(prices)), cost)
+    return Pricing(_under(tariff, list(others), at_once(manifests)), _note(tariff, columns, chosen=bool(prices)), cost)
 
 
 def _add(
@@ -84,10 +84,10 @@ def _add(
     return tariffs
 
 
-def _under(tariff: Tariff, others: Sequence[str]) -> str:
+def _under(tariff: Tariff, others: Sequence[str], when: str) -> str:
     roles = f" ({', '.join(others)})" if others else ""
     return f"{tariff.model}'s prices{roles}, " + (
-        f"cached input by {tariff.title}'s rule" if tariff.rule else "without a cache"
+        f"cached input by {tariff.title}'s rule{when}" if tariff.rule else "without a cache"
     )
 
 
@@ -96,4 +96,4 @@ def _note(tariff: Tariff, columns: Mapping[str, Column], *, chosen: bool) -> str
     if chosen:
         return f"{tariff.model}'s prices are those of {sheet}"
     models = " and ".join(columns["model"].names_in_use)
-    return f"{tariff.model}'s prices are hypothetical, since {models} has none: {sheet} ({_OTHERS})"
+    return f"{tariff.model}'s prices are hypothetical, since no prices are known for {models}: {sheet} ({_OTHERS})"

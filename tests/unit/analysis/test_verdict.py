@@ -14,10 +14,12 @@ from repricing_runs import ask, text, write
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render
-from rewoo_bench.analysis.verdict import Pricing, own_prices, verdicts_of_run
+from rewoo_bench.analysis.pairs import Effect, Pair
+from rewoo_bench.analysis.verdict import Pricing, own_prices, verdict, verdicts_of_run
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.runs.folder import load, load_table, manifests
+from rewoo_bench.stats.paired import Interval
 
 RIGHT = "1100" * 15
 
@@ -30,15 +32,20 @@ def sentences(*, pricing: Pricing | None = None, rows: pd.DataFrame | None = Non
 def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() -> None:
     line, note = sentences(pricing=Pricing("m's prices, cached input by X's rule", "m is made up"))
     assert line.startswith("react took 1.")
-    assert " times the tokens of rewoo (n = 60; saving by rewoo shown) and 2." in line
-    assert " times its dollars under m's prices, cached input by X's rule (n = 60; saving by rewoo shown); " in line
+    assert " times the tokens of rewoo (n = 60; saving by rewoo shown by the data) and 2." in line
+    assert (
+        " times its dollars under m's prices, cached input by X's rule (n = 60; saving by rewoo shown by the data); "
+        in line
+    )
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
-    assert note == "a saving is shown where the 95% interval of the ratio lies wholly on one side of 1; m is made up"
+    assert (
+        note == "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1; m is made up"
+    )
 
 
 def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
     line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
-    assert "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown)" in line
+    assert "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown by the data)" in line
     assert "dollars" not in line
 
 
@@ -58,7 +65,7 @@ def test_several_data_sets_are_named() -> None:
 def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
     shown = render(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
     assert "react took" in shown.splitlines()[-3 if form == "markdown" else -2]
-    assert "a saving is shown" in shown.splitlines()[-1]
+    assert "the data show a saving" in shown.splitlines()[-1]
     assert json.loads(render(compare(frame(system(), system("react"))), "json"))["verdicts"]
 
 
@@ -82,7 +89,9 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     run = run_of_two(tmp_path / "run")
     pricing = priced([run], load(run), manifests(run))
     assert pricing.under == "gpt-5-mini's prices, cached input by OpenAI's rule"
-    assert pricing.note.startswith("gpt-5-mini's prices are hypothetical, since local/x has none: the sheet openai of ")
+    assert pricing.note.startswith(
+        "gpt-5-mini's prices are hypothetical, since no prices are known for local/x: the sheet openai of "
+    )
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
     assert rewoo == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)
@@ -124,7 +133,7 @@ def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path:
     run = write_run(tmp_path / "run", lines)
     compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
-    assert "(n = 1; saving not shown)" in compared[0]
+    assert "(n = 1; saving not shown by the data)" in compared[0]
 
 
 CRASHED: dict[str, Any] = {
@@ -146,3 +155,35 @@ def test_a_system_that_made_no_model_call_is_in_no_ratio(systems: tuple[str, str
     why = f"{second} and {first} have no ratio, since crash made no model call in any question"
     assert line.startswith(f"{why}; {second}: exact match differs by +0.00 [")
     assert compared.warnings == ("'crash' made no model call in any question (agent_failed: 6), so it is in no ratio",)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((32, 32), "up to 32 questions at once (n"),
+        ((1, 1), "one question at once (n"),
+        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input (n"),
+    ],
+)
+def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts: tuple[int, int], said: str) -> None:
+    prices = {"openai/small_1": {"input": 1.0}}
+    runs = {run: manifest(run, prices=prices, concurrency=count) for run, count in zip((A, B), counts, strict=True)}
+    line = compare(frame(system(), system(run_id=B)), manifests=runs).verdicts[0]
+    assert f"cached input as the endpoint counted it, with {said}" in line
+
+
+def test_a_bound_is_not_rounded_to_no_effect_and_its_sign_stays() -> None:
+    def interval(low: float, middle: float, high: float) -> Interval:
+        return Interval(middle, low, high, 60, 0.95)
+
+    def pair(tokens: Interval, score: Interval) -> Pair:
+        effects = (
+            Effect("exact_match", "difference", score, 1.0, 1.0),
+            Effect("total_tokens", "ratio", tokens, 1.0, 1.0),
+        )
+        return Pair("d", "rewoo", "react", 60, 60, 0, False, effects)
+
+    line = verdict(pair(interval(1.0042, 1.2, 1.4), interval(-0.199, -0.1, -0.0042)))
+    assert "react took 1.200 [1.004, 1.400] times the tokens" in line
+    assert "differs by -0.100 [-0.199, -0.004] (n" in line
+    assert "differs by +0.00 [-0.06, +0.06]" in verdict(pair(interval(1, 1, 1), interval(-0.06, -1e-17, 0.06)))
