@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rewoo_bench.models.hosted.event_stream import documents_of
+from rewoo_bench.models.hosted.event_stream import documents_of, load_json
 from rewoo_bench.models.hosted.usage import read_usage
 from rewoo_bench.types import Usage, WireResponse
 
@@ -29,8 +29,8 @@ class ChatCall:
     def arguments(self) -> dict[str, Any]:
         """The arguments as an object; text that isn't one stands under `raw`."""
         try:
-            arguments = json.loads(self.text or "{}")
-        except (ValueError, RecursionError):
+            arguments = load_json(self.text or "{}")
+        except ValueError:
             return {"raw": self.text}
         return arguments if isinstance(arguments, dict) else {"raw": self.text}
 

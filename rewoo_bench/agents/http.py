@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents import gemini, ollama
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, error_body
+from rewoo_bench.models.hosted.event_stream import load_json
 from rewoo_bench.wire_request import NO_FIELDS
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ async def read_json(request: web.Request) -> tuple[bytes, Any]:
     except web.RequestPayloadError as error:
         raise BadRequest(f"the body of the request can't be read: {error}") from None
     try:
-        return data, json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the request isn't JSON: {error}") from None
+        return data, load_json(data)
+    except ValueError as error:
+        raise BadRequest(f"the request isn't JSON that can be read: {error}") from None
 
 
 def dialect_of(path: str) -> tuple[str, str | None]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewoo_bench.models.hosted.event_stream import documents_of
+from rewoo_bench.models.hosted.event_stream import documents_of, load_json
 
 MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped
 _ENDS = ("response.completed", "response.incomplete")
@@ -136,7 +136,7 @@ def _is_reference(item: Any) -> bool:
 def _responses(answer: bytes) -> Iterator[Mapping[str, Any]]:
     """The whole responses in an answer or in events."""
     if answer.lstrip().startswith(b"{"):
-        document = json.loads(answer)
+        document = load_json(answer)
         if isinstance(document, dict) and isinstance(document.get("id"), str):
             yield document
         return

@@ -27,6 +27,7 @@ from rewoo_bench.metering.calls import Call
 from rewoo_bench.metering.live_calls import UNAUTHORISED
 from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
+from rewoo_bench.models.hosted.event_stream import load_json
 from rewoo_bench.notation.arguments import show_call
 from rewoo_bench.processes import Tail
 from rewoo_bench.row_notes import RowNotes, current_notes, flag
@@ -281,8 +282,8 @@ class AgentSession:
 def _shown(arguments: str) -> str:
     """Arguments as the steps of a metered tool have them."""
     try:
-        read = json.loads(arguments)
-    except (ValueError, RecursionError):
+        read = load_json(arguments)
+    except ValueError:
         return arguments
     return show_call(read) if isinstance(read, dict) else arguments
 

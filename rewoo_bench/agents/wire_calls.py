@@ -16,7 +16,7 @@ from typing import Any
 
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES
-from rewoo_bench.models.hosted.event_stream import documents_of
+from rewoo_bench.models.hosted.event_stream import documents_of, load_json
 
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 
@@ -49,13 +49,13 @@ class Result:
 def read_reply(path: str, body: str) -> Reply:
     """A whole answer, or a stream of events. What can't be read is left out."""
     try:
-        whole = json.loads(body)
-    except (ValueError, RecursionError):
+        whole = load_json(body)
+    except ValueError:
         whole = None
     documents = [whole] if isinstance(whole, dict) else list(documents_of(body.encode("utf-8", "replace")))
     read = {MESSAGES: _message, RESPONSES: _response}.get(path, _chat)
     texts: list[str] = []
-    uses: dict[Any, list[str]] = {}
+    uses: dict[int | str, list[str]] = {}
     for document in documents:
         read(document, texts, uses)
     found = (ToolUse(*map(replace_surrogates, use)) for use in uses.values() if use[0] and use[1])
@@ -65,8 +65,8 @@ def read_reply(path: str, body: str) -> Reply:
 def read_results(path: str, body: bytes) -> dict[str, Result]:
     """The results in a request, by the id of their call; of several with one id the last."""
     try:
-        request = json.loads(body)
-    except (ValueError, RecursionError):
+        request = load_json(body)
+    except ValueError:
         return {}
     if not isinstance(request, dict):
         return {}
@@ -112,14 +112,15 @@ def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any]) -> bool:
     return isinstance(asked, dict) and all(arguments.get(each, value) == value for each, value in asked.items())
 
 
-def _chat(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
+def _chat(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
     for choice in _objects(document.get("choices"))[:1]:
         said = choice.get("message") or choice.get("delta")
         if not isinstance(said, Mapping):
             continue
         texts += _strings(said.get("content"))
         for position, call in enumerate(_objects(said.get("tool_calls"))):
-            use = uses.setdefault(call.get("index", position), ["", "", ""])
+            index = call.get("index")
+            use = uses.setdefault(index if isinstance(index, int) else position, ["", "", ""])
             function = call.get("function")
             use[0] = use[0] or str(call.get("id") or "")
             if isinstance(function, Mapping):
@@ -127,10 +128,12 @@ def _chat(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[st
                 use[2] += "".join(_strings(function.get("arguments")))
 
 
-def _message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
-    blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(_objects(document.get("content"))))
+def _message(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
+    blocks = list(enumerate(_objects(document.get("content"))))
+    index = document.get("index")
+    index = index if isinstance(index, int) else -1
     if isinstance(block := document.get("content_block"), Mapping):
-        blocks.append((document.get("index"), block))
+        blocks.append((index, block))
     for position, block in blocks:
         texts += _strings(block.get("text"))
         if block.get("type") == "tool_use":
@@ -138,11 +141,11 @@ def _message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list
             uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
     if isinstance(delta := document.get("delta"), Mapping):
         texts += _strings(delta.get("text"))
-        if document.get("index") in uses:
-            uses[document["index"]][2] += "".join(_strings(delta.get("partial_json")))
+        if index in uses:
+            uses[index][2] += "".join(_strings(delta.get("partial_json")))
 
 
-def _response(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
+def _response(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
     """A whole response, or the event of a stream in which an item of its output is done."""
     items = _objects(document.get("output"))
     if document.get("type") == "response.output_item.done" and isinstance(item := document.get("item"), Mapping):
@@ -160,8 +163,8 @@ def _response(document: Mapping[str, Any], texts: list[str], uses: dict[Any, lis
 def _as_json(arguments: str) -> Any:
     """Arguments as a JSON value; None where they are none."""
     try:
-        return json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
+        return load_json(arguments or "{}")
+    except ValueError:
         return None
 
 

@@ -16,6 +16,7 @@ BODIES: dict[str, tuple[bytes, dict[str, str], int, str]] = {
     "bad gzip": (b"no gzip at all", GZIP, 400, "can't be read"),
     "cut gzip": (gzip.compress(b'{"model": "gpt-x"}' * 99)[:-20], GZIP, 400, "isn't JSON"),
     "bad json": (b"{", {}, 400, "isn't JSON"),
+    "deep": (b'{"text":[' * 450 + b"]}" * 450, {}, 400, "nested deeper than 200 levels"),
     "a list": (b"[]", {}, 400, "no JSON object but list"),
     "huge": (b'"' + b"x" * (70 << 20) + b'"', {}, 413, "more than 64 MB"),
     "huge, compressed": (gzip.compress(b'"' + b"x" * (70 << 20) + b'"'), GZIP, 413, "more than 64 MB"),

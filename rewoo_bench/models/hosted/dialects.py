@@ -35,6 +35,7 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+_LONGEST_ANSWER = 1 << 31  # tokens; the number in a request may have any length
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -98,7 +99,7 @@ class AnswerFacts:
 def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
     """The facts of a request. A part in an unknown form is read as JSON."""
     limits = (body.get(name) for name in _MAX_TOKENS)
-    limit = next((value for value in limits if isinstance(value, int) and value > 0), None)
+    limit = next((min(value, _LONGEST_ANSWER) for value in limits if isinstance(value, int) and value > 0), None)
     return WireFacts(list(_messages(path, body)), limit, body.get("stream") is True)
 
 

@@ -17,6 +17,22 @@ from typing import Any
 _END = re.compile(rb"\r?\n\r?\n")  # the blank line behind an event
 _LONGEST_END = 4
 _DONE = b"[DONE]"  # the last event of a chat
+_DEEPEST = 200  # levels of a document: those who read it further call themselves for each
+
+
+def load_json(data: str | bytes) -> Any:
+    """The JSON of a request or of an answer. Raises `ValueError`, also where it is nested too deeply."""
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [each for inner in parts for each in inner if isinstance(each, dict | list)]
+        if not level:
+            return value
+    raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
 
 
 class EventStream:
@@ -47,8 +63,8 @@ def documents_of(event: bytes) -> Iterator[Mapping[str, Any]]:
     for block in event.replace(b"\r\n", b"\n").split(b"\n\n"):
         lines = [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")]
         try:
-            document = json.loads(b"\n".join(lines)) if lines else None
-        except (ValueError, RecursionError):  # "[DONE]"
+            document = load_json(b"\n".join(lines)) if lines else None
+        except ValueError:  # "[DONE]"
             continue
         if isinstance(document, dict):
             yield document

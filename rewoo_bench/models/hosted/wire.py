@@ -34,7 +34,7 @@ from rewoo_bench.models.hosted.dialects import (
     is_usage_only,
     with_usage,
 )
-from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done
+from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done, load_json
 from rewoo_bench.models.hosted.http_endpoint import (
     HEADERS_OF_USER,
     LONGEST_BODY,
@@ -300,8 +300,8 @@ def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
 def _document(text: str) -> Mapping[str, Any]:
     """The JSON object of an answer. Raises `BadAnswer`."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = load_json(text)
+    except ValueError as error:
         raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
     if not isinstance(document, dict):
         raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)

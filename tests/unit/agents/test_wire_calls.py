@@ -110,6 +110,22 @@ def test_what_cannot_be_read_is_left_out(path: str, body: str) -> None:
     assert read_results(path, body.encode()) == {}
 
 
+@pytest.mark.parametrize("index", [{}, [1], "0", None, 1e400])
+def test_a_call_or_a_block_with_a_strange_index_is_read_by_its_place(index: Any) -> None:
+    call = {"index": index, **CALLS[0]}
+    assert read_reply(CHAT, stream(delta(tool_calls=[call]))).uses == TWO.uses[:1]
+    block = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": "Kyiv"}}
+    events = stream({"index": index, "content_block": block}, {"index": index, "delta": {"partial_json": ""}})
+    assert read_reply(MESSAGES, events).uses == TWO.uses[:1]
+
+
+@pytest.mark.parametrize("levels", [450, 900, 5000])
+def test_a_result_that_is_nested_too_deeply_is_left_out(levels: int) -> None:
+    content = "[" * levels + "]" * levels
+    body = f'{{"messages": [{{"role": "tool", "tool_call_id": "c1", "content": {content}}}]}}'
+    assert read_results(CHAT, body.encode()) == {}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "same"),
     [

@@ -166,3 +166,9 @@ def test_an_error_has_the_form_of_its_dialect() -> None:
     assert error_body(MESSAGES, 429, "slow")["error"] == {"type": "rate_limit_error", "message": "slow"}
     assert error_body(MESSAGES, 429, "slow")["type"] == "error"
     assert error_body(CHAT, 401, "who?")["error"]["type"] == "authentication_error"
+
+
+def test_an_output_limit_of_any_length_is_a_number_that_caps_can_reckon_with() -> None:
+    limit = read_request(CHAT, {"messages": TURNS, "max_tokens": 10**400}).max_tokens
+    assert limit is not None
+    assert 1e9 < float(limit) < 1e12
