@@ -52,6 +52,7 @@ def compare(
     intersect: bool = False,
     by: str | None = None,
     within_model: bool = False,
+    within_dataset: bool = False,
     pricing: Pricing | None = None,
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
@@ -63,7 +64,8 @@ def compare(
     (`verdicts`); the run's own by default.
 
     Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
-    they share, with a warning, as the architectures of one run always are.
+    they share, with a warning, as the architectures of one run always are. `within_dataset` then compares no systems
+    of different data sets, and a data set may have one system alone; `within_model` does the same for models.
     """
     check_columns(rows.columns, [*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens"])
     if not len(rows):
@@ -72,10 +74,11 @@ def compare(
     if pricing.cost_usd is not None:
         rows = rows.assign(**{PRICED: pricing.cost_usd})
     if by is None:
-        found = _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model)
+        found = _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
         return replace(found, pricing=pricing)
     parts = [
-        _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model) for part in subsets(rows, by)
+        _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
+        for part in subsets(rows, by)
     ]
     return Comparison(
         systems=tuple(system for part in parts for system in part.systems),
@@ -93,6 +96,7 @@ def _compare(
     all_pairs: bool,
     intersect: bool,
     within_model: bool,
+    within_dataset: bool,
 ) -> Comparison:
     by_key = rows.groupby(list(SYSTEM_KEYS), sort=False, observed=True)
     groups = [(Key(*map(str, key)), group) for key, group in by_key]
@@ -102,7 +106,7 @@ def _compare(
     systems: list[System] = []
     pairs: list[Pair] = []
     warnings: list[str] = []
-    for dataset, block in _blocks(labelled, intersect).items():
+    for dataset, block in _blocks(labelled, intersect=intersect, within_dataset=within_dataset).items():
         keys = {label: labelled[label][0] for label in block}
         runs = {names[key.run_id] for key in keys.values()}
         reasons = unlike({run: manifest for run, manifest in named.items() if run in runs})
@@ -142,11 +146,15 @@ def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(map(settle, pairs))
 
 
-def _blocks(labelled: Mapping[str, tuple[Key, pd.DataFrame]], intersect: bool) -> dict[str, list[str]]:
+def _blocks(
+    labelled: Mapping[str, tuple[Key, pd.DataFrame]], *, intersect: bool, within_dataset: bool
+) -> dict[str, list[str]]:
     """Labels of the systems of each data set; one block where shared questions are asked for."""
     blocks: dict[str, list[str]] = {}
     for label, (key, _) in labelled.items():
         blocks.setdefault(key.dataset, []).append(label)
+    if within_dataset:
+        return blocks
     if intersect:
         return {" + ".join(blocks): list(labelled)}
     alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]

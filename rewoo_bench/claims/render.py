@@ -120,15 +120,16 @@ def _details(finding: Finding) -> str:
     if finding.group is None:
         return one_line(finding.reason)
     claimed = f", claimed {finding.claim.claimed}" if finding.claim.claimed else ""
-    return f"{_measured(finding)}{claimed}; {one_line(_where(finding))}; {one_line(finding.reason)}"
+    return f"{measured(finding)}{claimed}; {one_line(_where(finding))}; {one_line(finding.reason)}"
 
 
-def _measured(finding: Finding) -> str:
-    """`2.66 [2.20, 4.34]`."""
+def measured(finding: Finding) -> str:
+    """`2.66 [2.20, 4.34]`; empty where nothing was measured."""
     if finding.interval is None or finding.claim.test is None:
         return ""
     show, interval = finding.claim.test.measure.show, finding.interval
-    bounds = f"[{show(interval.low)}, {show(interval.high)}]"
+    low, high = (show(each) if math.isfinite(each) else "no bound" for each in (interval.low, interval.high))
+    bounds = f"[{low}, {high}]"
     return f"{show(interval.estimate)} {bounds}{finding.claim.test.measure.suffix}"
 
 
@@ -145,7 +146,7 @@ def _where(finding: Finding) -> str:
 
 
 _COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
-    ("measured [95% CI]", _measured),
+    ("measured [95% CI]", measured),
     ("on", lambda f: markdown(_where(f))),
     ("verdict", lambda f: f"**{f.verdict}**{MARK if f.group and f.group.oracle else ''}"),
     ("why", lambda f: markdown(f.reason)),

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
+from rewoo_bench.analysis.summary import reasons
 from rewoo_bench.analysis.verdict import SAVING, Pricing, verdict
 from rewoo_bench.claims import check, gather, read_claims
+from rewoo_bench.claims.render import measured
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.flags import FLAGS, flag_lines
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
@@ -24,17 +27,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW_QUESTIONS = 100
-_HEAD = ("system", "n", "exact match", "F1", "answered", "failed", "tokens", "$ / 1000", "model calls", "tool calls")
+_LONGEST = 300  # characters of an error
 _SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "startup_s"}
 
 
 def overview(
-    rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path], pricing: Pricing | None = None
+    rows: pd.DataFrame,
+    manifests: Manifests,
+    folders: Sequence[Path],
+    pricing: Pricing | None = None,
+    *,
+    texts: bool = True,
 ) -> dict[str, Any]:
-    """JSON-ready; every text of it is shown as text. `pricing` has the prices of the sentences."""
+    """JSON-ready; every text of it is shown as text. `pricing` has the prices of the sentences.
+
+    `texts` False leaves out what agents said when they failed.
+    """
     try:
         comparison: Comparison | None = compare(
-            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing
+            rows, manifests=manifests, intersect=True, within_model=True, within_dataset=True, pricing=pricing
         )
         refused = ""
     except UsageError as error:
@@ -47,7 +58,11 @@ def overview(
         "points": [_point(system) for system in comparison.systems] if comparison else [],
         "flags": FLAGS,
         "sentences": _sentences(comparison) if comparison else [],
-        "notes": [*(comparison.warnings if comparison else ()), *([refused] if refused else [])],
+        "notes": [
+            *_without_answers(rows, texts=texts),
+            *(comparison.warnings if comparison else ()),
+            *([refused] if refused else []),
+        ],
         "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison) if comparison else ())],
         "claims": _claims(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
@@ -62,8 +77,10 @@ def _title(rows: pd.DataFrame) -> str:
 
 def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]]:
     yield "Model", ", ".join(model_labels(read_columns(rows, there(rows, MODELS))))
-    questions, trials = rows["example_id"].nunique(), rows["trial"].nunique()
-    yield "Questions", f"{questions:,}" + (f", {trials} trials each" if trials > 1 else "")
+    questions, trials = _questions(rows), rows["trial"].nunique()
+    planned = {each.dataset.name: each.dataset.examples or 0 for each in manifests.values()}
+    of = f" of {sum(planned.values()):,}" if questions < sum(planned.values()) else ""  # a run that was stopped
+    yield "Questions", f"{questions:,}{of}" + (f", {trials} trials each" if trials > 1 else "")
     for manifest in manifests.values():
         yield "Run", f"{manifest.run_id}, {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
         yield "Started", str(manifest.started_at or "").replace("T", " ")
@@ -71,7 +88,15 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
             yield "Command", shlex.join(manifest.command)
 
 
+def _questions(rows: pd.DataFrame) -> int:
+    """The number of questions; those of two data sets may have the same ids."""
+    return len(rows[["dataset", "example_id"]].drop_duplicates())
+
+
 def _table(comparison: Comparison) -> dict[str, Any]:
+    """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
+    ends = [reason for reason in reasons(system.summary for system in comparison.systems) if reason != "error"]
+    head = ["system", "n", "exact match", "F1", "answered", *ends, "failed", "tokens", "$ / 1000"]
     rows = []
     for system in comparison.systems:
         summary = system.summary
@@ -82,14 +107,19 @@ def _table(comparison: Comparison) -> dict[str, Any]:
                 _score(summary.exact_match, system.oracle),
                 _score(summary.f1, system.oracle),
                 f"{summary.answered:,}",
+                *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
                 f"{summary.failed:,}",
-                f"{summary.total_tokens:,.0f}",
+                _number(summary.total_tokens, ",.0f"),
                 "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
-                f"{summary.llm_calls:.2f}",
-                f"{summary.tool_calls:.2f}",
+                _number(summary.llm_calls, ".2f"),
+                _number(summary.tool_calls, ".2f"),
             ]
         )
-    return {"head": _HEAD, "rows": rows}
+    return {"head": [*head, "model calls", "tool calls"], "rows": rows}
+
+
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
 
 
 def _score(estimate: Any, oracle: bool) -> str:
@@ -105,6 +135,7 @@ def _seconds(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any] | Non
     for system in comparison.systems:
         own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == system.summary.architecture)]
         own = own[(own["dataset"] == system.summary.dataset) & (own["model"] == system.summary.model)]
+        own = own[~left_out(own)]
         columns = {name: _known(own, column) for name, column in _SECONDS.items()}
         if system.oracle or not columns["p50 s"]:
             continue
@@ -135,8 +166,28 @@ def _point(system: System) -> dict[str, Any]:
 
 
 def _sentences(comparison: Comparison) -> list[dict[str, str]]:
-    """What each pair comes to, in words."""
-    return [{"a": pair.a, "b": pair.b, "text": verdict(pair, comparison.pricing)} for pair in comparison.pairs]
+    """What each pair comes to, in words, with its data set where there are several."""
+    several = len({system.summary.dataset for system in comparison.systems}) > 1
+    told = [(pair, verdict(pair, comparison.pricing)) for pair in comparison.pairs]
+    return [
+        {"a": pair.a, "b": pair.b, "text": f"{pair.dataset}: {line}" if several and line else line}
+        for pair, line in told
+    ]
+
+
+def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
+    """A line for each system that answered no question, with the reason and the most common error."""
+    for (run, name), own in rows.groupby(["run_id", "architecture"], sort=False, observed=True):
+        stops = own["stop_reason"].astype(str)
+        if (stops == "answered").any():
+            continue
+        ends = ", ".join(f"{count:,} {reason}" for reason, count in stops.value_counts().items())
+        where = f" in the run {run}" if rows["run_id"].nunique() > 1 else ""
+        all_of = "its only question" if len(own) == 1 else f"all of its {len(own):,} questions"
+        did = f"failed on {all_of}" if set(stops) <= {"agent_failed", "error"} else f"ended {all_of} without an answer"
+        errors = own["error"].dropna().astype(str)
+        why = f"; most common error: {errors.value_counts().index[0][:_LONGEST]}" if texts and len(errors) else ""
+        yield f"{name}{where} {did} ({ends}){why}"
 
 
 def _of_prices(comparison: Comparison) -> Iterator[str]:
@@ -144,14 +195,14 @@ def _of_prices(comparison: Comparison) -> Iterator[str]:
     if comparison.pairs:
         yield f"{SAVING[0].upper()}{SAVING[1:]}."
         if comparison.pricing and (note := comparison.pricing.note):
-            yield f"{note[0].upper()}{note[1:]}."
+            yield f"Dollars: {note}."
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> Iterator[str]:
     """Reasons to doubt the figures above; what a row is flagged for is first."""
     for line in flag_lines(rows, folders):
         yield f"{line}."
-    questions = int(rows["example_id"].nunique())
+    questions = _questions(rows)
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if (rows["usage_source"].astype(str) == "estimated").any():
@@ -183,6 +234,7 @@ def _claims(folders: Sequence[Path]) -> list[dict[str, Any]]:
             "id": finding.claim.id,
             "says": finding.claim.says,
             "source": finding.claim.source,
+            "measured": measured(finding),
             "verdict": finding.verdict,
             "why": finding.reason,
         }

@@ -16,6 +16,7 @@ import numpy as np
 
 from rewoo_bench.analysis.comparison_pairs import Key, labels, run_names
 from rewoo_bench.runs.failed_rows import failed
+from rewoo_bench.runs.flags import UNMETERED, flagged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,9 +79,16 @@ def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool
     """A system's columns, each as long as the table; null where a question wasn't asked of it."""
     at = rows["line"].to_numpy()
     right = _plain(rows["exact_match"])
-    lost = failed(rows)
+    lost, unseen = failed(rows), flagged(rows, UNMETERED)
     outcome = np.full(lines, NOT_ASKED)
     outcome[at] = [FAILED if lost[i] else RIGHT if value else WRONG for i, value in enumerate(right)]
+
+    def taken(name: str, digits: int) -> list[Any]:
+        """What the question took; not known where no call was metered."""
+        values = column(name, digits)
+        for line in at[unseen]:
+            values[line] = None
+        return values
 
     def column(name: str, digits: int | None = None) -> list[Any]:
         values: list[Any] = [None] * lines
@@ -96,11 +104,11 @@ def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool
         "model": key.model,
         "outcome": "".join(outcome),
         "stop": column("stop_reason"),
-        "tokens": column("total_tokens", 0),
-        "calls": column("llm_calls", 0),
+        "tokens": taken("total_tokens", 0),
+        "calls": taken("llm_calls", 0),
         "latency": column("latency_s", 3),
         "startup": column("startup_s", 3),
-        "cost": column("cost_usd", 8),
+        "cost": taken("cost_usd", 8),
         "flags": [[] if each is None else [str(flag) for flag in each] for each in column("flags")],
         "f1": column("f1", 3),
         "prediction": column("prediction") if texts else [None] * lines,

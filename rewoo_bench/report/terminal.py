@@ -91,7 +91,8 @@ class Shown:
         columns = self.table.columns["systems"][system]
         word, style = _MARKS[columns["outcome"][line]]
         tokens, calls = columns["tokens"][line], columns["calls"][line]
-        counts = "" if tokens is None else f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}"
+        known = tokens is not None and calls is not None
+        counts = f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}" if known else "  tokens and calls unknown"
         stop = columns["stop"][line]
         why = f" ({stop})" if stop and stop != "answered" else ""
         cost, startup = columns["cost"][line], columns["startup"][line]

@@ -87,7 +87,7 @@ def _read(runs: Sequence[Path], texts: bool, dollars: Dollars | None) -> tuple[d
         for folder in runs
         for run, manifest in manifests(folder).items()
     }
-    head = overview(rows, present, runs, dollars(runs, rows, present) if dollars else None)
+    head = overview(rows, present, runs, dollars(runs, rows, present) if dollars else None, texts=texts)
     return {**head, "texts": texts}, question_table(rows, texts=texts)
 
 

@@ -25,6 +25,7 @@ from aiohttp import web
 from anyio import to_thread
 from pydantic_core import to_json
 
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.escaping import one_line
 from rewoo_bench.http_session import server_log
@@ -38,7 +39,8 @@ HOST = "127.0.0.1"
 POLL_S = 0.5
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _NO_FRAMES = "frame-ancestors 'none'"  # which counts in a header alone
-_HEADS = ("run", "status", "exact match", "data set", "model", "started")
+_HEADS = ("run", "status", "exact match", "tokens", "data set", "model", "started")
+_MARK = "*"  # of an oracle's exact match
 _ATTEMPTS = 3  # to read a run while it is being written
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -217,21 +219,27 @@ def _line(name: str, path: Path) -> str:
         run = past_run(path)
         so_far, run = progress(path, run)
     except (RewooBenchError, OSError) as error:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(str(error))}</td></tr>"
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(str(error))}</td></tr>"
     if run.error:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan=5>{_shown(run.error)}</td></tr>"
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(run.error)}</td></tr>"
     status = f"{run.status}: {so_far}" if so_far else run.status
     started = (run.started_at or "")[:16].replace("T", " ")
-    figures = ", ".join(_figures(run, architecture) for architecture in run.architectures)
-    cells = zip(_HEADS[1:], (status, figures, run.dataset, run.model, started), strict=True)
+    scores = ", ".join(_score(run, architecture) for architecture in run.architectures)
+    tokens = ", ".join(_tokens(run, architecture) for architecture in run.architectures)
+    cells = zip(_HEADS[1:], (status, scores, tokens, run.dataset, run.model, started), strict=True)
     shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
     return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
 
 
-def _figures(run: PastRun, architecture: str) -> str:
-    """`rewoo 0.27`; an oracle's exact match means nothing."""
+def _score(run: PastRun, architecture: str) -> str:
+    """`rewoo 0.27`, `rewoo 0.98*` with an oracle; the name alone without an answered question."""
     score = run.exact_match.get(architecture)
-    return architecture if score is None or run.oracle else f"{architecture} {score:.2f}"
+    return architecture if score is None else f"{architecture} {score:.2f}{_MARK if run.oracle else ''}"
+
+
+def _tokens(run: PastRun, architecture: str) -> str:
+    tokens = run.tokens.get(architecture)
+    return f"{architecture} {'-' if tokens is None else f'{tokens:,.0f}'}"
 
 
 def _shown(text: str) -> str:
@@ -239,8 +247,9 @@ def _shown(text: str) -> str:
 
 
 def _index(folder: Path, lines: list[str]) -> str:
-    rows = "\n".join(lines) or "<tr><td colspan=6>No runs yet.</td></tr>"
+    rows = "\n".join(lines) or f"<tr><td colspan={len(_HEADS)}>No runs yet.</td></tr>"
     heads = "".join(f"<th scope=col>{name}</th>" for name in _HEADS)
+    note = f"<p>{_MARK} {ORACLE_ACCURACY}. Tokens are means per question.</p>" if lines else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Runs in {_shown(str(folder))}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -255,7 +264,7 @@ tr{{padding:.4rem 0;border-bottom:1px solid #8884}}
 th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere;white-space:normal}}
 td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
 <body><main><h1>Runs in {_shown(str(folder))}</h1>
-<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></main></body></html>
+<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}</main></body></html>
 """
 
 

@@ -402,3 +402,51 @@ def test_words_between_an_agents_calls_are_a_step(browser: Any, run: Path, tmp_p
     write_report([folder], folder / "report.html", figures=False)
     with Opened(browser, folder / "report.html", "#q=sample-001&a=direct") as opened:
         assert opened.question().locator(".step .thought").first.inner_text() == "Let me think first."
+
+
+def test_systems_with_nearly_the_same_figures_are_told_apart(browser: Any, run: Path, tmp_path: Path) -> None:
+    def near(row: dict[str, Any]) -> None:
+        tokens = 1000 + 5 * ["rewoo", "react", "direct"].index(row["architecture"])
+        row.update(model="openai/test", oracle=False, total_tokens=tokens)
+
+    write_report([changed_copy(run, tmp_path / "near", near)], tmp_path / "near.html", figures=False)
+    with Opened(browser, tmp_path / "near.html") as opened:
+        figure = opened.page.locator(".plot", has_text="What accuracy takes")
+        keys = figure.locator(".key li")
+        assert [key.split()[0] for key in keys.all_inner_texts()] == ["rewoo", "react", "direct"]
+        in_key, drawn = (
+            [(each.evaluate("e => getComputedStyle(e).fill"), each.get_attribute("d")) for each in marks.all()]
+            for marks in (keys.locator(".mark"), figure.locator(":scope > svg .mark"))
+        )
+        assert in_key == drawn
+        assert len(set(drawn)) == 3
+        assert figure.locator(".axis text[text-anchor=middle]").count() > 1
+
+
+def test_the_link_of_a_sentence_shows_all_questions_of_its_pair(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html", "#show=wrong&find=zzz") as opened:
+        page = opened.page
+        page.get_by_role("button", name="Show the questions of rewoo and react").click()
+        page.wait_for_selector(".count:text-is('60 of 60 questions')")
+        assert page.locator(".line.header .group").count() == 2
+        box = page.locator("#questions").bounding_box()
+        assert 0 <= box["y"] < page.viewport_size["height"]
+
+
+def test_an_unmetered_answer_is_not_shown_as_free(browser: Any, run: Path, tmp_path: Path) -> None:
+    flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
+    write_report([flagged], tmp_path / "flagged.html", figures=False)
+    with Opened(browser, tmp_path / "flagged.html", "#q=sample-001&a=rewoo") as opened:
+        took = opened.question().locator(".answer .numbers").inner_text()
+        assert took.startswith("tokens unknown · calls unknown")
+
+
+def test_verdicts_on_claims_are_explained(browser: Any, run: Path) -> None:
+    with Opened(browser, run / "report.html") as opened:
+        opened.page.locator("summary", has_text="Published claims").click()
+        term = opened.page.locator(".verdict .term", has_text="by construction").first
+        term.focus()
+        tip = opened.page.locator(f"[id='{term.get_attribute('aria-describedby')}']")
+        assert "by the design of the architecture" in tip.inner_text()
+        measured = term.locator("xpath=ancestor::tr").locator("td").nth(1).inner_text()
+        assert "[" in measured

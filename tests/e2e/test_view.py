@@ -111,6 +111,13 @@ def test_the_list_names_data_set_and_model_and_has_each_exact_match(
     index = view(tmp_path).get("")[1]
     for text in (">mine</a>", ">sample<", ">openai/test<", ">direct 0.00, cot 0.00<", ">done<"):
         assert text in index
+    assert re.search(r"data-name='tokens'>direct [\d,]+, cot [\d,]+<", index)
+
+
+def test_the_list_has_an_oracles_exact_match_with_a_mark(view: Callable[[Path], View]) -> None:
+    index = view(GOLDEN).get("")[1]
+    assert re.search(r"rewoo \d\.\d\d\*", index)
+    assert "* an oracle is told the answers" in index
 
 
 def test_the_list_fits_a_narrow_window(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:

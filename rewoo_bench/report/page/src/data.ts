@@ -27,7 +27,7 @@ export interface Overview {
   sentences: { a: string; b: string; text: string }[];
   notes: string[];
   threats: string[];
-  claims: { id: string; says: string; source: string; verdict: string; why: string }[];
+  claims: { id: string; says: string; source: string; measured: string; verdict: string; why: string }[];
   manifests: unknown[];
   figures: { name: string; alt: string; src: string }[];
   texts: boolean;

@@ -15,17 +15,19 @@ function linear(most: number, width: number): Scale {
   return { at: (value) => (value / most) * width, ticks: Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step) };
 }
 
+const FACTORS = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]; // of ticks, within a power of ten
+
 function logarithmic(values: number[], width: number): Scale {
   const low = Math.min(...values) / 1.25, high = Math.max(...values) * 1.25;
   const at = (value: number) => (Math.log(value / low) / Math.log(high / low)) * width;
-  const ticks: number[] = [];
-  const factors = Math.log10(high / low) > 2 ? [1] : Math.log10(high / low) > 1 ? [1, 3] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
-    for (const f of factors) if (f * 10 ** power >= low && f * 10 ** power <= high) ticks.push(f * 10 ** power);
-  return { at, ticks };
+  const inside = (tick: number) => tick >= low && tick <= high;
+  const powers = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, i) => 10 ** (Math.floor(Math.log10(low)) + i));
+  const choices = FACTORS.map((factors) => powers.flatMap((power) => factors.map((factor) => factor * power)).filter(inside));
+  const even = linear(high - low, 270), step = even.ticks[1] ?? high; // for values that are close to each other
+  return { at, ticks: choices.find((ticks) => ticks.length > 2) ?? Array.from({ length: 9 }, (_, i) => (Math.ceil(low / step) + i) * step).filter(inside) };
 }
 
-const plain = (value: number) => (value >= 1 || value === 0 ? number(value, value < 10 && value % 1 ? 1 : 0) : String(Number(value.toPrecision(2))));
+const plain = (value: number) => (value >= 1 || value === 0 ? number(value, value < 10 && value % 1 ? 1 : 0) : String(Number(value.toPrecision(3))));
 
 function Axis({ scale, height, width }: { scale: Scale; height: number; width: number }) {
   return (
@@ -92,40 +94,33 @@ function Spread({ systems, width }: { systems: { label: string; tokens: number[]
   );
 }
 
+// A system's mark: its colour and its form are its own, so that marks which lie on each other can be told apart.
+function Mark({ i, x, y }: { i: number; x: number; y: number }) {
+  const forms = ["M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", "M-4.5 -4.5h9v9h-9z", "M0 -6.5L6.5 0L0 6.5L-6.5 0z", "M0 -6L6 5H-6z"];
+  return <path class={`mark series-${i % 5}`} d={forms[i % forms.length]!} transform={`translate(${x} ${y})`} />;
+}
+
 // Exact match with its interval over what a question takes, tokens or dollars.
 function Trade({ points, of, title, unit, width }: { points: Point[]; of: "tokens" | "cost"; title: string; unit: string; width: number }) {
   const height = 190, left = 30;
   const scale = logarithmic(points.map((p) => p[of]!), width - left);
   const most = Math.min(1, Math.max(...points.map((p) => p.high!)) * 1.08);
   const y = (value: number) => height - (value / most) * height;
-  const boxes: { from: number; to: number; y: number }[] = []; // of labels, each moved up until it is on no other
-  const place = (p: Point) => {
-    const x = scale.at(p[of]!), late = x > (width - left) / 2, name = visible(p.label).slice(0, 24);
-    const from = late ? x - 8 - 7 * name.length : x + 8, to = from + 7 * name.length;
-    let at = y(p.em!) - 6;
-    while (boxes.some((other) => other.from < to && from < other.to && Math.abs(other.y - at) < 13)) at -= 2;
-    boxes.push({ from, to, y: at });
-    return <text class="name" x={late ? x - 8 : x + 8} y={at} text-anchor={late ? "end" : "start"}>{name}</text>;
-  };
+  const says = (p: Point) => `${number(p.em, 2)} for ${plain(p[of]!)}`;
   return (
     <figure class="plot">
       <figcaption><b>{title}</b> <Term>EM</Term> with 95% interval, over {unit}</figcaption>
-      <svg width={width} height={height + 20} role="img" aria-label={`${title}: ${visible(points.map((p) => `${p.label} ${number(p.em, 2)} for ${plain(p[of]!)} ${unit}`).join("; "))}`}>
+      <svg width={width} height={height + 20} role="img" aria-label={`${title}: ${visible(points.map((p) => `${p.label} ${says(p)} ${unit}`).join("; "))}`}>
         <g transform={`translate(${left} 0)`}>
           <Axis scale={scale} height={height} width={width - left} />
           {linear(most, height * 1.6).ticks.map((tick) => <g class="axis"><line x1={0} x2={width - left} y1={y(tick)} y2={y(tick)} /><text x={-4} y={y(tick) + 4} text-anchor="end">{plain(tick)}</text></g>)}
-          {points.map((p) => {
-            const x = scale.at(p[of]!);
-            return (
-              <g>
-                <line class="median" x1={x} x2={x} y1={y(p.low!)} y2={y(p.high!)} />
-                <circle class="mean" cx={x} cy={y(p.em!)} r={5} />
-                {place(p)}
-              </g>
-            );
-          })}
+          {points.map((p, i) => <line class={`bar series-${i % 5}`} x1={scale.at(p[of]!)} x2={scale.at(p[of]!)} y1={y(p.low!)} y2={y(p.high!)} />)}
+          {points.map((p, i) => <Mark i={i} x={scale.at(p[of]!)} y={y(p.em!)} />)}
         </g>
       </svg>
+      <ul class="key" style={{ maxWidth: `${width}px` }} aria-hidden="true">
+        {points.map((p, i) => <li><svg width={14} height={14}><Mark i={i} x={7} y={7} /></svg> {visible(p.label)} <span class="muted">{says(p)}</span></li>)}
+      </ul>
     </figure>
   );
 }

@@ -6,6 +6,14 @@ import { Text, visible } from "./text";
 
 const FIRST = ["Model", "Questions", "Run", "Progress", "Cluster"]; // facts above the sentences; the others are below
 
+// All questions of these systems, whatever the filters were, with the list in sight.
+function showQuestions(a: string[]) {
+  go({ a, q: "", show: "", type: "", stop: "", find: "" });
+  const list = document.getElementById("questions")!;
+  list.scrollIntoView();
+  list.focus({ preventScroll: true });
+}
+
 export function Head({ head, table }: { head: Overview; table: Table }) {
   return (
     <section aria-labelledby="title" class="head">
@@ -16,7 +24,7 @@ export function Head({ head, table }: { head: Overview; table: Table }) {
           {head.sentences.filter((s) => s.text).map((s) => (
             <li>
               <Explained>{s.text}</Explained>{" "}
-              <button type="button" class="link" onClick={() => go({ a: [s.a, s.b], q: "" })}>
+              <button type="button" class="link" onClick={() => showQuestions([s.a, s.b])}>
                 Show the questions of {visible(s.a)} and {visible(s.b)}
               </button>
             </li>
@@ -91,12 +99,13 @@ function Claims({ head }: { head: Overview }) {
       <summary>Published claims that this run tests ({head.claims.length})</summary>
       <div class="scroll" tabIndex={0} role="region" aria-label="Claims">
         <table>
-          <thead><tr><th scope="col">claim</th><th scope="col">verdict</th><th scope="col">why</th></tr></thead>
+          <thead><tr><th scope="col">claim</th><th scope="col">measured [<Term>CI</Term>]</th><th scope="col">verdict</th><th scope="col">why</th></tr></thead>
           <tbody>
             {head.claims.map((claim) => (
               <tr>
                 <td><span class="text">{visible(claim.says)}</span><br /><small>{visible(claim.source)}</small></td>
-                <td class={`verdict ${claim.verdict.replaceAll(" ", "-")}`}>{claim.verdict}</td>
+                <td class="text">{visible(claim.measured)}</td>
+                <td class={`verdict ${claim.verdict.replaceAll(" ", "-")}`}><Term>{claim.verdict}</Term></td>
                 <td class="text">{visible(claim.why)}</td>
               </tr>
             ))}

@@ -210,9 +210,9 @@ function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
   const known = (value: number | null | undefined): value is number => value !== null && value !== undefined;
   const startup = system.startup[line];
   const took = [
-    counted(system.tokens[line], "token"),
+    known(system.tokens[line]) ? counted(system.tokens[line], "token") : "tokens unknown",
     known(system.cost[line]) ? dollars(system.cost[line]!) : "",
-    counted(system.calls[line], "call"),
+    known(system.calls[line]) ? counted(system.calls[line], "call") : "calls unknown",
     known(system.latency[line]) ? `${number(system.latency[line], 1)} s` : "",
     known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
   ].filter(Boolean);

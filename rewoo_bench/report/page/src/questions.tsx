@@ -15,7 +15,7 @@ const SPARE = 8; // lines above and below those in sight
 export function Questions({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
   return (
     <section aria-labelledby="questions">
-      <h2 id="questions">Questions</h2>
+      <h2 id="questions" tabIndex={-1}>Questions</h2>
       <Controls table={table} systems={systems} state={state} />
       <p class="count" role="status">{number(chosen.length)} of {number(table.ids.length)} questions</p>
       <Lines table={table} systems={systems} state={state} chosen={chosen} />

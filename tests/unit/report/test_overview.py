@@ -1,0 +1,103 @@
+"""The head of the page: its table, its caveats and its claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
+
+from rewoo_bench.report.overview import overview
+from rewoo_bench.report.rows import question_table
+from rewoo_bench.runs.folder import load, manifests
+
+CRASHED: dict[str, Any] = {
+    "architecture": "crash", "prediction": None, "exact_match": False, "f1": 0.0, "stop_reason": "agent_failed",
+    "error": "KeyError: 'answer'", "llm_calls": 0, "total_tokens": 0, "input_tokens": 0, "output_tokens": 0,
+    "cached_input_tokens": 0,
+}  # fmt: skip
+SEEN_NOTHING: dict[str, Any] = {"architecture": "own", "flags": ["unmetered"], "total_tokens": 0, "llm_calls": 0}
+GOLDEN_RUN = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+
+
+def head_of(*runs: Path, **settings: Any) -> dict[str, Any]:
+    return overview(load(*runs), manifests(*runs), runs, **settings)
+
+
+def written(folder: Path, rows: Iterable[Mapping[str, Any]], facts: Mapping[str, Any] = FACTS) -> Path:
+    return write_run(folder, [{**row(), **LIVE, "flags": [], "startup_s": 0.0, **each} for each in rows], facts)
+
+
+def cells(head: dict[str, Any], system: str, table: str = "table") -> dict[str, str]:
+    shown = next(cells for cells in head[table]["rows"] if cells[0] == system)
+    return dict(zip(head[table]["head"], shown, strict=True))
+
+
+def questions(count: int, **values: Any) -> list[dict[str, Any]]:
+    return [{"example_id": f"q{number:03}", **values} for number in range(count)]
+
+
+def test_an_agent_that_failed_on_every_question_is_named_with_its_error(tmp_path: Path) -> None:
+    run = written(tmp_path / "run", [*questions(10), *questions(10, **CRASHED)])
+    head = head_of(run)
+    said = "crash failed on all of its 10 questions (10 agent_failed)"
+    assert head["notes"][0] == f"{said}; most common error: KeyError: 'answer'"
+    assert cells(head, "crash")["agent_failed"] == "10"
+    assert head_of(run, texts=False)["notes"][0] == said
+
+
+def test_the_table_has_a_column_for_each_reason_without_an_answer(tmp_path: Path) -> None:
+    cut = {"prediction": None, "exact_match": False, "f1": 0.0, "stop_reason": "unparsable"}
+    run = written(tmp_path / "run", [*questions(3), *questions(4, architecture="plan", **cut), {**row(3), **FAILED}])
+    head = head_of(run)
+    assert cells(head, "plan")["unparsable"] == "4"
+    assert cells(head, "rewoo")["unparsable"] == "0"
+    assert cells(head, "rewoo")["failed"] == "1"
+    assert "plan ended all of its 4 questions without an answer (4 unparsable)" in head["notes"]
+
+
+def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
+    run = written(tmp_path / "run", [*questions(4), *questions(4, **SEEN_NOTHING)])
+    head = head_of(run)
+    assert [cells(head, "own")[name] for name in ("tokens", "model calls", "$ / 1000")] == ["-", "-", "unknown"]
+    assert [line[0] for line in head["times"]["rows"]] == ["rewoo"]
+    own = question_table(load(run)).columns["systems"][1]
+    assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
+
+
+def test_each_data_set_has_its_rows_and_its_sentences(tmp_path: Path) -> None:
+    both = [*questions(4), *questions(4, architecture="react", total_tokens=2000)]
+    facts = [{**changed("dataset", name=name), "run_id": name, "models": FACTS["models"]} for name in ("a", "b", "c")]
+    runs = [
+        written(tmp_path / name, [{**each, "run_id": name} for each in rows], own)
+        for name, own, rows in zip("abc", facts, (both, both, questions(4)), strict=True)
+    ]
+    head = head_of(*runs)
+    assert head["notes"] == []
+    assert len(head["table"]["rows"]) == 5
+    assert [each["text"].split()[0] for each in head["sentences"]] == ["a:", "b:"]
+    assert dict(head["facts"])["Questions"] == "12"
+
+
+def test_a_stopped_run_says_how_many_questions_it_was_given(tmp_path: Path) -> None:
+    run = written(tmp_path / "run", questions(8), {**changed("dataset", examples=100), "models": FACTS["models"]})
+    assert dict(head_of(run)["facts"])["Questions"] == "8 of 100"
+
+
+def test_a_claim_has_its_measured_value_with_its_interval() -> None:
+    claims = head_of(GOLDEN_RUN)["claims"]
+    assert any("[" in each["measured"] for each in claims)
+    assert all("inf" not in each["measured"] for each in claims)
+
+
+def test_a_bound_that_is_infinite_is_called_none() -> None:
+    from rewoo_bench.claims import read_claims
+    from rewoo_bench.claims.check import Finding
+    from rewoo_bench.claims.render import measured
+    from rewoo_bench.stats.paired import Interval
+
+    claim = next(each for each in read_claims() if each.test)
+    interval = Interval(1.0, 0.5, math.inf, n=4)
+    assert measured(Finding(claim, "undecided", "", interval)).startswith("1.00 [0.50, no bound]")
