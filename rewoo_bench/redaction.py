@@ -30,8 +30,11 @@ _CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)(?!\$\w+(?:[&#\s\"'<>]|$))[
 _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
 # Broader, for what isn't passed on to other people's programs.
 _CREDENTIAL_NAME = re.compile(
-    r"(?:^|_)(?:(?:API|ACCESS|SECRET)?_?KEY(?:_ID)?|PASS|PAT)$|(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|APIKEY)$"
+    r"""(?:^|_)(?:(?:API|ACCESS|SECRET)?KEYS?\d*(?:_\w+)?|PASS|PAT|AUTH(?:_CONFIG|_HEADER)?)$
+    | (?:TOKEN|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|_PWD|CREDENTIALS?|APIKEY)\d*$ | WEBHOOK | CONN(?:ECTION)?_?STR(?:ING)?""",
+    re.VERBOSE,
 )
+_CREDENTIAL_IN_VALUE = re.compile(r"\b(?:password|pwd|\w*accesskey|accountkey)\s*=", re.IGNORECASE)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHORTEST = 8
 _SURELY_NO_WORD = 16  # letters
@@ -129,11 +132,11 @@ def provider_environment() -> dict[str, str]:
 
 
 def plain_environment() -> dict[str, str]:
-    """The environment without keys, tokens, passwords and user info in addresses: for other people's programs."""
+    """The environment without keys, tokens, passwords, webhooks and user info in addresses, for others' programs."""
     return {
         name: value
         for name, value in os.environ.items()
-        if not is_credential_name(name) and hide_credentials(value) == value
+        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value)) and hide_credentials(value) == value
     }
 
 

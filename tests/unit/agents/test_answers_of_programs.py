@@ -72,15 +72,25 @@ def test_an_agent_gets_no_key_of_this_environment(monkeypatch: pytest.MonkeyPatc
     assert not {"MY_TOKEN", "AWS_SECRET", "HTTPS_PROXY", *OF_MODELS} & made.keys()
 
 
-@pytest.mark.parametrize(
-    "name", ["PGPASSWORD", "SERPER_APIKEY", "GITHUB_PAT", "DB_PASS", "AWS_ACCESS_KEY_ID", "MY_CREDENTIALS", "HF_TOKEN"]
-)
+CREDENTIALS = """PGPASSWORD SERPER_APIKEY GITHUB_PAT DB_PASS AWS_ACCESS_KEY_ID MY_CREDENTIALS HF_TOKEN API_KEYS
+    API_KEY_PROD MY_API_KEY2 MYSQL_PWD BORG_PASSPHRASE REDISCLI_AUTH NPM_CONFIG__AUTH DOCKER_AUTH_CONFIG
+    SLACK_WEBHOOK_URL CONNECTION_STRING SECRET_KEY_BASE HF_TOKEN2"""
+
+
+@pytest.mark.parametrize("name", CREDENTIALS.split())
 def test_credentials_by_other_names_stay_here_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "hunter2secret")
     assert name not in agent_environment({}, {})
 
 
-@pytest.mark.parametrize("name", ["PWD", "KEYBOARD", "COMPASS", "MONKEY_BUSINESS", "XKEYSYMDB"])
+def test_a_password_in_a_value_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE", "Server=db;User=me;Password=hunter2")
+    assert "DATABASE" not in agent_environment({}, {})
+
+
+@pytest.mark.parametrize(
+    "name", ["PWD", "KEYBOARD", "COMPASS", "MONKEY_BUSINESS", "XKEYSYMDB", "OLDPWD", "MAX_TOKENS", "AUTHOR"]
+)
 def test_other_variables_are_passed_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "plain")
     assert agent_environment({}, {})[name] == "plain"
