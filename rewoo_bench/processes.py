@@ -27,6 +27,10 @@ from rewoo_bench import reaper
 from rewoo_bench.errors import HarnessFault, UsageError
 
 _TERM_GRACE_S = 1.0  # between the request to end and the kill
+_INSTALLED_BY = {
+    **dict.fromkeys(("uv", "uvx"), "; it comes with: pip install uv"),
+    **dict.fromkeys(("node", "npm", "npx"), "; it comes with Node.js, https://nodejs.org"),
+}
 
 
 class ProcessGroups:
@@ -60,7 +64,8 @@ class ProcessGroups:
         except OSError as error:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 program = str(error.filename or command[0])
-                raise UsageError(f"{what}: can't start {program!r}: {error.strerror}") from None
+                hint = _INSTALLED_BY.get(program, "") if isinstance(error, FileNotFoundError) else ""
+                raise UsageError(f"{what}: can't start {program!r}: {error.strerror}{hint}") from None
             raise HarnessFault(f"{what}: can't start {command[0]!r}: {error}") from error
         self._tell_reaper(f"+{process.pid} {mark}")
         try:

@@ -172,7 +172,7 @@ def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Ite
     finished = rows - failures.total()
     cap = higher_cap(reason, done=max(finished, 1) / max(len(outcome.keys), 1))
     changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
-    yield f"{finished} of {len(outcome.keys)} finished; continue with the rest{included}{changed}:"
+    yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"
 
 

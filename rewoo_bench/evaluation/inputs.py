@@ -18,7 +18,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.given import GivenObjects
 from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
 from rewoo_bench.evaluation.question_choice import load_chosen
-from rewoo_bench.evaluation.step_limits import check_step_limits, step_limit_notes
+from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import for_oracle
 from rewoo_bench.loaders.load import Dataset
@@ -87,14 +87,9 @@ def _larger(options: RunOptions) -> Callable[[int], Dataset]:
 
 
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
-    """Notes on the number of questions, on architectures without exemplars for their style, and on step limits."""
+    """Notes on the number of questions, and on architectures without exemplars for their style."""
     sample = sample_note(dataset, limit)
-    chosen = list(architectures)
-    return [
-        *([sample] if sample else []),
-        *exemplar_notes(chosen, dataset.style),
-        *step_limit_notes(dataset, chosen),
-    ]
+    return [*([sample] if sample else []), *exemplar_notes(architectures, dataset.style)]
 
 
 def sample_note(dataset: Dataset, limit: int | None) -> str | None:

@@ -42,7 +42,9 @@ class Progress:
         if shown and self._stream.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, initial=done, unit="q", file=self._stream, dynamic_ncols=True, smoothing=0.1)
+            self._bar = tqdm(
+                total=total, initial=done, unit=" answers", file=self._stream, dynamic_ncols=True, smoothing=0.1
+            )
 
     def add(self, result: Result) -> None:
         """Shows one more result."""
@@ -65,7 +67,7 @@ class Progress:
         elif self._shown and (self._done == self._total or self._clock() - self._last >= _SECONDS_A_LINE):
             self._last = self._clock()
             seconds = self._last - self._start
-            print(f"{self._done}/{self._total} questions, {self._time(seconds)}, {self._state()}", file=self._stream)
+            print(f"{self._done}/{self._total} answers, {self._time(seconds)}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
         """Prints a line where progress is shown."""

@@ -17,6 +17,8 @@ from pathlib import Path
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
+from rewoo_bench.model_names import REPLAY
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
 
@@ -40,10 +42,15 @@ def read_ids(file: Path) -> tuple[str, ...]:
 
 
 def with_recorded_ids(options: RunOptions) -> RunOptions:
-    """The options with the ids that `failed_in` and `wrong_in` mean, so that a resumed run asks the same questions."""
+    """The options with the ids that `failed_in` and `wrong_in` mean, so that a resumed run asks the same questions.
+
+    A replay asks the questions of the run that it replays, unless the options choose some.
+    """
     runs = _recorded_runs(options)
-    if options.resume is not None or not runs:
+    if options.resume is not None:
         return options
+    if not runs:
+        return _as_replayed(options)
     recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
     if not recorded:
         raise UsageError("; ".join(f"{flag}: no question {_CHOSEN[flag][1]} in {str(runs[flag])!r}" for flag in runs))
@@ -51,6 +58,21 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     if not ids:
         raise UsageError(f"--ids: none of these questions is in {' or '.join(runs)}")
     return replace(options, ids=ids)
+
+
+def _as_replayed(options: RunOptions) -> RunOptions:
+    """The options with the choice of questions of the run that is replayed, where they have none of their own."""
+    if not options.model.startswith(REPLAY) or options.limit is not None or options.ids or options.question_types:
+        return options
+    try:
+        recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
+    except DataError:  # the replay itself says what is wrong with the folder
+        return options
+    if recorded.get("dataset") != options.dataset or options.seed not in (0, recorded.get("seed")):
+        return options
+    ids, types = (tuple(recorded.get(name) or ()) for name in ("ids", "question_types"))
+    seed = recorded.get("seed") or 0
+    return replace(options, limit=recorded.get("limit"), seed=seed, ids=ids, question_types=types)
 
 
 def load_chosen(options: RunOptions) -> Dataset:

@@ -45,6 +45,7 @@ from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.evaluation.run_folder import RunFolder, open_run, remove_run
+from rewoo_bench.evaluation.step_limits import step_limit_notes
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
@@ -202,6 +203,8 @@ async def _evaluated(
     end = SessionEnd()
     try:
         with notices_to(progress.say):
+            for note in step_limit_notes(prepared_run.dataset, prepared_run.architectures):
+                logging.getLogger(__name__).warning(note)  # also without progress: it bears on the accuracy
             await _ask(options, prepared_run, evaluator, opened, listeners, progress, end)
     finally:
         with suppress(OSError):  # of a terminal that was closed

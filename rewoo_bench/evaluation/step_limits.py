@@ -59,8 +59,8 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
             counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
     return [
         f"{dataset.name}: {count} of {len(dataset.examples)} questions need{'s' if count == 1 else ''} more steps than "
-        f"{', '.join(names)} may take ({allowed}), and no model can answer {'it' if count == 1 else 'them'} there; "
-        f"--max-steps {needed} is enough"
+        f"{', '.join(names)} may take ({allowed}), so no model can answer {'it' if count == 1 else 'them'} "
+        f"within that limit; --max-steps {needed} is enough"
         for (count, needed, allowed), names in counted.items()
     ]
 

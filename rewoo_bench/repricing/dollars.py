@@ -9,6 +9,7 @@ What a cache would have held is worked out from the prompts in the runs' journal
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.verdict import Pricing, at_once, own_prices
 from rewoo_bench.config.price_sheets import Tariff, by_role, split_by_role, tariff_of
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.repricing.recorded import RECORDED_CACHE
 from rewoo_bench.repricing.tokens import COLUMNS, own_models, recorded_tokens
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import load_table
@@ -55,7 +57,10 @@ def priced(
         charged = [_add(cost, run, columns, prices or [EXAMPLE]) for run in map(Path, runs)]
     except DataError as error:
         if prices:
-            raise
+            chosen = " ".join(f"--prices {shlex.quote(each)}" for each in prices)
+            command = f"rewoo-bench reprice {shlex.join(map(str, runs))} {chosen} --recorded-cache"
+            cause = error.args[0].removesuffix(f"; {RECORDED_CACHE}")
+            raise DataError(f"{cause}; the cached tokens that the provider reported are priced by: {command}") from None
         return Pricing(note=f"no dollars: {error.args[0].partition('; ')[0]}")
     tariff = charged[0][""]
     others = dict.fromkeys(

@@ -27,6 +27,7 @@ from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
+from rewoo_bench.text.counts import counted
 
 MOST_READ = 1_000  # questions of a run in progress, whose figures are in the list of runs
 Stamp = tuple[tuple[str | int, ...], ...]
@@ -51,12 +52,12 @@ def in_progress(folder: Path) -> bool:
 
 
 def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
-    """`3 of 20, 2 min to go` for a run that isn't finished, and the run with the figures that it has by now."""
+    """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the run with the figures that it has by now."""
     if not in_progress(folder):
         return "", run
     with closing(connect_to_read(folder / JOURNAL)) as database:
         done = len(JournalReader(database).finished())
-    shown = f"{done:,} of {run.tasks:,}" if run.tasks else f"{done:,}"
+    shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
     manifest = read_manifest(folder)
     if run.status == "running" and done and run.tasks and run.started_at and not manifest.sessions:
         elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)

@@ -18,7 +18,7 @@ CAPPED = ("--arch", "direct", "--model", "oracle", "-n", 6, "--concurrency", 1, 
 def test_the_advice_of_a_capped_run_finishes_it(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet(*CAPPED, "--max-total-tokens", 500) == 3
     *_, note, command = capfd.readouterr().err.splitlines()
-    assert note == f"{len(load('here'))} of 6 finished; continue with the rest with a higher cap:"
+    assert note == f"{len(load('here'))} of 6 answers finished; continue with the rest with a higher cap:"
     program, subcommand, *arguments = shlex.split(command)
     assert (program, subcommand, arguments[:3]) == ("rewoo-bench", "run", ["--resume", "here", "--max-total-tokens"])
     assert quiet(*arguments) == 0

@@ -102,7 +102,7 @@ def test_json_is_all_that_is_printed(server: ModelServer, capfd: pytest.CaptureF
 
 def test_progress_goes_to_standard_error(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     run("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base)
-    assert "2/2 questions, " in capfd.readouterr().err
+    assert "2/2 answers, " in capfd.readouterr().err
 
 
 def test_a_smaller_limit_is_a_prefix_of_a_larger(server: ModelServer, tmp_path: Path) -> None:

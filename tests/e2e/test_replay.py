@@ -110,6 +110,18 @@ def test_a_replay_of_a_run_without_its_manifest_warns_where_that_is_damaged(
     assert load("here")["error"].isna().all()
 
 
+def test_a_replay_asks_the_recorded_questions_unless_others_are_named(server: ModelServer) -> None:
+    assert new(server, "--seed", 4, "--out", "recorded") == 0
+    replayed = ("--arch", "direct,cot", "--model", "replay/recorded")
+    assert quiet(*replayed, "--out", "again") == 0
+    assert load("again")["example_id"].tolist() == load("recorded")["example_id"].tolist()
+    assert load("again")["error"].isna().all()
+    chosen = str(load("recorded")["example_id"].iloc[1])
+    Path("ids").write_text(chosen)
+    assert quiet(*replayed, "--ids", "ids", "--out", "one") == 0
+    assert set(load("one")["example_id"]) == {chosen}
+
+
 def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet("--arch", "rewoo", "-n", 1, "--max-steps", 7, "--model", f"replay/{GOLDEN}", "--out", "here") == 3
     (error,) = load("here")["error"]

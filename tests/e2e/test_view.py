@@ -264,7 +264,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
         assert ", running" in facts(shown, "live")
-        assert re.search(r">running: \d+ of 80, (\d+ min|less than a minute) to go<", shown.get("")[1])
+        assert re.search(r">running: \d+ of 80 answers, (\d+ min|less than a minute) to go<", shown.get("")[1])
         assert re.search(r"\d+ of 80", facts(shown, "live"))
         before, answered = rows(shown, "live"), len(server.books)
         assert wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), 10) < ROWS_S + 1

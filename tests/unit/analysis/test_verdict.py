@@ -112,7 +112,8 @@ def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> No
     (run / "journal.sqlite").unlink()
     pricing = priced([run], load(run), manifests(run))
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
-    with pytest.raises(DataError, match="no prompts"):
+    command = r"no prompts; .* by: rewoo-bench reprice \S*/run --prices openai:gpt-4o --recorded-cache$"
+    with pytest.raises(DataError, match=command):
         priced([run], load(run), manifests(run), ["openai:gpt-4o"])
 
 

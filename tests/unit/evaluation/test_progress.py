@@ -21,8 +21,8 @@ def test_a_line_now_and_then_and_one_at_the_end() -> None:
         progress.add(result(index, None if index == 0 else "Seine" if index == 1 else "Rhine"))
     progress.close()
     assert stream.getvalue().splitlines() == [
-        "2/4 questions, 11 s, 11 s to go, EM 1.00, 24 tokens, $0.0020, 1 failed",
-        "4/4 questions, 13 s, EM 0.33, 48 tokens, $0.0040, 1 failed",
+        "2/4 answers, 11 s, 11 s to go, EM 1.00, 24 tokens, $0.0020, 1 failed",
+        "4/4 answers, 13 s, EM 0.33, 48 tokens, $0.0040, 1 failed",
     ]
 
 
@@ -34,7 +34,7 @@ def test_a_session_that_goes_on_speaks_of_itself(taken: float, to_go: str) -> No
     progress.add(result(0, "Seine"))
     assert (
         stream.getvalue()
-        == f"97/100 questions, {taken:.0f} s, {to_go} to go, EM 1.00 of 1 new, 12 tokens, $0.0010, 0 failed\n"
+        == f"97/100 answers, {taken:.0f} s, {to_go} to go, EM 1.00 of 1 new, 12 tokens, $0.0010, 0 failed\n"
     )
 
 
@@ -68,7 +68,7 @@ def test_each_architecture_has_its_own_figure() -> None:
         [("rewoo", "Seine"), ("react", "Rhine"), ("rewoo", "Rhine"), ("react", None)]
     ):
         progress.add(result(index, answer, arch=arch))
-    assert stream.getvalue() == "4/4 questions, 0 s, EM rewoo 0.50, react 0.00, 48 tokens, $0.0040, 1 failed\n"
+    assert stream.getvalue() == "4/4 answers, 0 s, EM rewoo 0.50, react 0.00, 48 tokens, $0.0040, 1 failed\n"
 
 
 def test_dollars_so_far_are_shown_where_every_price_is_known() -> None:

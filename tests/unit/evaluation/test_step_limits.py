@@ -74,9 +74,17 @@ def test_a_question_that_no_model_can_answer_within_the_steps_is_said() -> None:
     architectures = [load_architecture(name, style="multihop") for name in ("rewoo", "llmcompiler", "react", "router")]
     (note,) = step_limit_notes(dataset, architectures)
     assert note == (
-        "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), and no model can answer it "
-        "there; --max-steps 9 is enough"
+        "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), so no model can answer it "
+        "within that limit; --max-steps 9 is enough"
     )
+
+
+def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ids, out = tmp_path / "ids", str(tmp_path / "run")
+    ids.write_text("sample-100")
+    with pytest.raises(SystemExit):
+        main(["run", "--arch", "rewoo", "--ids", str(ids), "--model", "oracle", "--no-progress", "--out", out])
+    assert "sample: 1 of 1 questions needs more steps than rewoo may take (8)" in capfd.readouterr().err
 
 
 def test_with_as_many_steps_as_the_note_says_the_oracle_answers_it(tmp_path: Path) -> None:
