@@ -195,7 +195,7 @@ def _of_prices(comparison: Comparison) -> Iterator[str]:
     if comparison.pairs:
         yield f"{SAVING[0].upper()}{SAVING[1:]}."
         if comparison.pricing and (note := comparison.pricing.note):
-            yield f"Dollars: {note}."
+            yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> Iterator[str]:

@@ -341,6 +341,9 @@ def test_five_architectures_fit_the_window(browser: Any, five: Path, width: int,
         )
         assert max(ends) <= width
         if not fragment:
+            page.locator("summary", has_text="Published claims").click()
+            cells = page.locator(".claims td").all()
+            assert all(cell.bounding_box()["x"] + cell.bounding_box()["width"] <= width for cell in cells)
             marks = page.locator(".line:not(.header)").first.locator(".outcome").all()
             assert len(marks) == 5
             assert all(mark.bounding_box()["x"] < width - 10 for mark in marks)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
+from rewoo_bench.analysis.verdict import Pricing
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests
@@ -101,3 +102,11 @@ def test_a_bound_that_is_infinite_is_called_none() -> None:
     claim = next(each for each in read_claims() if each.test)
     interval = Interval(1.0, 0.5, math.inf, n=4)
     assert measured(Finding(claim, "undecided", "", interval)).startswith("1.00 [0.50, no bound]")
+
+
+def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
+    run = written(tmp_path / "run", [*questions(4), *questions(4, architecture="react")])
+    pricing = Pricing("gpt-5-mini's prices", "gpt-5-mini's prices are those of a sheet")
+    assert "Dollars: gpt-5-mini's prices are those of a sheet." in head_of(run, pricing=pricing)["threats"]
+    unknown = head_of(run, pricing=Pricing(note="no dollars: no prompts"))["threats"]
+    assert "No dollars: no prompts." in unknown

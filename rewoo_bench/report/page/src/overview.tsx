@@ -98,15 +98,22 @@ function Claims({ head }: { head: Overview }) {
     <details>
       <summary>Published claims that this run tests ({head.claims.length})</summary>
       <div class="scroll" tabIndex={0} role="region" aria-label="Claims">
-        <table>
-          <thead><tr><th scope="col">claim</th><th scope="col">measured [<Term>CI</Term>]</th><th scope="col">verdict</th><th scope="col">why</th></tr></thead>
-          <tbody>
+        <table class="claims" role="table">
+          <thead role="rowgroup">
+            <tr role="row">
+              <th scope="col" role="columnheader">claim</th>
+              <th scope="col" role="columnheader">measured [95% <Term>CI</Term>]</th>
+              <th scope="col" role="columnheader">verdict</th>
+              <th scope="col" role="columnheader">why</th>
+            </tr>
+          </thead>
+          <tbody role="rowgroup">
             {head.claims.map((claim) => (
-              <tr>
-                <td><span class="text">{visible(claim.says)}</span><br /><small>{visible(claim.source)}</small></td>
-                <td class="text">{visible(claim.measured)}</td>
-                <td class={`verdict ${claim.verdict.replaceAll(" ", "-")}`}><Term>{claim.verdict}</Term></td>
-                <td class="text">{visible(claim.why)}</td>
+              <tr role="row">
+                <td role="cell"><span class="text">{visible(claim.says)}</span><br /><small>{visible(claim.source)}</small></td>
+                <td role="cell" class="measured">{visible(claim.measured)}</td>
+                <td role="cell" class={`verdict ${claim.verdict.replaceAll(" ", "-")}`}><Term>{claim.verdict}</Term></td>
+                <td role="cell" class="text">{visible(claim.why)}</td>
               </tr>
             ))}
           </tbody>
