@@ -31,7 +31,8 @@ _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
 # Broader, for what isn't passed on to other people's programs.
 _CREDENTIAL_NAME = re.compile(
     r"""(?:^|_)(?:(?:API|ACCESS|SECRET)?KEYS?\d*(?:_\w+)?|PASS|PAT|AUTH(?:_CONFIG|_HEADER)?)$
-    | (?:TOKEN|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|_PWD|CREDENTIALS?|APIKEY)\d*$ | WEBHOOK | CONN(?:ECTION)?_?STR(?:ING)?""",
+    | (?:TOKEN|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|_PWD|CREDENTIALS?|APIKEY)\d*$
+    | WEBHOOK | CONN(?:ECTION)?_?STR(?:ING)?""",
     re.VERBOSE,
 )
 _CREDENTIAL_IN_VALUE = re.compile(r"\b(?:password|pwd|\w*accesskey|accountkey)\s*=", re.IGNORECASE)
@@ -59,6 +60,19 @@ def without(text: str, secrets: Collection[str]) -> str:
 def _longest_first(secrets: frozenset[str]) -> Sequence[str]:
     """The longest first, since one may be a part of another. A short one is a placeholder, and would eat words."""
     return sorted((secret for secret in secrets if len(secret) >= _SHORTEST), key=len, reverse=True)
+
+
+def ends_within(text: str, secrets: Collection[str]) -> bool:
+    """Whether the end of `text` is the beginning of a secret, four characters of it or more."""
+    beginnings, longest = _beginnings(frozenset(secrets))
+    return any(text[-size:] in beginnings for size in range(4, min(longest, len(text)) + 1))
+
+
+@lru_cache(maxsize=64)
+def _beginnings(secrets: frozenset[str]) -> tuple[frozenset[str], int]:
+    """The beginnings of secrets, and the length of the longest one."""
+    found = frozenset(each[:size] for each in _longest_first(secrets) for size in range(4, len(each)))
+    return found, max(map(len, found), default=0)
 
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:

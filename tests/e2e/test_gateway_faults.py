@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 import anyio
 import httpx
 import pytest
 from aiohttp import web
+from answering import KEY
 from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_agents import EACH_WAY, with_settings
@@ -124,3 +128,27 @@ def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixtu
     with DialectServer(fault) as provider:
         assert run_agents(provider, [write_function("asks_for_ever")], "--concurrency", 1, questions=4) != 0
     assert "401" in capfd.readouterr().err
+
+
+@pytest.mark.anyio
+async def test_a_key_that_the_provider_repeats_in_pieces_of_a_stream_does_not_reach_the_agent() -> None:
+    async def echo(request: web.Request) -> web.StreamResponse:
+        sent = request.headers["Authorization"]
+        texts = ["Be", "cause: ", *(sent[start : start + 4] for start in range(0, len(sent), 4)), " you see"]
+        events = [f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n" for text in texts]
+        return web.Response(text="".join(events) + "data: [DONE]\n\n", content_type="text/event-stream")
+
+    asking = {"model": "gpt-x", "stream": True, "messages": [{"role": "user", "content": "Which river?"}]}
+    got = ""
+    async with (
+        serving_app(echo) as address,
+        open_question(f"{address}/v1", api_key=KEY) as question,
+        httpx.AsyncClient(timeout=30) as client,
+        client.stream("POST", f"{question.base_url}/chat/completions", json=asking) as response,
+    ):
+        with suppress(httpx.RemoteProtocolError):  # it breaks off
+            async for text in response.aiter_text():
+                got += text
+    pieces = "".join(json.loads(line[6:])["choices"][0]["delta"]["content"] for line in got.split("\n\n") if line)
+    assert pieces == "Because: "
+    assert "in pieces" in str(question.session.failure)

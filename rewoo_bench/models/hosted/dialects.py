@@ -73,22 +73,25 @@ class AnswerFacts:
         """Whether a part of an answer has arrived, or a count: an error alone costs nothing."""
         return self.usage != Usage() or bool(self._texts)
 
-    def read(self, document: Mapping[str, Any]) -> None:
-        """Adds a whole answer, or one event of a stream."""
+    def read(self, document: Mapping[str, Any]) -> str:
+        """Adds a whole answer, or one event of a stream. Returns the text in it."""
         kind = document.get("type")
         inner = document.get("response") if isinstance(document.get("response"), Mapping) else None
         message = document.get("message") if isinstance(document.get("message"), Mapping) else None
         for part in (document, inner, message):
             if part is not None and isinstance(part.get("usage"), Mapping):
                 self._count(part["usage"])
+        texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(document.get("delta"), str):
-            self._texts.append(document["delta"])
+            texts = [document["delta"]]
         elif inner is None:
-            self._texts += _texts_of(document)
+            texts = list(_texts_of(document))
+        self._texts += texts
         reason = _finish_reason(document)
         self.finish_reason = reason or self.finish_reason
         self.error = _error_of(document) or (_error_of(inner) if inner else "") or self.error
         self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
+        return "".join(texts)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         # Some proxies repeat the input's counts at the end of a stream as zeros.

@@ -45,7 +45,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
 )
 from rewoo_bench.models.hosted.wire_cost import completion_of, least_cost, salvaged_cost
 from rewoo_bench.models.hosted.wire_headers import passed_back
-from rewoo_bench.redaction import of_environment, redact, sent_in, without
+from rewoo_bench.redaction import ends_within, of_environment, redact, sent_in, without
 from rewoo_bench.types import CallCost, Completion, Message, WireResponse
 from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
@@ -76,6 +76,10 @@ class _Progress:
     """The events of a stream, as the agent gets them."""
     is_relayed: bool = False
     """Whether the agent has got a part of it, so that no other attempt may be made."""
+    held: list[bytes] = field(default_factory=list)
+    """Events whose text may end within a credential: they wait for the next one."""
+    last_text: str = ""
+    """The end of the text so far."""
     refused: int = 0
     """Requests that the endpoint refused for what we had added."""
 
@@ -83,6 +87,17 @@ class _Progress:
     def text(self) -> str:
         """The events that were relayed."""
         return b"".join(self.relayed).decode("utf-8", "replace")
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether the stream may be relayed so far, with one more text. Raises `BadAnswer` for a credential in pieces.
+
+        One that stands in a single event is replaced there.
+        """
+        joined = self.last_text + without(text, self.secrets)
+        if without(joined, self.secrets) != joined:
+            raise BadAnswer("a stream that repeats in pieces the key that it was asked with")
+        self.last_text = joined[-max(map(len, self.secrets), default=1) :]
+        return not ends_within(joined, self.secrets)
 
 
 class WireClient:
@@ -185,22 +200,28 @@ class WireClient:
                 await self._relay(event, request, progress)
         if rest := stream.rest:
             await self._relay(rest, request, progress)
+        await self._release(request, progress)
         _check_whole(progress.facts)
 
     async def _relay(self, event: bytes, request: WireRequest, progress: _Progress) -> None:
         documents = list(documents_of(event))
-        for document in documents:
-            progress.facts.read(document)
+        text = "".join(map(progress.facts.read, documents))
         progress.facts.is_complete |= is_done(event)
         if not progress.is_relayed:
             _check_no_error(progress.facts)
         if progress.hides_usage and documents and all(map(is_usage_only, documents)):
             return
-        event = without(event.decode("utf-8", "replace"), progress.secrets).encode()
-        progress.relayed.append(event)
-        if request.on_bytes is not None:
-            progress.is_relayed = True
-            await request.on_bytes(event)
+        progress.held.append(without(event.decode("utf-8", "replace"), progress.secrets).encode())
+        if progress.may_go_on(text):
+            await self._release(request, progress)
+
+    async def _release(self, request: WireRequest, progress: _Progress) -> None:
+        while progress.held:
+            event = progress.held.pop(0)
+            progress.relayed.append(event)
+            if request.on_bytes is not None:
+                progress.is_relayed = True
+                await request.on_bytes(event)
 
     async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
         shared_pool.use(self)
@@ -222,6 +243,7 @@ class WireClient:
                     await self._relay(event, request, progress)
         if events.rest:
             await self._relay(events.rest, request, progress)
+        await self._release(request, progress)
         _add_reasoning(progress.facts, exchange)
         _check_whole(progress.facts)
         return WireResponse(_EVENTS, progress.text, translated=True, dropped=dropped)
