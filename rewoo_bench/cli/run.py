@@ -161,8 +161,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
         help="With --resume: ask calls again that were recorded and paid for, and are missing or damaged. Without this "
              "flag such a run isn't resumed.")
 @OUTPUT("--trust", is_flag=True,
-        help="With --resume or --from run.json: take it as it stands, whoever wrote it, and run its commands and "
-             "contact its addresses.")
+        help="With --resume or --from run.json: take it as it stands, whoever wrote it: run its commands, "
+             "contact its addresses and ask its models with your key.")
 @OUTPUT("--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written.")
 @OUTPUT("--no-progress", "progress", flag_value=False, default=True, show_default=False,
         help="Print no progress on standard error.")

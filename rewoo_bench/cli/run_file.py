@@ -78,7 +78,9 @@ def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
         options = {**options, "api_base": None}  # its password isn't kept; the model says what is missing
     if options.get("ids"):
         options = {**options, "failed_in": None, "wrong_in": None}  # their questions are in `ids`
-    return {flag_of(name).lstrip("-"): value for name, value in options.items() if name in OPTIONS}
+    # No run keeps where its spans, its cache and its cluster were; somebody who writes them in leads this run astray.
+    kept = {name: value for name, value in options.items() if name in OPTIONS and OPTIONS[name].saved}
+    return {flag_of(name).lstrip("-"): value for name, value in kept.items()}
 
 
 def _value(option: click.Option, key: str, value: Any, file: Path) -> Any:

@@ -36,6 +36,8 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
     Path("evil/architecture.toml").write_text(f'name = "evil"\n[agent]\ncommand = ["touch", "{mark}"]\n')
     Path("evil/dataset.toml").write_text('name = "evil"\ngenerator = "evil_code:make"\n')
     Path("evil_code.py").write_text(f"open({mark!r}, 'w')\n")
+    Path("private.txt").write_text("mine")
+    address = f"oobabooga/{server.api_base}"
     return {
         "mcp": ([f"touch {mark}"], "--mcp"),
         "architectures": ([f"agent:touch {mark}"], "--agent"),
@@ -43,10 +45,22 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
         "api_base": (server.api_base, "--api-base"),
         "tools": (["evil_code:make"], "--tools"),
         "dataset": ("evil", "--dataset"),
+        "model": (address, "--model"),
+        "planner_model": ("evil_code:make", "--planner-model"),
+        "solver_model": (address, "--solver-model"),
+        "judge_model": ("openai/the-dearest", "--judge-model"),
+        "embedding_model": (address, "--embedding-model"),
+        "corpus": (str(Path("private.txt").absolute()), "--corpus"),
+        "extra_body": ('{"top_k": 1}', "--extra-body"),
+        "prices": (["/their/sheet.toml"], "--prices"),
     }
 
 
-@pytest.mark.parametrize("name", ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset"])
+NAMES = ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset", "model", "planner_model"]
+NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dry", [False, True])
 def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
     name: str, dry: bool, server: ModelServer, capsys: pytest.CaptureFixture[str]
@@ -81,10 +95,32 @@ def test_another_machines_run_goes_on_with_its_flags_or_with_trust(
     assert new(server, "--out", "here") == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("another-machine").absolute()))
     assert quiet("--resume", "here") == 2
-    assert quiet("--resume", "here", "--api-base", server.api_base) == 0
+    assert quiet("--resume", "here", "--api-base", server.api_base) == 2  # its model would spend this user's money
+    assert quiet("--resume", "here", "--api-base", server.api_base, "--model", "openai/test") == 0
     assert quiet("--resume", "here") == 0  # it was accepted here
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("a-third-one").absolute()))
     assert quiet("--resume", "here", "--trust") == 0
+
+
+def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
+    server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(server, "--out", "here") == 0
+    edited(architectures=["react?tools=evil_code%3Amake"])
+    assert quiet("--from", "theirs/run.json", "--dry-run") == 2
+    assert "code or commands of 'react?tools=evil_code%3Amake' (--arch)" in capsys.readouterr().err
+
+
+def test_a_strangers_run_chooses_no_spans_cache_or_cluster_here(server: ModelServer) -> None:
+    """No run records them, so only somebody else writes them into a run.json."""
+    assert new(server, "--out", "here") == 0
+    Path("precious.txt").write_text("kept")
+    engine = {"engine": "ray", "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
+    edited(otel="precious.txt", cache="their-cache", out="their-out", **engine)
+    assert quiet("--from", "theirs/run.json", "--trust", "--out", "mine") == 0
+    assert Path("precious.txt").read_text() == "kept"
+    assert not Path("their-cache").exists()
+    assert not Path("their-out").exists()
 
 
 def test_ones_own_run_goes_on_without_a_word_also_as_a_copy(server: ModelServer) -> None:
