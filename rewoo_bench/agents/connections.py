@@ -2,7 +2,7 @@
 
     connections_of(process.pid)    # {"127.0.0.1:8001", "[2001:db8::1]:443"}
 
-Only for a question in which the agent has made no metered call; a short connection may lie between two looks.
+A short connection may lie between two looks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _PROCESSES = Path("/proc")
 _TABLES = ("tcp", "tcp6")
 _OPEN = ("01", "02")  # established, and asked for
 _EVERY_S = 0.1
+_EVERY_S_ONCE_ANSWERED = 0.5
 
 
 async def watch(pid: int, session: AgentSession, base_url: str) -> None:
-    """Adds the addresses to `session.connections` until the agent's first model call, or until it is cancelled."""
+    """Adds the addresses to `session.connections` until it is cancelled, less often after the model's first answer."""
     gateway = urlsplit(base_url).netloc
-    while not session.has_called_model:
+    while True:
         session.connections |= await to_thread.run_sync(connections_of, pid) - {gateway}
-        await anyio.sleep(_EVERY_S)
+        await anyio.sleep(_EVERY_S_ONCE_ANSWERED if session.has_answer else _EVERY_S)
 
 
 def connections_of(pid: int) -> set[str]:

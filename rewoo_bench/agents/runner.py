@@ -137,7 +137,7 @@ class _Attempt:
         so_far = self.so_far()
         if reason != "answered":
             return replace(so_far, stop_reason=reason, notes={**so_far.notes, "error": self._message(reason)})
-        if not session.has_called_model:
+        if not session.has_answer:
             session.row_notes.flags.add("unmetered")
         notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
         return replace(so_far, answer=self._answer, stop_reason=reason, notes=notes)

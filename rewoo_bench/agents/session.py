@@ -77,9 +77,10 @@ class AgentSession:
     failure: ModelError | None = None
     """The provider's last failure, where no call that began after it was answered."""
     limit: LimitReached | None = None
-    has_called_model: bool = False
+    has_answer: bool = False
+    """Whether a call of the model was answered: a refused or broken one meters nothing."""
     connections: set[str] = field(default_factory=set)
-    """Addresses that the agent's processes connected to before its first model call, the gateway's left out."""
+    """Addresses that the agent's processes were connected to, the gateway's left out."""
 
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()
@@ -216,7 +217,6 @@ class AgentSession:
         messages = WireMessages.of(request, facts.messages)
         role = _ROLES.get(request.path, AGENT)
         meter: Any = self.model
-        self.has_called_model |= role == AGENT
         failed_before = self.failure
         if role == AGENT:
             self._read_request(request)
@@ -237,6 +237,7 @@ class AgentSession:
             self.failure = None
         if failed is not None:
             meter.count_as_attempt(failed)
+        self.has_answer |= role == AGENT
         if completion.wire is not None and completion.wire.is_second_attempt:
             self.notes["second_attempts"] += 1
             meter.uncount_second_attempt()

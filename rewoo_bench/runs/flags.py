@@ -41,13 +41,18 @@ def flagged(rows: pd.DataFrame | pa.Table, flag: str) -> NDArray[np.bool_]:
 
 
 def flag_lines(rows: pd.DataFrame | pa.Table, folders: Sequence[Path] = ()) -> Iterator[str]:
-    """A line for each flag and architecture; of unmetered rows also where the agent connected to, as traces have it."""
+    """A line for each flag and architecture, and where agents connected to beside the gateway, as traces have it."""
+    connected = _connections(folders)
     architectures = [str(name) for name in _values(rows, "architecture")]
     counts = Counter((flag, name) for flags, name in zip(_flags(rows), architectures, strict=True) for flag in flags)
     for flag, name in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
         asked = architectures.count(name)
         line = f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
-        yield f"{line}{_connections(name, folders) if flag == UNMETERED else ''}"
+        found = connected.pop(name, None) if flag == UNMETERED else None
+        yield f"{line}; its processes connected to {_listed(found)}" if found else line
+    for name, found in connected.items():
+        if name in architectures:
+            yield f"{name}: its processes connected to {_listed(found)} beside the gateway, as tools of its own may do"
 
 
 def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
@@ -64,16 +69,20 @@ def _values(rows: pd.DataFrame | pa.Table, name: str) -> Iterable[Any]:
     return values
 
 
-def _connections(architecture: str, folders: Sequence[Path]) -> str:
-    """Addresses that the processes of an agent were seen to connect to, as the end of a line."""
-    found: Counter[str] = Counter()
+def _connections(folders: Sequence[Path]) -> dict[str, Counter[str]]:
+    """Architecture -> addresses that its processes were seen to connect to."""
+    found: dict[str, Counter[str]] = {}
     for folder in folders:
         with suppress(OSError, ValueError), (folder / TRACES_FILE).open(encoding="utf-8") as lines:
             for line in lines:
-                if '"connections"' in line and (trace := json.loads(line))["architecture"] == architecture:
-                    found.update(map(str, (trace.get("notes") or {}).get("connections") or ()))
-    if not found:
-        return ""
+                if '"connections"' in line and (
+                    seen := ((trace := json.loads(line)).get("notes") or {}).get("connections")
+                ):
+                    found.setdefault(str(trace["architecture"]), Counter()).update(map(str, seen))
+    return found
+
+
+def _listed(found: Counter[str]) -> str:
     most = [address for address, _ in found.most_common(_MOST_ADDRESSES)]
     more = f" and {len(found) - len(most)} more" if len(found) > len(most) else ""
-    return f"; its processes connected to {', '.join(most)}{more}"
+    return f"{', '.join(most)}{more}"

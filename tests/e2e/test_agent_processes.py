@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from answering import KEY
 from command_runs import quiet, start
-from dialect_server import DialectServer
+from dialect_server import DialectServer, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
 from rewoo_bench import compare
@@ -376,3 +376,28 @@ def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> No
     assert row.stop_reason == "token_limit"
     assert [step["tool"] for step in trace["steps"]] == ["Search"]
     assert "I looked" in trace["notes"]["stderr"]
+
+
+REFUSED = "try:\n    print(ask(input()))\nexcept Exception:\n    pass\n"
+
+
+@pytest.mark.parametrize("fault", ["bad option", "500", "error body", "cut"])
+def test_an_answer_after_refused_calls_alone_is_unmetered(fault: Fault) -> None:
+    with DialectServer(lambda entry, nth: fault) as provider:
+        agent = write_program("free", f"{ASK}{REFUSED}print('Neva')")
+        run_agents(provider, [agent], "--max-retries", 0, questions=1)
+    (row,) = rows().to_dict("records")
+    assert (row["stop_reason"], row["total_tokens"], list(row["flags"])) == ("answered", 0, ["unmetered"])
+
+
+def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    with DialectServer() as elsewhere:
+        decoy = write_program(
+            "decoy", f"{ASK}ask(input())\n{BYPASS.removeprefix(ASK)}", env={"ELSEWHERE": elsewhere.api_base}
+        )
+        assert run_agents(provider, [decoy], questions=2) == 0
+    address = elsewhere.api_base.removesuffix("/v1").removeprefix("http://")
+    assert [trace["notes"]["connections"] for trace in traces()] == [[address]] * 2
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if address in line]
+    assert line == f"decoy: its processes connected to {address} beside the gateway, as tools of its own may do"
+    assert [list(flags) for flags in rows()["flags"]] == [[]] * 2
