@@ -87,10 +87,11 @@ class McpAddress:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What must not be shown of the values: those of variables here."""
+        """What must not be shown of the values: those of variables here that are no path of this machine."""
         written = [self.words[0], *self.values.values()] if self.is_remote else self.values.values()
         names = [name for text in written for name in _names(text)]
-        return sent_in(None, [os.environ.get(name) for name in names])
+        values = [os.environ.get(name, "") for name in names]
+        return sent_in(None, [value for value in values if not (value.startswith("/") and os.access(value, os.F_OK))])
 
     def names_of(self, remotes: Collection[str]) -> dict[str, str]:
         """Name of a tool that is offered -> the server's name of it. Raises `UsageError` for one that isn't there.

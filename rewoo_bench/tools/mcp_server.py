@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.processes import ProcessGroups, Tail
-from rewoo_bench.redaction import plain_environment, redact
+from rewoo_bench.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.row_notes import starting
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.tools.mcp_address import McpAddress
@@ -138,7 +138,7 @@ class McpServer:
                 await self._end()  # the next call starts it again
                 raise ToolError(self._told(self._with_lines(str(error) or type(error).__name__))) from error
             raise ToolError(self._told(str(error) or type(error).__name__)) from error
-        text = replace_surrogates(text_of(result))[:_LONGEST_RESULT]
+        text = without(replace_surrogates(text_of(result)), self.address.secrets)[:_LONGEST_RESULT]
         if result.is_error:
             raise ToolError(redact(text, self.address.secrets) or "the tool failed without a message")
         return text
@@ -231,7 +231,8 @@ class McpServer:
                 _log.warning("--mcp: %s lists the tool %r twice; the first one counts", self.address.shown, tool.name)
                 continue
             is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
-            schema = ToolSchema(tool.name, tool.description, tool.input_schema, is_read_only=is_read_only)
+            description, inputs = without_in([tool.description, tool.input_schema], self.address.secrets)
+            schema = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
             self.schemas[tool.name] = schema
         self.names = self.address.names_of(self.schemas)
 

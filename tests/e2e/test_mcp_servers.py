@@ -291,6 +291,27 @@ async def test_headers_come_from_variables_and_are_written_nowhere(
     assert json.loads((tmp_path / "run/run.json").read_text())["options"]["mcp"] == [named]
 
 
+async def test_a_result_with_the_key_of_its_server_is_neither_sent_nor_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
+    model = ScriptedModel(["Thought: a\nAction: tells_key[]", "Action: Finish[x]"])
+    named = (f"SECRET=$SOME_VALUE {hostile()}",)
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=named, out=tmp_path / "run")
+    assert result.trajectory.steps[0].observation == "it is [key]"
+    written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert not any(b"very-secret" in content for content in written)
+
+
+async def test_a_path_in_a_variable_is_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_FOLDER", str(tmp_path))
+    model = ScriptedModel(["Thought: a\nAction: tells_key[]", "Action: Finish[x]"])
+    (result,) = await rewoo_bench.evaluate(
+        "sample", "react", model=model, limit=1, mcp=(f"SECRET=$SOME_FOLDER {hostile()}",)
+    )
+    assert result.trajectory.steps[0].observation == f"it is {tmp_path}"
+
+
 async def test_a_refused_key_is_an_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
     with (

@@ -83,7 +83,7 @@ async def test_an_architecture_may_name_a_tool_of_a_server(tmp_path: Path, monke
         tmp_path / "passed", mcp=f"SOME_API_KEY=$SOME_API_KEY {COMMAND}", mcp_tool="read-variable"
     )
     (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), limit=1)
-    assert result.trajectory.steps[0].observation == "top-secret-1"
+    assert result.trajectory.steps[0].observation == "[key]"  # it was set, and is passed on to nobody
 
 
 def write_architecture(parent: Path, **settings: str) -> Path:

@@ -37,6 +37,7 @@ ANSWERS: dict[str, Any] = {
     "no_object": {"result": "text"},
     "bare_error": {"error": {"oops": 1}},
     "text_error": {"error": "went wrong"},
+    "tells_key": {"result": {"content": [{"type": "text", "text": f"it is {os.environ.get('SECRET')}"}]}},
     "echoes_key": {"result": {"content": [{"type": "text", "text": os.environ.get("SECRET", "")}], "isError": True}},
 }
 OWN = ["note", "notes", "sleeps", "exits", "stops_reading"]
