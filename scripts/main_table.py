@@ -35,7 +35,8 @@ def table(run: Path) -> str:
     lines = ["| | exact match [95% CI] | tokens | model calls |", "|---|---:|---:|---:|"]
     lines += [f"| {name} | {_cells(summaries[name])} |" for name in ARCHITECTURES]
     full, priced = (_ratio(compare(its, intersect=True)) for its in (rows, cached_input_priced(rows)))
-    what = f"{summaries['rewoo'].total} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU."
+    name = f"[{run.name}](results/models/{run.name})"
+    what = f"{summaries['rewoo'].total} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run {name})."
     ratio = f"ReAct took {full} times ReWOO's tokens; {priced} times with cached input at a tenth of its price."
     return "\n".join([*lines, "", f"{what} {ratio}"])
 

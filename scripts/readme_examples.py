@@ -38,7 +38,7 @@ FILES = ("README.md", "results/README.md", "rewoo_bench/gate/README.md")
 MY_RUN, CI_RUN = "results/local/my-run", "results/local/ci"
 _PYTHON = re.compile(r"(```python\n(?P<code>[^`]*)```\n[^`]*?```text\n)(?P<printed>[^`]*)(```)")
 _CONSOLE = re.compile(
-    r"(```console\n\$ (?P<command>rewoo-bench (?:compare|claims|gate) [^\n]*)\n)(?P<printed>[^`]+)(```)"
+    r"(```console\n\$ (?P<command>rewoo-bench (?:compare|claims|gate) [^\n]*)\n)(?P<printed>.*?\n)(```)", re.DOTALL
 )
 _EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```(?:console|text)\n(?:\$ [^\n]*\n)?)(?P<printed>.*?\n)(```)", re.DOTALL

@@ -176,7 +176,7 @@ def _without_calls(systems: Sequence[System]) -> Iterator[str]:
     for system in systems:
         if count := system.summary.unmetered:
             of = f"{count:,} of the {system.summary.total:,} rows of {system.label!r}"
-            yield f"{of} were answered without a metered model call: they are in no figure, nor are their pairs"
+            yield f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
         if system.summary.llm_calls == 0:
             ended = ", ".join(f"{reason}: {count:,}" for reason, count in system.summary.not_answered.items())
             why = f" ({ended})" if ended else ""

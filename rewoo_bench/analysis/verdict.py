@@ -3,7 +3,7 @@
     for line in verdicts(comparison):
         print(line)
     # react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20; saving by rewoo shown by the data) and
-    # 0.71 [0.48, 1.16] times its dollars under gpt-5-mini's prices, cached input by OpenAI's rule, with up to
+    # 0.71 [0.48, 1.16] times the dollars of rewoo under gpt-5-mini's prices, cached input by OpenAI's rule, with up to
     # 8 questions at once (n = 20; saving not shown by the data); …
 
 A saving is shown where the 95% interval of the ratio lies wholly on one side of 1.
@@ -74,8 +74,8 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
     if tokens := figures.get("total_tokens"):
         parts.append(f"{_times(tokens.interval)} the tokens of {pair.a} {_saving(tokens, pair)}")
     if costs is not None:
-        dollars = "its dollars" if tokens else f"the dollars of {pair.a}"
-        parts.append(f"{_times(costs.interval)} {dollars}{f' under {under}' if under else ''} {_saving(costs, pair)}")
+        prices = f" under {under}" if under else ""
+        parts.append(f"{_times(costs.interval)} the dollars of {pair.a}{prices} {_saving(costs, pair)}")
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
     if pair.without_calls:
         names = " and ".join(pair.without_calls)

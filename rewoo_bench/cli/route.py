@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 @click.option("--dataset", metavar="NAME|FILE",
               help="Where the questions' texts are, for a published run, which has none.")
 @click.option("--threshold", type=click.FloatRange(0, 1), default=0.5,
-              help="The learned router takes the dearer parent where its chance to be the one that is right, of two "
-                   "of which one is right, is above this. 0.5 is for accuracy; more is for cost.")
+              help="How sure the learned router has to be before it takes the dearer architecture: the least chance "
+                   "that this one is right, where only one of the two is. A higher value saves more and may answer "
+                   "fewer questions right.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the learned router there, fitted on all questions.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",

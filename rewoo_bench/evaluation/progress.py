@@ -9,6 +9,7 @@ from typing import TextIO
 
 from rewoo_bench.escaping import terminal
 from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.text.counts import counted
 
 _SECONDS_A_LINE = 10.0
 
@@ -96,10 +97,11 @@ class Progress:
             ("" if alone else f"{name} ") + (f"{correct / scored:.2f}" if scored else "-")
             for name, (correct, scored) in self._correct.items()
         ]
-        new = f" of {sum(scored for _, scored in self._correct.values())} new" if self._before else ""
+        scored = sum(scored for _, scored in self._correct.values())
+        new = f" of {counted(scored, 'new answer')}:" if self._before else ""
         engine = f", {self._engine()}" if self._engine else ""
         cost = f", ${self._cost:,.4f}" if self._cost else ""
-        return f"EM {', '.join(shares)}{new}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
+        return f"EM{new} {', '.join(shares)}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
 
 
 def _line(result: Result) -> str:

@@ -165,13 +165,12 @@ def _format_of(row: object, name: str | None, where: str) -> Format:
 
 
 def _unknown(row: Row, fitting: Sequence[Format], where: str) -> NoReturn:
-    known = [each for each in FORMATS if each.is_evident is not _never]
-    keys = "; ".join(f"{each.name} ({each.source}): {', '.join(sorted(each.keys))}" for each in known)
+    known = ", ".join(dict.fromkeys(each.name for each in FORMATS if each.is_evident is not _never))
     names = ", ".join(each.name for each in fitting)
     hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
     raise DataError(
         f"{where}: name the keys, or the columns, 'question' and 'answers'; found {_keys(row)}, which is no known "
-        f"format{hint}; known formats and their keys: {keys}"
+        f"format{hint}; known by their keys: {known} (datasets/README.md)"
     )
 
 

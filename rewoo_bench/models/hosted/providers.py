@@ -185,7 +185,7 @@ def _find_with_litellm(
     except litellm.exceptions.BadRequestError:
         raise ModelNotFound(
             f"unknown model {name!r}{_hint(name)}: litellm knows no provider of that name; "
-            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with your own api_base"
+            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for your own server"
         ) from None
     if provider in OPENAI_FORM:
         return _openai_route(provider, bare, api_base or base, api_key or key, style)

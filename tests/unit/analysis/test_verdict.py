@@ -34,7 +34,8 @@ def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() 
     assert line.startswith("react took 1.")
     assert " times the tokens of rewoo (n = 60; saving by rewoo shown by the data) and 2." in line
     assert (
-        " times its dollars under m's prices, cached input by X's rule (n = 60; saving by rewoo shown by the data); "
+        " times the dollars of rewoo under m's prices, cached input by X's rule (n = 60; saving by rewoo shown by the "
+        "data); "
         in line
     )
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
@@ -72,7 +73,7 @@ def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
 def test_the_own_prices_are_named_by_their_models() -> None:
     run = manifest("r", prices={"openai/small_1": {"input": 1.0}, "local/x": None})
     line = compare(frame(system("rewoo"), system("react")), manifests={"r": run}).verdicts[0]
-    assert "its dollars under openai/small_1's prices, cached input as the endpoint counted it (n" in line
+    assert "the dollars of rewoo under openai/small_1's prices, cached input as the endpoint counted it (n" in line
 
 
 def run_of_two(folder: Path) -> Path:
@@ -122,7 +123,7 @@ def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) ->
     pricing, read = priced([run], table, manifests(run)), manifests(run)
     compared = compare(load(run), manifests=read, intersect=True, pricing=priced([run], load(run), read))
     assert verdicts_of_run(table, pricing) == compared.verdicts
-    assert "its dollars under gpt-5-mini's prices" in compared.verdicts[0]
+    assert "the dollars of rewoo under gpt-5-mini's prices" in compared.verdicts[0]
 
 
 def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:

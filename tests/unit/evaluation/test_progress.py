@@ -34,7 +34,7 @@ def test_a_session_that_goes_on_speaks_of_itself(taken: float, to_go: str) -> No
     progress.add(result(0, "Seine"))
     assert (
         stream.getvalue()
-        == f"97/100 answers, {taken:.0f} s, {to_go} to go, EM 1.00 of 1 new, 12 tokens, $0.0010, 0 failed\n"
+        == f"97/100 answers, {taken:.0f} s, {to_go} to go, EM of 1 new answer: 1.00, 12 tokens, $0.0010, 0 failed\n"
     )
 
 

@@ -186,8 +186,9 @@ def test_a_message_names_only_the_columns_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "it.csv").write_text("query,target\na,b\n")
     with pytest.raises(
         DataError, match=r"it\.csv: name the keys, or the columns, 'question' and 'answers'; found query, target, which"
-    ):
+    ) as refused:
         load_dataset_examples(str(tmp_path / "it.csv"))
+    assert len(str(refused.value).replace(str(tmp_path), "")) < 240
 
 
 @pytest.mark.parametrize("sign", [";", "|", "\t"])

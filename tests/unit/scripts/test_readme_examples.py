@@ -44,6 +44,13 @@ def test_an_example_that_prints_something_else_is_rewritten(tmp_path: Path) -> N
     )
 
 
+def test_a_printed_command_may_have_backticks(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
+    run = ROOT / "results" / "models" / "hotpotqa-qwen-1.5b"
+    shown = f"```console\n$ rewoo-bench compare {run}\nin `a - b` the first is a\n```\n"
+    assert "react took 3.65 [2.70, 5.09] times the tokens of rewoo" in script["rewritten"](shown, tmp_path)
+
+
 def test_numbers_in_sentences_are_those_of_the_run(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
     run = bench("rewoo,react", model="oracle", out=tmp_path / "run", limit=5)
