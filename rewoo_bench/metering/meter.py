@@ -282,14 +282,13 @@ def not_working(calls: Sequence[Call], startups: Sequence[Interval] = ()) -> Not
             events += [(start, 0, 0, 1, 0), (end, 0, 0, -1, 0)]
     idle = startup = before = 0.0
     active = waiting = starting = starting_outside = 0
-    for moment, *more in sorted(events):
+    for moment, more_active, more_waiting, more_starting, more_outside in sorted(events):
         if waiting + starting >= active:
             if starting or starting_outside:
                 startup += moment - before
             elif waiting:
                 idle += moment - before
-        active, waiting, starting, starting_outside = (
-            count + change for count, change in zip((active, waiting, starting, starting_outside), more, strict=True)
-        )
+        active, waiting = active + more_active, waiting + more_waiting
+        starting, starting_outside = starting + more_starting, starting_outside + more_outside
         before = moment
     return NotWorking(idle, startup)

@@ -100,7 +100,9 @@ def to_fields(tool: Tool, arguments: Arguments) -> Mapping[str, Any]:
     """Arguments by input, of the types that the schema asks for where they can be converted. Raises `Misfit`."""
     about = inputs(tool.arguments)
     if isinstance(arguments, str):
-        found = None if about.is_text and arguments else _reading(arguments, about)
+        if about.is_text and arguments:
+            return {about.items[0].name: arguments}
+        found = _reading(arguments, about)
         arguments = {about.items[0].name: arguments} if found is None and about.items else found or {}
     fields: dict[str, Any] = about.schema.convert(about.schema.root, arguments)
     return fields

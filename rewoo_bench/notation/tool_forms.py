@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
+
+from pydantic import BaseModel
 
 from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.schemas import Input, Inputs, inputs
@@ -35,12 +38,17 @@ def describe_tools(tools: Mapping[str, Tool], notation: Notation = "text") -> st
 
 def form(tool: Tool, notation: Notation, *, details: bool = True) -> str:
     """The call of a tool: `flights[city: string, seats?: integer = 1]`, with descriptions and limits in `details`."""
-    about = inputs(tool.arguments)
+    return f"{tool.name}{_show_inputs(tool.arguments, notation, details)}"
+
+
+@lru_cache(maxsize=4096)
+def _show_inputs(arguments: type[BaseModel], notation: Notation, details: bool) -> str:
+    about = inputs(arguments)
     opening, closing = _BRACKETS[notation]
     typed = notation == "json" or _has_types(about)
     # A bundled tool's own description says what its text is.
-    details = details and (notation == "json" or not getattr(tool.arguments, "described_by_tool", False))
-    return f"{tool.name}{opening}{', '.join(_show(each, about, notation, typed, details) for each in about)}{closing}"
+    details = details and (notation == "json" or not getattr(arguments, "described_by_tool", False))
+    return f"{opening}{', '.join(_show(each, about, notation, typed, details) for each in about)}{closing}"
 
 
 def _show(each: Input, about: Inputs, notation: Notation, typed: bool, details: bool) -> str:
