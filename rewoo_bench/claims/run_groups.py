@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from rewoo_bench.claims.data_sets import BY_FORMAT, Data, title
 from rewoo_bench.claims.derived_columns import KEY, derived
@@ -24,10 +24,11 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import left_out
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, Manifest, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.schema import CALLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,9 +55,9 @@ class ArchitectureRows:
         """Its rows of calls.parquet; None where the run has no such file."""
         if not self.calls_file.is_file():
             return None
-        own = [("architecture", "=", self.architecture)]
-        calls: pd.DataFrame = pq.read_table(self.calls_file, filters=own).to_pandas()
-        return calls
+        calls = read_table(self.calls_file, CALLS)
+        own: pd.DataFrame = calls.filter(pc.equal(calls["architecture"], self.architecture)).to_pandas()
+        return own
 
     def column(self, name: str) -> pd.Series[float] | None:
         """A column of the files, or one derived from them, without failed questions; None where there is none."""

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.summary import estimate
-from rewoo_bench.errors import DataError, NothingToDraw
+from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.escaping import one_line
 from rewoo_bench.plots.series_styles import SeriesStyle, series_styles
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.flags import UNMETERED, flagged
-from rewoo_bench.runs.folder import CALLS_FILE, load, manifests
+from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
 from rewoo_bench.stats.bootstrap import Floats
@@ -208,22 +209,9 @@ def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
     for run in runs:
         path = (Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE
         if path.is_file():
-            tables.append(_read_calls(path))
+            tables.append(read_table(path, CALLS, columns=[*_CALLS, *_SIZES]).to_pandas())
     filled = [table for table in tables if len(table)]
     return pd.concat(filled, ignore_index=True).reindex(columns=[*_CALLS, *_SIZES]) if filled else tables[0]
-
-
-def _read_calls(path: Path) -> pd.DataFrame:
-    """The columns that figures are made of. Raises `DataError`."""
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        there = set(pq.read_schema(path).names)
-        return pd.read_parquet(path, columns=[name for name in (*_CALLS, *_SIZES) if name in there])
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
 
 
 def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:

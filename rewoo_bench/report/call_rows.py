@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from rewoo_bench.runs.folder import damage_of, open_table
+from rewoo_bench.runs.schema import CALLS
 
 CALL = (
     *("call_index", "kind", "name", "role", "place", "level", "status", "attempts", "finish_reason"),
@@ -31,10 +33,11 @@ _BATCH = 10_000  # keys
 
 
 class CallRows:
-    """A calls.parquet. A context manager: the file stays open in it."""
+    """A calls.parquet. A context manager: the file stays open in it. Raises `DataError` for a damaged one."""
 
     def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path)
+        self._path = path
+        self._file = open_table(path, CALLS)
         there = set(self._file.schema_arrow.names)
         self._names = [name for name in CALL if name in there]
         metadata = self._file.metadata
@@ -54,13 +57,14 @@ class CallRows:
     def places(self) -> Iterator[tuple[RowKey, range]]:
         """The rows of each question."""
         last, start, row = None, 0, 0
-        for batch in self._file.iter_batches(_BATCH, columns=_KEY):
-            for key in zip(*(batch[name].to_pylist() for name in _KEY), strict=True):
-                if key != last:
-                    if last is not None:
-                        yield last, range(start, row)
-                    last, start = key, row
-                row += 1
+        with damage_of(self._path):
+            for batch in self._file.iter_batches(_BATCH, columns=_KEY):
+                for key in zip(*(batch[name].to_pylist() for name in _KEY), strict=True):
+                    if key != last:
+                        if last is not None:
+                            yield last, range(start, row)
+                        last, start = key, row
+                    row += 1
         if last is not None:
             yield last, range(start, row)
 
@@ -79,8 +83,10 @@ class CallRows:
             for group, start in enumerate(self._starts[:-1])
             if start < end and self._starts[group + 1] > first
         ]
-        calls: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist()
+        with damage_of(self._path):
+            calls: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist()
         return calls
 
     def _read_group(self, number: int) -> pa.Table:
-        return self._file.read_row_group(number, columns=self._names)
+        with damage_of(self._path):
+            return self._file.read_row_group(number, columns=self._names)

@@ -25,7 +25,8 @@ from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.repricing.prefix_cache import AutomaticCache, ExplicitCache
 from rewoo_bench.repricing.recorded import UNPRICED_ROLES, RecordedCalls, recorded_calls
 from rewoo_bench.repricing.slot_cache import SlotCache
-from rewoo_bench.runs.folder import CALLS_FILE
+from rewoo_bench.runs.folder import CALLS_FILE, read_table
+from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.runs.table_columns import Column
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ def reported_tokens(folder: Path, rows: pd.DataFrame, rules: Sequence[CacheRule]
     columns = [*_ROW, "kind", "role", "input_tokens", "cached_input_tokens", "output_tokens"]
     columns += ["cache_write_tokens", "billed_tokens"]
     try:
-        calls = pd.read_parquet(folder / CALLS_FILE)
-        calls = calls.reindex(columns=columns).fillna({"cache_write_tokens": 0})  # older runs lack that column
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder / CALLS_FILE}: can't be read: {str(error).splitlines()[0]}") from None
+        calls = read_table(folder / CALLS_FILE, CALLS, columns=columns).to_pandas()
+    except FileNotFoundError:
+        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
+    calls = calls.reindex(columns=columns).fillna({"cache_write_tokens": 0})  # older runs lack that column
     calls = calls[(calls["kind"] == "model") & ~calls["role"].isin(UNPRICED_ROLES)]
     index = pd.MultiIndex.from_frame(rows[_ROW].astype({"architecture": str, "example_id": str, "trial": int}))
     roles = {}

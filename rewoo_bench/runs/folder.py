@@ -11,7 +11,8 @@ journal.sqlite      every call and question as it finished, with a log next to i
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
-from rewoo_bench.runs.schema import QUESTIONS
+from rewoo_bench.runs.schema import QUESTIONS, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,15 +80,14 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
     tables = []
     for run in _paths(runs):
         path = run / QUESTIONS_FILE if run.is_dir() else run
-        check_no_pipe(path)
         try:
-            tables.append(_read(path))
+            table = read_table(path, QUESTIONS, categories=CATEGORIES)
         except FileNotFoundError:
             raise _no_table(run) from None
-        except IsADirectoryError:
-            raise DataError(f"{path}: a folder, where a parquet file was expected") from None
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
+        for name in set(NEWER_COLUMNS).difference(table.column_names):
+            field = QUESTIONS.field(name)
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+        tables.append(table)
     return tables
 
 
@@ -113,19 +113,47 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 
-def _read(path: Path) -> pa.Table:
-    """A table; columns with few different texts are dictionaries, and those of a newer version than the run's are null.
+def read_table(
+    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()
+) -> pa.Table:
+    """Those of the columns that the file has, all of them by default; the texts of `categories` are dictionaries.
 
+    Raises `DataError` for a damaged file and for one that doesn't fit the schema, and FileNotFoundError.
     `pq.read_table` would import far more.
     """
-    with pq.ParquetFile(path) as file:
-        categories = [name for name in CATEGORIES if name in file.schema_arrow.names]
-    with pq.ParquetFile(path, read_dictionary=categories) as file:
-        table = file.read()
-    for name in set(NEWER_COLUMNS).difference(table.column_names):
-        field = QUESTIONS.field(name)
-        table = table.append_column(field, pa.nulls(len(table), field.type))
-    return table
+    with open_table(path, schema) as file:
+        there = file.schema_arrow.names
+    with damage_of(path), pq.ParquetFile(path, read_dictionary=[name for name in categories if name in there]) as file:
+        table = file.read(columns=columns and [name for name in columns if name in there])
+        table.validate(full=True)
+        return table
+
+
+def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
+    """The file, whose columns fit the schema; what is read of it is read under `damage_of`. Raises as `read_table`."""
+    check_no_pipe(path)
+    with damage_of(path):
+        file = pq.ParquetFile(path)
+        try:
+            check_schema(file.schema_arrow, schema)
+        except DataError as error:
+            file.close()
+            raise DataError(f"{path}: {error}; the file was changed, or isn't a run's") from None
+        return file
+
+
+@contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """Turns what a damaged parquet file raises into a `DataError` with its name."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise DataError(f"{path}: a folder, where a parquet file was expected") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        what = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(f"{path}: not a parquet file, or a damaged one: {what}") from None
 
 
 def _folder_names(runs: Sequence[str | Path]) -> list[str]:

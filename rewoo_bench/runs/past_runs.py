@@ -101,9 +101,6 @@ def _with_figures(run: PastRun) -> PastRun:
     from rewoo_bench.runs.oracle_rows import oracle_rows
 
     table = load_table(run.folder)
-    names = ("architecture", "model", "exact_match", "total_tokens")
-    if missing := [name for name in names if name not in table.column_names]:
-        raise DataError(f"{Path(run.folder) / 'questions.parquet'}: the column {missing[0]!r} is missing")
     means = list(_means(table))
     return replace(
         run,
@@ -124,4 +121,5 @@ def _means(table: pa.Table) -> Iterator[tuple[str, float | None, float | None]]:
 
 
 def _mean(values: list[Any]) -> float | None:
-    return sum(values) / len(values) if values else None
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -25,10 +25,12 @@ import pyarrow.parquet as pq
 from rewoo_bench.argument_checks import as_path, check_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.model_names import LOCAL, REPLAY
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, read_table
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 TEXTS = ("question", "answers", "error")
+FILES = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 
 
@@ -42,7 +44,10 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
     if (out / MANIFEST).exists():
         raise UsageError(f"--out: {str(out)!r} holds another run; choose a new folder")
     manifest = read_manifest(run)
-    tables = {name: _read(run / name) for name in (QUESTIONS_FILE, CALLS_FILE)}
+    try:
+        tables = {name: read_table(run / name, schema) for name, schema in FILES.items()}
+    except FileNotFoundError as error:
+        raise DataError(f"{str(run)!r} is no finished run: it has no {Path(error.filename).name}") from None
     _check(without, tables[QUESTIONS_FILE])
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
@@ -91,16 +96,6 @@ def _file_name(text: str) -> str:
     before = next((prefix for prefix in (LOCAL, REPLAY) if text.startswith(prefix)), "")
     path = Path(text.removeprefix(before))
     return before + path.name if path.is_absolute() else text
-
-
-def _read(path: Path) -> pa.Table:
-    check_no_pipe(path)
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise DataError(f"{str(path.parent)!r} is no finished run: it has no {path.name}") from None
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a parquet file, or a damaged one: {str(error).splitlines()[0]}") from None
 
 
 def _check(without: Sequence[str], rows: pa.Table) -> None:

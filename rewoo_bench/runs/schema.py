@@ -21,12 +21,14 @@ for. A latency is null where it wasn't measured: in a replay, and for a question
 
 `startup_s` are the seconds in which a question waited for something to start, and are in no latency: an agent's process
 until its first request, the import of a library, an MCP server. `flags` are reasons to doubt a row; results/README.md
-lists them. Runs of earlier versions lack both; `load` adds them as null.
+lists them. Runs of earlier versions lack both; `load` adds them as null. They may lack the others of `LATER`, too.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+
+from rewoo_bench.errors import DataError
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 
@@ -120,3 +122,45 @@ CALLS = pa.schema(
         ("started_at", _MOMENT),
     ]
 )
+
+LATER = frozenset(
+    {
+        *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),
+        *("evidence_tokens", "gold_pages_found", "startup_s", "flags", "trace_id"),  # of questions
+        *("cache_write_tokens", "discarded_tokens"),
+        *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),  # of calls
+    }
+)
+"""Columns that runs of earlier versions lack."""
+
+
+def check_schema(found: pa.Schema, expected: pa.Schema) -> None:
+    """Raises `DataError` for a missing column, and for one that holds something else than a run writes.
+
+    Other columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
+    """
+    for field in expected:
+        if field.name not in found.names:
+            if field.name in LATER:
+                continue
+            raise DataError(f"the column {field.name!r} is missing")
+        kind = found.field(field.name).type
+        if _kind(kind) not in (_kind(field.type), "nothing"):
+            raise DataError(f"the column {field.name!r} has {_kind(kind)}, expected {_kind(field.type)}")
+
+
+def _kind(type_: pa.DataType) -> str:
+    """What a column holds, in words."""
+    kinds = pa.types
+    if kinds.is_dictionary(type_):
+        return _kind(type_.value_type)
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        return "lists of texts" if _kind(type_.value_type) in ("texts", "nothing") else f"{type_}"
+    of = {
+        "nothing": kinds.is_null(type_),
+        "texts": kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_),
+        "numbers": kinds.is_integer(type_) or kinds.is_floating(type_),
+        "truth values": kinds.is_boolean(type_),
+        "times": kinds.is_timestamp(type_),
+    }
+    return next((name for name, holds in of.items() if holds), f"{type_}")

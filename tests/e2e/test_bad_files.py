@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command_runs import quiet
 
@@ -37,6 +40,42 @@ COMMANDS = {
 }
 
 
+def change(path: Path, changed: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(changed(pq.read_table(path)), path)
+
+
+def flip_bits(path: Path) -> None:
+    data, random = bytearray(path.read_bytes()), Random(1)
+    for _ in range(40):
+        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+
+
+def as_text(table: pa.Table, name: str) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, name, pa.array(["a"] * len(table)))
+
+
+TABLE_DAMAGES: dict[str, Callable[[Path], object]] = {
+    "not a parquet file, or a damaged one: ": flip_bits,
+    "Parquet file size is 0 bytes": lambda path: path.write_bytes(b""),
+    "the column 'architecture' is missing": lambda path: change(path, lambda table: table.select(["run_id"])),
+    "the column 'input_tokens' has texts, expected numbers": lambda path: change(
+        path, lambda table: as_text(table, "input_tokens")
+    ),
+}
+READERS = {
+    **{f"report, {name}": (name, ("report", "RUN", "--no-figures")) for name in ("calls", "questions")},
+    **{f"show, {name}": (name, ("show", "RUN", "sample-028")) for name in ("calls", "questions")},
+    **{f"publish, {name}": (name, ("publish", "RUN", "--out", "copy")) for name in ("calls", "questions")},
+    "reprice": ("calls", ("reprice", "RUN", "--prices", "anthropic", "--recorded-cache")),
+    "plot": ("calls", ("plot", "RUN", "--out", "figures")),
+    "gate": ("questions", ("gate", "RUN", "--budgets", "budgets.toml")),
+    "compare": ("questions", ("compare", "RUN")),
+}
+BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntotal_tokens = { mean = 9999 }\n'
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole") / "run"
@@ -65,6 +104,46 @@ def test_a_damaged_file_is_named_in_one_line(
     err = capfd.readouterr().err
     assert (ended.value.code, err.count("\n")) == (2, 1), err[-2000:]
     assert "run.json" in err or "questions.parquet" in err or "is no run" in err
+
+
+@pytest.mark.parametrize("damage", TABLE_DAMAGES)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_table_that_no_run_wrote_is_named_in_one_line(
+    whole: Path,
+    tmp_path: Path,
+    reader: str,
+    damage: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(whole, tmp_path / "run")
+    Path("budgets.toml").write_text(BUDGET)
+    table, command = READERS[reader]
+    TABLE_DAMAGES[damage](tmp_path / "run" / f"{table}.parquet")
+    with pytest.raises(SystemExit) as ended:
+        main(["run" if word == "RUN" else word for word in command])
+    err = capfd.readouterr().err
+    assert (ended.value.code, err.count("\n")) == (2, 1), err[-2000:]
+    assert f"run/{table}.parquet: " in err
+    assert damage in err
+
+
+def test_a_damaged_table_is_a_row_among_the_past_runs(
+    whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("text", "gap", "whole"):
+        shutil.copytree(whole, tmp_path / name)
+    change(tmp_path / "text" / "questions.parquet", lambda table: as_text(table, "total_tokens"))
+    place = pq.read_schema(whole / "questions.parquet").get_field_index("total_tokens")
+    gap = pa.array([None, 10, 20, 10, 20, 30], pa.int64())
+    change(tmp_path / "gap" / "questions.parquet", lambda table: table.set_column(place, "total_tokens", gap))
+    with pytest.raises(SystemExit) as ended:
+        main(["runs", str(tmp_path)])
+    out = capfd.readouterr().out
+    assert ended.value.code == 0
+    assert "the column 'total_tokens' has texts, expected numbers" in out.replace("\n", " ")
+    assert out.count(" done ") == 2
 
 
 def test_a_step_summary_that_cannot_be_written_is_one_line(
