@@ -28,6 +28,7 @@ from rewoo_bench.processes import ProcessGroups, Tail, read_into
 
 QUESTION = "REWOO_BENCH_QUESTION"
 _LONGEST_OUTPUT = 1 << 20  # bytes that are kept of its end
+_LONGEST_END_S = 10.0  # of a process after its answer; the rest is work
 _LONGEST_VARIABLE = 100_000  # bytes; Linux allows 128 KiB
 
 
@@ -46,16 +47,19 @@ class Program:
     async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
         """The answer. `variables` are the gateway's. Raises `AgentFailed`.
 
-        The time until its first request is no latency, nor is that from its answer to its end. Where it made no
-        request, nothing shows when it had started.
+        The time until its first request is no latency, nor is that from its answer to its own end, some seconds at
+        most. Where it made no request, nothing shows when it had started.
         """
         start, output = time.monotonic(), Tail(0, _LONGEST_OUTPUT)
         try:
-            return await self._answer(question, session, output, variables)
+            answer = await self._answer(question, session, output, variables)
         finally:
             if session.first_request.done():
                 session.row_notes.add_startup(start, session.first_request.result())
-                session.row_notes.add_startup(max(output.ended_at, session.first_request.result()), time.monotonic())
+        if session.first_request.done() and output.size:
+            end = time.monotonic()
+            session.row_notes.add_startup(max(output.ended_at, session.last_active, end - _LONGEST_END_S), end)
+        return answer
 
     async def _answer(
         self, question: str, session: AgentSession, output: Tail, variables: Mapping[str, str]

@@ -88,6 +88,8 @@ class AgentSession:
         """Of the question: requests arrive in tasks of the server, which belong to none."""
         self.first_request: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         """When the agent made its first request of any kind, in seconds of the monotonic clock."""
+        self.last_active = 0.0
+        """When a request came or was answered last, by the same clock."""
         self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
@@ -98,8 +100,9 @@ class AgentSession:
 
     def has_requested(self) -> None:
         """Notes a request of any kind: the agent has started."""
+        self.last_active = time.monotonic()
         if not self.first_request.done():
-            self.first_request.set_result(time.monotonic())
+            self.first_request.set_result(self.last_active)
 
     async def finished(self) -> None:
         """Waits for the agent's open calls: the provider charges them, although their client is gone.
@@ -142,6 +145,7 @@ class AgentSession:
             failed = self._failed.pop(digest, None) if is_retry else None
             self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
         await asyncio.wait([call.answer])
+        self.last_active = time.monotonic()
         if call.answer.exception() is not None:
             self.forget(call)
         if attempted:

@@ -401,3 +401,20 @@ def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, cap
     (line,) = [line for line in capfd.readouterr().err.splitlines() if address in line]
     assert line == f"decoy: its processes connected to {address} beside the gateway, as tools of its own may do"
     assert [list(flags) for flags in rows()["flags"]] == [[]] * 2
+
+
+@pytest.mark.parametrize("before", ["", "print('I think', flush=True)\n"])
+def test_an_agent_that_hangs_is_slow(provider: DialectServer, before: str) -> None:
+    hangs = write_program("hangs", f"{ASK}ask(input())\n{before}import time; time.sleep(60)")
+    run_agents(provider, [hangs], "--time-limit", 4, questions=1)
+    (row,) = rows().to_dict("records")
+    assert row["stop_reason"] == "time_limit"
+    assert row["latency_s"] > 2
+
+
+def test_the_end_of_a_process_after_its_answer_is_no_latency_but_work_is(provider: DialectServer) -> None:
+    ends = write_program("ends", f"{ASK}print(ask(input()), flush=True)\nimport time; time.sleep(2)")
+    works = write_program("works", f"{ASK}print(ask(input()), flush=True)\nimport time; time.sleep(2); ask('on')")
+    assert run_agents(provider, [ends, works], questions=1) == 0
+    latency_s = rows().set_index("architecture").latency_s
+    assert latency_s["ends"] < 1.9 < latency_s["works"]
