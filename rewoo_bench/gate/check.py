@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Group, Verdict, too_many_failed
 from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
 
 def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
     """Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes."""
-    for fault in _faults(manifest, rows) if len(rows) else ():
+    faults = chain(_faults(manifest, rows), _wrong_sums(Path(run), rows)) if len(rows) else ()
+    for fault in faults:
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
 
 
@@ -115,6 +118,27 @@ def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
     for column in rows.columns:
         if column not in ("seed", "temperature") and rows[column].dtype.kind in "if" and (rows[column] < 0).any():
             yield f"{column!r} is negative: {rows[column].min():,}"
+
+
+def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
+    """Measured rows whose total isn't that of its parts, or whose counts aren't the sums over their calls."""
+    key, tokens = ["architecture", "example_id", "trial"], ["input_tokens", "output_tokens"]
+    measured = rows[~failed(rows)].astype({"architecture": str, "example_id": str, "trial": int}).set_index(key)
+    expected = {"total_tokens": ("its input and output tokens", measured[tokens].sum(axis=1))}
+    path = folder / CALLS_FILE
+    if path.is_file():
+        calls = read_table(path, CALLS, columns=[*key, "kind", "role", *tokens]).to_pandas()
+        calls = calls[calls["role"] != "judge"].assign(tool_calls=calls["kind"] == "tool")
+        sums = calls.groupby(key)[[*tokens, "tool_calls"]].sum().reindex(measured.index, fill_value=0)
+        expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
+    for column, (parts, sums) in expected.items():
+        written, sums = measured[column].astype("int64"), sums.astype("int64")
+        if (wrong := written.to_numpy() != sums.to_numpy()).any():
+            (architecture, example_id, trial), said, sum_ = next(
+                zip(written.index[wrong], written[wrong], sums[wrong], strict=True)
+            )
+            where = f"{architecture}, question {example_id!r}, trial {trial}"
+            yield f"{column!r} is {said:,} in the row of {where}, and {parts} have {sum_:,}"
 
 
 def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:

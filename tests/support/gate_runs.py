@@ -38,7 +38,11 @@ def row(number: int = 0, **values: Any) -> dict[str, Any]:
         "tool_llm_tokens": 0, "agent_tokens": 0, "evidence_tokens": 200, "billed_tokens": 0, "cost_usd": 0.001,
         "usage_source": "estimated", "latency_s": 1.0, "working_s": 1.0, "retries": 0, "started_at": MOMENT,
     }  # fmt: skip
-    return {**filled, **values}
+    made = {**filled, **values}
+    if "total_tokens" in values and "input_tokens" not in values and made["total_tokens"] >= 0:
+        made["input_tokens"] = min(made["input_tokens"], made["total_tokens"])  # a total is that of its parts
+        made["output_tokens"] = made["total_tokens"] - made["input_tokens"]
+    return made
 
 
 FAILED: dict[str, Any] = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}

@@ -16,6 +16,7 @@ from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.runs.schema import CALLS
 
 
 def judged(
@@ -52,11 +53,13 @@ def test_the_same_counts_pass(tmp_path: Path) -> None:
 
 
 def test_growth_up_to_the_margin_passes_and_beyond_it_fails(tmp_path: Path) -> None:
-    assert judged(tmp_path / "a", rows(total_tokens=1020)).code == 0
-    check = failure(judged(tmp_path / "b", rows(total_tokens=1021)))
+    assert judged(tmp_path / "a", rows(total_tokens=1020, input_tokens=969, output_tokens=51)).code == 0
+    check = judged(tmp_path / "b", rows(total_tokens=1021)).failures[0]
     assert (check.kind, check.name, check.measured, check.before) == ("growth", "total_tokens", 1021.0, 1000.0)
     assert "total_tokens +21.0 a question, 1,000.0 -> 1,021.0 (+2.1%), 2% is allowed" in check.text
-    assert judged(tmp_path / "c", rows(total_tokens=1021), max_increase=0.03).code == 0
+    assert (
+        judged(tmp_path / "c", rows(total_tokens=1021, input_tokens=970, output_tokens=51), max_increase=0.03).code == 0
+    )
 
 
 def test_growth_names_the_role_the_size_and_the_questions(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_growth_names_the_role_the_size_and_the_questions(tmp_path: Path) -> Non
 
 
 def test_another_replan_is_named(tmp_path: Path) -> None:
-    again = {"replans": 1, "llm_calls": 3, "planner_tokens": 1200, "input_tokens": 1530, "total_tokens": 1600}
+    again = {"replans": 1, "llm_calls": 3, "planner_tokens": 1200, "input_tokens": 1550, "total_tokens": 1600}
     verdict = judged(tmp_path, [row(n, **(again if n < 10 else {})) for n in range(20)])
     assert [check.name for check in verdict.failures] == ["total_tokens", "input_tokens", "llm_calls", "replans"]
     assert (
@@ -378,6 +381,12 @@ def edited(folder: Path, facts: Mapping[str, Any] = {}, **columns: Any) -> Path:
         ({}, {"solver_model": "openai/x"}, "the column 'solver_model' has 'openai/x', and run.json says 'oracle'"),
         ({}, {"dataset": "other"}, "the column 'dataset' has 'other', and run.json says 'sample'"),
         ({}, {"architecture": "react"}, "the column 'architecture' has 'react', and run.json says 'rewoo'"),
+        (
+            {},
+            {"total_tokens": 1},
+            "'total_tokens' is 1 in the row of rewoo, question 'q000', trial 0, and its input and output tokens have "
+            "1,000; its tables or its run.json were changed",
+        ),
         ({}, {"trial": 3}, "the column 'trial' has 3, and run.json says 0 to 0"),
         ({"options": {"trials": -1}}, {}, "options.trials of its run.json is -1"),
         ({"options": {"trials": "1"}}, {}, "options.trials of its run.json is '1'"),
@@ -394,6 +403,31 @@ def test_a_table_that_is_not_its_manifests_is_no_measurement(
         with pytest.raises(DataError, match=re.escape(fault)) as refused:
             check_run(run, baseline=baseline, allow_incomplete=allow_incomplete)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "doctored",
+    [
+        {"input_tokens": 50, "total_tokens": 100},
+        {"output_tokens": 10, "input_tokens": 950, "total_tokens": 960},
+        {"tool_calls": 1},
+    ],
+)
+def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, doctored: dict[str, int]) -> None:
+    run = write_run(tmp_path / "now", [row(1), row(0, **doctored)])
+    call = {"run_id": "r", "architecture": "rewoo", "trial": 0, "status": "ok"}
+    calls = [
+        {**call, "example_id": example_id, "kind": kind, "role": role, "input_tokens": given, "output_tokens": written}
+        for example_id in ("q000", "q001")
+        for kind, role, given, written in [
+            ("model", "planner", 600, 20), ("tool", "", None, None), ("tool", "", None, None),
+            ("model", "solver", 350, 30), ("model", "judge", 99, 9),
+        ]
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(calls, schema=CALLS), run / "calls.parquet")
+    column = next(iter(doctored))
+    with pytest.raises(DataError, match=rf"'{column}' is .* in the row of .*'q000'.* its calls in calls.parquet have"):
+        check_run(run, baseline=write_run(tmp_path / "before", rows(2)))
 
 
 @pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])

@@ -38,7 +38,8 @@ def test_a_sure_increase_within_the_margin_passes(tmp_path: Path) -> None:
 
 def test_a_large_increase_that_may_be_chance_passes(tmp_path: Path) -> None:
     before = lines(10)
-    now = [{**line, "total_tokens": line["total_tokens"] * (4 if n == 0 else 1)} for n, line in enumerate(before)]
+    grown = {name: 4 * before[0][name] for name in ("input_tokens", "output_tokens", "total_tokens")}
+    now = [{**before[0], **grown}, *before[1:]]
     verdict = judged(tmp_path, before, now)
     assert verdict.code == 0
     assert "which may be chance" in next(check.text for check in verdict.checks if check.name == "total_tokens")

@@ -43,13 +43,14 @@ def verdict(tmp_path: Path) -> Verdict:
 
 def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
     assert text(verdict).splitlines() == [
-        "FAILED: 2 of 13 checks, 1 warning",
+        "FAILED: 3 of 13 checks, 1 warning",
         "",
         "rewoo, sample, oracle",
         "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
         "  fail  total_tokens +50.0 a question, 1,000.0 -> 1,050.0 (+5.0%), 2% is allowed; "
-        "the agent's tokens grew most, by 50.0 a question",
+        "the agent's tokens grew most, by 50.0 a question: longer answers (+50.0 output tokens)",
         "          q002 +200 (agent, 1,000 -> 1,200)",
+        "  fail  output_tokens +50.0 a question, 50.0 -> 100.0 (+100.0%), 2% is allowed",
         "  warn  latency_s p95: 1.00 s is over the limit of 0.50 s",
         "",
         "                                                                     measured    limit  head room",
@@ -58,15 +59,16 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
         "rewoo, sample, oracle: latency_s p95                                   1.00 s   0.50 s    -100.0%",
         "rewoo, sample, oracle: exact_match min (an oracle's: means nothing)     1.000    0.500     +0.500",
         "",
-        "                                     baseline      now  change    limit",
-        "rewoo, sample, oracle: total_tokens   1,000.0  1,050.0   +5.0%  1,020.0",
+        "                                      baseline      now   change    limit",
+        "rewoo, sample, oracle: total_tokens    1,000.0  1,050.0    +5.0%  1,020.0",
+        "rewoo, sample, oracle: output_tokens      50.0    100.0  +100.0%     51.0",
     ]
 
 
 def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     shown = markdown(verdict)
     assert shown.startswith(
-        "### Token budgets: FAILED: 2 of 13 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
+        "### Token budgets: FAILED: 3 of 13 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
     assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
@@ -84,7 +86,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
 def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
     root = ElementTree.fromstring(junit(verdict))
     (suite,) = root
-    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "13", "2")
+    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "13", "3")
     cases = {str(case.get("name")): case for case in suite}
     assert len(cases) == 13
     assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
