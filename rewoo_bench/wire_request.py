@@ -17,6 +17,7 @@ from rewoo_bench.types import Message
 
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
+OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
@@ -45,6 +46,11 @@ class WireRequest:
         more = {"query": self.query, "headers": headers}
         facts = {"wire": self.path, "sha256": sha256(self.body).hexdigest()}
         return {**facts, **{name: value for name, value in more.items() if value}}
+
+    @property
+    def chooses_account(self) -> bool:
+        """Whether the agent asks under an organisation or a project of its own choice."""
+        return any(name.lower() in OF_THE_ACCOUNT for name, _ in self.headers)
 
 
 @dataclass(frozen=True, slots=True)

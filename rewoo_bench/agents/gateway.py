@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
+_KEY = re.compile(rf"{KEY_PREFIX}[0-9a-f]{{32}}")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
 _log = logging.getLogger(__name__)
 
@@ -190,6 +191,7 @@ class Gateway:
         return self._sessions.get(named.pop()) if len(named) == 1 else None
 
     def _count_refused(self, path: str) -> None:
+        path = _KEY.sub("[key]", path)  # at a strange place it may be that of an open question
         self.refused[path] += 1
         if self.refused[path] == 1:
             _log.warning("refused a request for %s: it has the key of no open question", path)

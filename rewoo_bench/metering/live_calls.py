@@ -25,8 +25,10 @@ from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion, sensible, sensible_call_cost
 from rewoo_bench.streaming import complete
 from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
+from rewoo_bench.wire_request import WireMessages
 
 UNAUTHORISED = 401
+_FAULT_OF_REQUEST = 400
 _REFUSED = frozenset({UNAUTHORISED, 403, 404, *range(300, 400)})
 _UNDERSTOOD = frozenset({400, 413, 422})  # the key, the address and the model's name are right
 
@@ -148,6 +150,8 @@ class LiveCall:
         try:
             completion = await complete(self._model, self._messages, **self._options)
         except ModelError as error:
+            if error.status == UNAUTHORISED and endpoint.accepted and _chooses_account(self._messages):
+                error.status = _FAULT_OF_REQUEST  # of this agent: its own account is refused, the key is good
             endpoint.failed(error)
             error.call_cost = self._call_cost = sensible_call_cost(error.call_cost, self._messages, self._options)
             if error.unreachable or error.status in _REFUSED:
@@ -164,6 +168,10 @@ class LiveCall:
         completion = sensible(check_completion(completion, name), self._messages, self._options)
         self._call_cost = completion.call_cost
         return completion
+
+
+def _chooses_account(messages: Sequence[Message]) -> bool:
+    return isinstance(messages, WireMessages) and messages.request.chooses_account
 
 
 class LiveModel:

@@ -101,3 +101,14 @@ def test_only_headers_that_change_the_answer_make_a_request_another_one() -> Non
 
     assert identity(("Idempotency-Key", "1")) == identity(("x-stainless-retry-count", "1")) == identity()
     assert identity(("Anthropic-Beta", "tools")) != identity()
+
+
+async def test_no_cookie_goes_from_one_request_to_the_next() -> None:
+    provider = Provider()
+    async with serving_app(provider.answer) as address:
+        named = address.replace("127.0.0.1", "localhost")  # an address in digits has no cookies
+        async with open_question(f"{named}/v1") as question, httpx.AsyncClient() as client:
+            for number in range(2):
+                asking = {"model": "gpt-x", "messages": ASK, "seed": number}
+                await client.post(f"{question.base_url}/chat/completions", json=asking)
+    assert ["Cookie" in headers for headers in provider.headers] == [False, False]

@@ -163,3 +163,15 @@ def test_sixty_functions_that_block_at_once_hold_nothing_up() -> None:
         assert run_agents(provider, [write_function("chat")], "--concurrency", 60, questions=60) == 0
     assert set(rows().stop_reason) == {"answered"}
     check_books(provider)
+
+
+@pytest.mark.anyio
+async def test_a_warning_of_a_refused_request_has_no_key(caplog: pytest.LogCaptureFixture) -> None:
+    with DialectServer() as provider:
+        async with Gateway("gpt-x") as gateway, question(gateway, provider) as (session, _):
+            root = gateway.address(session).partition("/q/")[0]
+            async with httpx.AsyncClient() as web:
+                refused = await web.get(f"{root}//evil.com/q/{session.key}/v1/models")
+    assert refused.status_code == 401
+    assert session.key not in caplog.text + str(gateway.refused)
+    assert "[key]" in caplog.text

@@ -177,6 +177,7 @@ class Endpoint:
             trust_env=urlsplit(self._base).hostname not in _LOOPBACK,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
             headers=self._headers(),
+            cookie_jar=aiohttp.DummyCookieJar(),  # a cookie would tie one question to the next
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )

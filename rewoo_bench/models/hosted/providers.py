@@ -28,6 +28,7 @@ from anyio import to_thread
 from anyio.lowlevel import RunVar
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
+from rewoo_bench.http_session import proxies
 from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.models.hosted.http_endpoint import Redirected
 from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry, given_entry
@@ -38,6 +39,7 @@ from rewoo_bench.types import Usage
 TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_LOOPBACK = "localhost,127.0.0.1,::1"
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
@@ -99,6 +101,14 @@ def load_litellm() -> Any:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
+
+
+def _keep_loopback_direct() -> None:
+    """Keeps a server on this machine from being reached through a proxy; litellm reads the variable in its calls."""
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if not direct.endswith(_LOOPBACK) and proxies():
+        hosts = ",".join(filter(None, (direct, _LOOPBACK)))
+        os.environ.update(NO_PROXY=hosts, no_proxy=hosts)
 
 
 _IMPORTED_LATE = (
@@ -298,6 +308,7 @@ def exchange(made: Exchange | None = None) -> Iterator[Exchange]:
 
     litellm's logging worker would take a tenth of a call's time and outlive the call.
     """
+    _keep_loopback_direct()
     mark = _internal_mark()
     made = made or Exchange()
     tokens = mark.set(True), _exchange.set(made)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode
 
 from rewoo_bench.redaction import is_credential_name, without
+from rewoo_bench.wire_request import OF_THE_ACCOUNT
 
 _PASSED = re.compile(r"(openai|anthropic|x)-.+|(x-)?idempotency-key|request-id|retry-after(-ms)?")
 # Names that hold credentials, name hops, or choose where a request goes.
@@ -23,12 +24,11 @@ _WITHHELD = re.compile(
         auth\w* | api-?key | key | token | secret | signature | jwt | csrf
         | passw(or)?d | credentials? | cookie | connection | forward(ed)? | host(name)? | ip | origin | referr?er
         | proxy | url | uri | target | upstream | backend | endpoint | gateway | override | rewrite | rout(e|er|ing)
-        | provider | model | deployment
+        | provider | model | deployment | base | api-?base | tenant | account
     )([-_.].*)?""",
     re.VERBOSE,
 )
 _MAY_PASS = frozenset({"idempotency-key", "x-idempotency-key"})
-_OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})
 _OURS = "x-should-retry"  # the gateway says it: it has tried again already
 
 
@@ -48,7 +48,7 @@ def passed_back(headers: Mapping[str, str], secrets: Collection[str]) -> dict[st
     return {
         name.lower(): without(value, secrets)
         for name, value in headers.items()
-        if _passes(name.lower()) and name.lower() not in _OF_THE_ACCOUNT and _is_plain(value)
+        if _passes(name.lower()) and name.lower() not in OF_THE_ACCOUNT and _is_plain(value)
     }
 
 

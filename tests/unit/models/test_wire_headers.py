@@ -14,7 +14,8 @@ WITHHELD = """Authorization x-api-key api-key x-goog-api-key Cookie Proxy-Author
     Content-Encoding Content-Type TE Trailer Upgrade Origin Referer x-litellm-api-base x-litellm-tags X-Auth-Token
     X-Access-Token X-Amz-Security-Token X-Real-IP X-Original-URL X-Rewrite-URL X-HTTP-Method-Override X-Target-URL
     x-portkey-provider x-portkey-virtual-key X-Model X-Provider X-RapidAPI-Host X-RapidAPI-Key X-Upstream
-    X-Backend X-Hop x-goog-user-project openai-api-key x-ms-deployment-name Accept-Encoding User-Agent"""
+    X-Backend X-Hop x-goog-user-project openai-api-key x-ms-deployment-name Accept-Encoding User-Agent
+    X-Api-Base X-Tenant X-Account-Id X-Tenant-Id"""
 
 
 @pytest.mark.parametrize("name", PASSED.split())
@@ -58,5 +59,5 @@ def test_a_providers_limits_and_request_ids_come_back_and_its_cookies_do_not() -
 
 
 def test_a_query_passes_without_keys_and_addresses() -> None:
-    given = f"beta=true&key={KEY}&api_key=x&base_url=http://evil&model=big&tag={KEY}&tag=a%20b"
+    given = f"beta=true&key={KEY}&api_key=x&base_url=http://evil&api_base=http://evil&model=big&tag={KEY}&tag=a%20b"
     assert passed_query(given, key=KEY) == "beta=true&tag=a+b"
