@@ -1,6 +1,7 @@
 """Other people's programs (agents, MCP servers): each in a process group of its own, which ends as a whole.
 
 A process that leaves its group (`setsid`, a daemon) is ended with it: it has the group's mark in its environment.
+One that has also cleared its environment isn't found, and goes on.
 
 async with ProcessGroups() as groups:
     async with groups.start(["python", "agent.py"], cwd=folder, env={…}) as process:
@@ -60,7 +61,8 @@ class ProcessGroups:
         outer = os.environ.get(reaper.MARK, "")  # of a run that is an agent itself
         marked = {**env, reaper.MARK: f"{outer} {mark}".strip()}
         try:
-            process = await anyio.open_process(command, cwd=cwd, env=marked, start_new_session=True)
+            with anyio.CancelScope(shield=True):  # one that is cut off would leave a process that nobody ends
+                process = await anyio.open_process(command, cwd=cwd, env=marked, start_new_session=True)
         except OSError as error:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 program = str(error.filename or command[0])

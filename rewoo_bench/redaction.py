@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 HIDDEN = "***"
 _KEYS = re.compile(
-    r"\b(?:Bearer\s+\S+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
+    r"\b(?:Bearer\s+[^\s\x22\x27]+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
 )
 _SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_](?=[\w-]*\d)[\w-]{20,}|AIza[\w-]{30,})")
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")

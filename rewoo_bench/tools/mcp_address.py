@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from rewoo_bench.argument_checks import take_values
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.redaction import hide_credentials, sent_in
+from rewoo_bench.redaction import HIDDEN, hide_credentials, sent_in
 
 TMP = "{tmp}"
 LONGEST_NAME = 64
@@ -61,6 +61,9 @@ class McpAddress:
             raise UsageError("--mcp: name a command or an address")
         if _is_address(words[0]) and len(words) > 1:
             raise UsageError(f"--mcp: {words[1]!r} stands behind an address; headers stand in front of it")
+        shown = hide_credentials(words[0])
+        if _is_address(shown) and f"://{HIDDEN}@" in shown and "authorization" in map(str.lower, values):
+            raise UsageError(f"--mcp: {shown!r} has a user, and the header Authorization is given, too; leave one out")
         return cls(text, tuple(words), values, **options)  # type: ignore[arg-type]
 
     @property

@@ -50,6 +50,7 @@ def test_a_price_is_known_or_null() -> None:
 
 def test_what_looks_like_a_key_is_taken_out() -> None:
     assert redact("key sk-proj-abcdef123456 and Bearer xyz, my-secret", ["my-secret"]) == "key [key] and [key] [key]"
+    assert redact("A='Bearer xyz' http://host") == "A='[key]' http://host"
     assert redact("the model none has no key", ["none"]) == "the model none has no key"
 
 
