@@ -46,21 +46,24 @@ class ChatAnswer:
     usage: Usage = field(default_factory=Usage)
 
     def read(self, document: Mapping[str, Any]) -> tuple[str, str]:
-        """Adds a whole answer or an event; the text and the thoughts in it."""
-        if document.get("usage"):
+        """Adds a whole answer or an event; the text and the thoughts in it. What can't be read is left out."""
+        if isinstance(document.get("usage"), Mapping):
             self.usage = read_usage(document["usage"]) or self.usage
         choices = document.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else {}
+        choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:
             return "", ""
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        said = choice.get("message") or choice.get("delta") or {}
-        for place, call in enumerate(said.get("tool_calls") or ()):
-            number, function = call.get("index", place), call.get("function") or {}
-            known = self.calls.setdefault(number, ChatCall(call.get("id") or f"call_{number}"))
-            known.name += function.get("name") or ""
-            known.text += function.get("arguments") or ""
-        text, thoughts = said.get("content") or "", said.get("reasoning_content") or said.get("reasoning") or ""
+        self.finish_reason = _string(choice.get("finish_reason")) or self.finish_reason
+        said = _object(choice.get("message") or choice.get("delta"))
+        calls = said.get("tool_calls")
+        for place, call in enumerate(map(_object, calls if isinstance(calls, list) else ())):
+            index, function = call.get("index"), _object(call.get("function"))
+            number = index if isinstance(index, int) else place
+            known = self.calls.setdefault(number, ChatCall(_string(call.get("id")) or f"call_{number}"))
+            known.name += _string(function.get("name"))
+            known.text += _string(function.get("arguments"))
+        text = _string(said.get("content"))
+        thoughts = _string(said.get("reasoning_content")) or _string(said.get("reasoning"))
         self.text += text
         self.thoughts += thoughts
         return text, thoughts
@@ -116,6 +119,14 @@ class Translated:
         else:
             pieces = self.form.piece(*self._answer.read(json.loads(wire.body)))
         return self.form.stream_type, (pieces + self.end()).decode()
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def schema_format(schema: Any) -> dict[str, Any]:

@@ -240,7 +240,14 @@ class Gateway:
             raise
         if (answer := call.answer.result().wire) is not None:
             keep(answer.body)
-        return await sender.finish(call)
+        try:
+            return await sender.finish(call)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            if form is None or sender.has_begun:
+                raise
+            said = f"the provider's answer can't be translated: {type(error).__name__}: {error}"
+            _log.warning("%s", said)
+            raise BadRequest(said, BAD_GATEWAY) from error
 
     def _passed_on(self, session: AgentSession, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
         """The request for the run's model: every architecture of a run asks the same. Raises `BadRequest`."""

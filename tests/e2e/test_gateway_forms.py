@@ -13,6 +13,7 @@ import pytest
 from command_runs import quiet
 from dialect_server import DialectServer
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_questions
+from json_server import serving
 from open_questions import OpenQuestion, open_question
 
 from rewoo_bench.testing.server import ModelServer, ServerReply
@@ -260,3 +261,24 @@ def test_a_run_and_its_replay_count_such_an_agent_to_the_token() -> None:
     assert quiet(*replay, "--out", "again") == 0
     assert list(rows("again").prediction) == list(rows().prediction)
     assert list(rows("again").total_tokens) == list(rows().total_tokens)
+
+
+@pytest.mark.parametrize("path", ["/v1beta/models/gpt-x:generateContent", "/api/chat"])
+@pytest.mark.parametrize("said", [7, {"content": ["odd"], "tool_calls": [{"index": {}, "function": 7}, 7]}])
+async def test_what_cannot_be_read_of_an_odd_answer_is_left_out(path: str, said: Any) -> None:
+    body = {"contents": [TURN], "messages": [{"role": "user", "content": "How long?"}], "stream": False}
+    with serving((200, {"choices": [{"message": said, "finish_reason": 3}], "usage": 9})) as provider:
+        async with open_question(provider.address) as question, httpx.AsyncClient(timeout=30) as client:
+            response = await client.post(question.address + path, json=body)
+    assert response.status_code == 200, response.text
+
+
+async def test_odd_embeddings_are_a_bad_gateway_in_ollamas_form() -> None:
+    with serving((200, {"data": [{"vector": []}], "usage": {"prompt_tokens": 3}})) as provider:
+        async with (
+            open_question(provider.address, embedding_name="e") as question,
+            httpx.AsyncClient(timeout=30) as client,
+        ):
+            response = await client.post(f"{question.address}/api/embed", json={"model": "e", "input": "Neva"})
+    assert response.status_code == 502
+    assert "can't be translated" in response.json()["error"]
