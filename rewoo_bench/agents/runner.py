@@ -22,11 +22,14 @@ from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.agents.worker import Worker
 from rewoo_bench.config.specs import import_object
+from rewoo_bench.errors import ModelError
+from rewoo_bench.metering.live_calls import RequestRefused
 from rewoo_bench.processes import ProcessGroups
 from rewoo_bench.redaction import redact
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Model, StopReason, Tool, Trajectory
 
+_OWN_FAULTS = frozenset({400, 404, 405, 413, 415, 422})  # of a request that the agent wrote
 _AFTER_LIMIT_S = 5.0  # for an agent to end by itself after a limit of its question
 
 
@@ -128,11 +131,11 @@ class _Attempt:
         scope.cancel()
 
     def trajectory(self) -> Trajectory:
-        """Raises the limit that was reached, and the provider's failure that left the agent without an answer."""
+        """Raises the limit that was reached, and the provider's own failure that left the agent without an answer."""
         session, reason = self._session, self._stop_reason()
         if session.limit is not None:
             raise session.limit
-        if session.failure is not None and reason != "answered":
+        if session.failure is not None and reason != "answered" and not self._is_own_fault(session.failure):
             raise session.failure
         so_far = self.so_far()
         if reason != "answered":
@@ -141,6 +144,11 @@ class _Attempt:
             session.row_notes.flags.add("unmetered")
         notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
         return replace(so_far, answer=self._answer, stop_reason=reason, notes=notes)
+
+    def _is_own_fault(self, failure: ModelError) -> bool:
+        """Whether the provider refused what the agent wrote. A model that answered nothing yet may be unknown to it."""
+        missing = isinstance(failure, RequestRefused) and not (failure.is_accepted or self._session.has_answer)
+        return failure.status in _OWN_FAULTS and not missing
 
     def so_far(self) -> Trajectory:
         """Steps and notes, however the question ends."""
@@ -162,6 +170,8 @@ class _Attempt:
         return "answered" if self._answer and self._answer.strip() else "empty_answer"
 
     def _message(self, reason: StopReason) -> str:
+        session = self._session
         if self._error is not None:
-            return redact(str(self._error), self._secrets)
+            refused = f"; the provider's answer to its request: {session.failure}" if session.failure else ""
+            return redact(f"{self._error}{refused}", self._secrets)
         return f"no answer within {self._timeout_s:g} s" if reason == "time_limit" else "the agent gave no answer"

@@ -36,7 +36,7 @@ _UNDERSTOOD = frozenset({400, 413, 422})  # the key, the address and the model's
 class RequestRefused(ModelError):
     """A request that the provider refused (401, 403, 404) or sent elsewhere (3xx), or that never reached it.
 
-    `model` is the model's name.
+    `model` is the model's name; `is_accepted`: the provider had accepted another request for it before.
     """
 
     def __init__(self, error: ModelError, model: str) -> None:
@@ -44,6 +44,7 @@ class RequestRefused(ModelError):
             str(error), status=error.status, call_cost=error.call_cost, unreachable=error.unreachable, retryable=False
         )
         self.model = model
+        self.is_accepted = False
         self.response = error.response
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -155,7 +156,9 @@ class LiveCall:
             endpoint.failed(error)
             error.call_cost = self._call_cost = sensible_call_cost(error.call_cost, self._messages, self._options)
             if error.unreachable or error.status in _REFUSED:
-                raise RequestRefused(error, name) from error
+                refused = RequestRefused(error, name)
+                refused.is_accepted = endpoint.accepted
+                raise refused from error
             raise
         except anyio.get_cancelled_exc_class() as cancelled:
             self._call_cost = sensible_call_cost(call_cost_of(cancelled), self._messages, self._options)

@@ -418,3 +418,13 @@ def test_the_end_of_a_process_after_its_answer_is_no_latency_but_work_is(provide
     assert run_agents(provider, [ends, works], questions=1) == 0
     latency_s = rows().set_index("architecture").latency_s
     assert latency_s["ends"] < 1.9 < latency_s["works"]
+
+
+def test_an_agent_whose_own_request_was_refused_has_failed() -> None:
+    with DialectServer(lambda entry, nth: "bad option" if "q00" in entry.names else None) as provider:
+        drops = write_program("drops", f"{ASK}print(ask(input()))")
+        assert run_agents(provider, [drops], questions=2) == 0
+    found = rows().set_index("example_id")
+    assert dict(found.stop_reason) == {"q00": "agent_failed", "q01": "answered"}
+    assert found.exact_match["q00"] == 0
+    assert "stream_options" in found.error["q00"]
