@@ -89,7 +89,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         *_routed(summaries),
         *_not_answered(summaries),
         *_not_judged(outcome, rows),
-        *_agent_errors(rows),
+        *_agent_errors(outcome.folder, rows),
     )
     for line in () if quiet else notes:
         click.echo(terminal(line), err=True)
@@ -109,10 +109,10 @@ def _verdicts(folder: Path, rows: pa.Table) -> list[str]:
 
 
 def show_failed_agents(outcome: Outcome) -> bool:
-    """Prints a line for each external agent that failed on every question; whether there is one."""
+    """Prints a line for each external agent that answered no question; whether there is one."""
     from rewoo_bench.runs.folder import load_table
 
-    failed = _failed_agents(load_table(outcome.folder))
+    failed = _failed_agents(outcome.folder, load_table(outcome.folder))
     for name, errors in failed.items():
         questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
         line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
@@ -120,22 +120,25 @@ def show_failed_agents(outcome: Outcome) -> bool:
     return bool(failed)
 
 
-def _agent_errors(rows: pa.Table) -> Iterator[str]:
+def _agent_errors(folder: Path, rows: pa.Table) -> Iterator[str]:
     """The most common error of external agents that failed on some of their questions."""
     some = [error for _, stop, error in _ends(rows) if stop == "agent_failed"]
-    if some and not _failed_agents(rows):
+    if some and not _failed_agents(folder, rows):
         yield f"most common error of an agent: {_most_common(some)}"
 
 
-def _failed_agents(rows: pa.Table) -> dict[str, list[str]]:
-    """The errors of each external agent that failed on every question."""
+def _failed_agents(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
+    """The errors of each external agent that answered no question, though its provider did."""
+    from rewoo_bench.runs.manifest import read_manifest
+
+    agents = {each.name for each in read_manifest(folder).architectures if each.runner == "agent"}
     ended: dict[str, list[tuple[str, str]]] = {}
     for architecture, stop, error in _ends(rows):
         ended.setdefault(architecture, []).append((stop, error))
     return {
         name: [error for _, error in each]
         for name, each in ended.items()
-        if all(stop == "agent_failed" for stop, _ in each)
+        if name in agents and all(stop not in ("answered", "error") for stop, _ in each)
     }
 
 

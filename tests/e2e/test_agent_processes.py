@@ -428,3 +428,13 @@ def test_an_agent_whose_own_request_was_refused_has_failed() -> None:
     assert dict(found.stop_reason) == {"q00": "agent_failed", "q01": "answered"}
     assert found.exact_match["q00"] == 0
     assert "stream_options" in found.error["q00"]
+
+
+@pytest.mark.parametrize("name", ["silent", "waits"])
+def test_an_agent_that_answered_no_question_is_no_success(
+    provider: DialectServer, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    text, _, error = PROGRAMS[name]
+    assert run_agents(provider, [write_program(name, text, timeout_s=1)], questions=2) == 1
+    failed = f"the agent '{name}' failed on all of its 2 questions; most common error: {error}"
+    assert failed in capfd.readouterr().err.splitlines()
