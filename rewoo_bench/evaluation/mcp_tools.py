@@ -9,6 +9,7 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.redaction import hide_credentials
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.react import FINISH
 from rewoo_bench.tools.mcp_servers import McpServers
 
 
@@ -31,10 +32,11 @@ async def _with_tools(
         for name, settings in architecture.spec.tools.items()
     }
     for address, name, remote in added:
-        if name in tools:
+        if name in tools or name.lower() == FINISH.lower():
+            taken = "has a tool" if name in tools else "has an action"
             shown = hide_credentials(address)
             raise UsageError(
-                f"--mcp: {architecture.name!r} has a tool {name!r} already; give this server's tools a prefix: "
+                f"--mcp: {architecture.name!r} {taken} {name!r} already; give this server's tools a prefix: "
                 f"--mcp '[prefix=other] {shown}', or choose some of them: [only=NAME,NAME]"
             )
         settings = ToolSettings(mcp=address, mcp_tool=remote)

@@ -17,6 +17,7 @@ from rewoo_bench.metering.meter import Meter
 from rewoo_bench.metering.recorded_tools import recorded_tools
 from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.react import FINISH
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import Supplies, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
@@ -63,6 +64,8 @@ class Toolbox:
         """Raises `SpecError` for a tool that can't be made; tools of other packages are made once, for `example`."""
         for name, settings in architecture.spec.tools.items():
             where = f"architecture {architecture.name!r}: [tools.{name}]"
+            if name.lower() == FINISH.lower():
+                raise SpecError(f"{where}: {name!r} is the action that ends a question of ReAct; choose another name")
             factory = find_factory(name, settings, where)
             if factory and example:
                 factory.check(self._supplies(example, Meter({})), where)

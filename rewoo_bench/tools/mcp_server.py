@@ -226,7 +226,12 @@ class McpServer:
         if self.schemas:
             return
         self._mode = "legacy" if client.session.initialize_result is not None else "auto"
+        if not any(tool.name for tool in tools):
+            _log.warning("--mcp: %s has no tools", self.address.shown)
         for tool in tools:
+            if not tool.name:
+                _log.warning("--mcp: %s lists a tool without a name; it is left out", self.address.shown)
+                continue
             if tool.name in self.schemas:
                 _log.warning("--mcp: %s lists the tool %r twice; the first one counts", self.address.shown, tool.name)
                 continue

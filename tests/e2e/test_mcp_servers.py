@@ -339,6 +339,22 @@ async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
     assert result.trajectory.steps[0].observation == "hi"
 
 
+@pytest.mark.parametrize("name", ["Finish", "finish"])
+async def test_no_tool_has_the_name_of_reacts_last_action(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"'react' has an action '{name}' already; give this server's tools a prefix"):
+        await notes_seen("react", address=hostile(f"tools=echo,{name}"))
+
+
+async def test_a_tool_without_a_name_is_left_out_and_a_server_without_tools_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with McpServers() as servers:
+        assert list((await servers.connect(hostile("tools=,echo"))).names) == ["echo"]
+        assert "lists a tool without a name; it is left out" in caplog.text
+        assert not (await servers.connect(hostile("tools"))).names
+        assert "has no tools" in caplog.text
+
+
 async def test_an_address_with_a_key_in_a_variable_is_written_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,9 +104,14 @@ async def test_the_manifest_has_the_import_paths(tmp_path: Path) -> None:
     assert facts == {"weather": {"factory": TOOLS[0]}, "clock-now": {"factory": TOOLS[1]}}
 
 
+def finish(documents: object) -> None:
+    """Has the name of the action that ends a question."""
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
+        (f"{__name__}:finish", r"\[tools.finish\]: 'finish' is the action that ends a question of ReAct"),
         ("no_module_of_that_name:make", "--tools: can't import 'no_module_of_that_name:make'"),
         (f"{__name__}:make", f"--tools: module {__name__!r} has no 'make'"),
         ("Serch", "did you mean 'Search'.*or give an import path 'module:function'"),

@@ -55,6 +55,8 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
         return {**page, "nextCursor": str(cursor + 500)} if cursor + 500 < 3000 else page
     if "bad_list" in MODES:
         return {"tools": "none"}
+    if "tools" in MODES:  # tools=,echo: one without a name; tools alone: none
+        return {"tools": [tool(name) for name in MODES["tools"].split(",")] if "," in MODES["tools"] else []}
     names = ["echo", "echo"] if "twice" in MODES else NAMES if "names" in MODES else [*sorted(ANSWERS), *OWN]
     return {"tools": [tool(name, description=f"number {number}") for number, name in enumerate(names)]}
 
