@@ -11,13 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.redaction import redact, sent_in, without
-from rewoo_bench.runs.folder import load, load_table
+from rewoo_bench.runs.folder import load
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -66,7 +67,7 @@ def echoing(status: int, encode: Callable[[str], str] = plainly) -> Iterator[tup
 def left_behind(*folders: Path) -> str:
     """Every file, and every cell of the tables, which are compressed."""
     files = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
-    tables = [str(load_table(path).to_pylist()) for path in files if path.suffix == ".parquet"]
+    tables = [str(pq.read_table(path).to_pylist()) for path in files if path.suffix == ".parquet"]
     return "\n".join([*(path.read_bytes().decode("utf-8", "replace") for path in files), *tables])
 
 
