@@ -96,7 +96,8 @@ class AgentSession:
         self._open: set[asyncio.Future[Any]] = set()
         self._words = ""  # of the model since the last step
         self._uses: dict[str, tuple[ToolUse, float]] = {}  # calls without a result, and when they were asked for
-        self._metered: list[tuple[str, dict[str, Any]]] = []  # calls of metered tools that no request has shown yet
+        # Calls of metered tools that no request has shown yet, and when they ended.
+        self._metered: list[tuple[str, dict[str, Any], float]] = []
 
     def has_requested(self) -> None:
         """Notes a request of any kind: the agent has started."""
@@ -177,7 +178,7 @@ class AgentSession:
         answer: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._submit(answer, lambda: call_tool(tool, arguments))
         observation = await asyncio.shield(answer)
-        self._metered.append((name, arguments))
+        self._metered.append((name, arguments, time.monotonic()))
         self._add_step(name, show_call(arguments), observation)
         return observation
 
@@ -194,14 +195,16 @@ class AgentSession:
         results = read_results(request.path, request.body)
         if request.is_translated:
             results = by_ids_of_replies(request.body, results, {name: use for name, (use, _) in self._uses.items()})
-        for name, result in results.items():
-            use, asked_at = self._uses.pop(name, (None, 0.0))
-            if use is None:
-                continue
-            metered = next((each for each in self._metered if is_same_call(use, *each)), None)
-            if metered is not None:
-                self._metered.remove(metered)
-                continue
+        asked = {name: self._uses.pop(name) for name in results if name in self._uses}
+        for is_exact in (True, False):  # an agent may have changed the arguments; a call with the same goes first
+            for name, (use, asked_at) in list(asked.items()):
+                for call, arguments, made_at in self._metered:
+                    if (is_exact or made_at >= asked_at) and is_same_call(use, call, arguments if is_exact else None):
+                        self._metered.remove((call, arguments, made_at))
+                        del asked[name]
+                        break
+        for name, (use, asked_at) in asked.items():
+            result = results[name]
             meter: Any = self.model
             meter.add_tool_use(
                 use.name, "error" if result.failed else "ok" if result.text.strip() else "empty", asked_at

@@ -104,10 +104,15 @@ def by_ids_of_replies(body: bytes, results: Mapping[str, Result], asked: Mapping
     return {name: found[name] for name in asked if name in found}
 
 
-def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether a call is that of a metered tool: a framework may have given it a prefix, and its call more arguments."""
+def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any] | None) -> bool:
+    """Whether a call is that of a metered tool: a framework may have given it a prefix, and its call more arguments.
+
+    None for any arguments: an agent may have changed them.
+    """
     if use.name != name and not (use.name.endswith(name) and not use.name[-len(name) - 1].isalnum()):
         return False
+    if arguments is None:
+        return True
     asked = _as_json(use.arguments)
     return isinstance(asked, dict) and all(arguments.get(each, value) == value for each, value in asked.items())
 

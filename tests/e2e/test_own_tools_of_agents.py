@@ -62,3 +62,21 @@ def test_own_tools_are_counted_once_with_their_words_arguments_and_results() -> 
     assert (search["tool"], search["thought"], search["argument"]) == ("Search", "I need both.", "Kyiv")
     assert (first["tool"], first["argument"], first["observation"]) == ("clock", "UTC", "noon")
     assert (second["tool"], second["thought"], second["observation"]) == ("clock", "Once more.", "noon")
+
+
+def rewording(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
+    """Calls the question's Search with other arguments than those that its model asks for."""
+    return agent(question, base_url=base_url, api_key=api_key, model=model, tools={"Search": search_for(tools)})
+
+
+def search_for(tools: Any) -> Any:
+    return lambda query: tools["Search"](query=f"{query} city")
+
+
+def test_a_call_with_arguments_that_the_agent_changed_is_one_call() -> None:
+    folder = write_agent("rewords", callable="test_own_tools_of_agents:rewording")
+    with ModelServer(reply) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", "out")
+        assert quiet("--arch", folder.absolute(), *model, "--dataset", write_questions(1).absolute()) == 0
+    assert sorted(calls()[calls().kind == "tool"].name) == ["Search", "clock", "clock"]
+    assert list(rows().tool_calls) == [3]
