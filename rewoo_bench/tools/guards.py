@@ -14,6 +14,7 @@ from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.errors import RewooBenchError, ToolError
 from rewoo_bench.redaction import redact
 from rewoo_bench.text.tokens import count_tokens, truncate
+from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Tool
 
@@ -55,7 +56,8 @@ class ResultLimit(WrappedTool):
 
     def _cut(self, text: str) -> str:
         start, is_cut = truncate(text, self._max_tokens)
-        return f"{start}\n… {count_tokens(text) - count_tokens(start):,} tokens left out" if is_cut else text
+        least = "at least " if text.endswith(CHARACTERS_LEFT_OUT) else ""
+        return f"{start}\n… {least}{count_tokens(text) - count_tokens(start):,} tokens left out" if is_cut else text
 
 
 class Deadline(WrappedTool):

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from rewoo_bench.notation.schemas import Schema, inputs_of
 
+CHARACTERS_LEFT_OUT = "characters left out"  # the end of a result that was cut before it was counted
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any]}
 
 

@@ -23,7 +23,7 @@ from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.processes import ProcessGroups, Tail
 from rewoo_bench.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.row_notes import starting
-from rewoo_bench.tools.mcp import McpTool, ToolSchema
+from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpTool, ToolSchema
 from rewoo_bench.tools.mcp_address import McpAddress
 from rewoo_bench.tools.mcp_messages import streams_of, text_of
 
@@ -138,7 +138,9 @@ class McpServer:
                 await self._end()  # the next call starts it again
                 raise ToolError(self._told(self._with_lines(str(error) or type(error).__name__))) from error
             raise ToolError(self._told(str(error) or type(error).__name__)) from error
-        text = without(replace_surrogates(text_of(result)), self.address.secrets)[:_LONGEST_RESULT]
+        text = without(replace_surrogates(text_of(result)), self.address.secrets)
+        if (surplus := len(text) - _LONGEST_RESULT) > 0:
+            text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
         if result.is_error:
             raise ToolError(redact(text, self.address.secrets) or "the tool failed without a message")
         return text

@@ -18,6 +18,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
+from rewoo_bench.tools.guards import ResultLimit
 from rewoo_bench.tools.mcp_server import McpServer
 from rewoo_bench.tools.mcp_servers import McpServers
 
@@ -111,7 +112,10 @@ async def test_the_manifest_has_the_servers_tools_and_a_resumed_run_needs_the_sa
 
 async def test_results_of_every_kind_are_text(server: McpServer) -> None:
     assert await call(server, "nothing") == "nothing was given"
-    assert len(await call(server, "huge", size=3_000_000)) == 1_000_000
+    text = await call(server, "huge", size=3_000_000)
+    assert text == "x" * 1_000_000 + "\n… 2,000,000 characters left out"
+    tool = server.tool("huge")
+    assert "\n… at least " in await ResultLimit(tool, 20)(tool.arguments(size=3_000_000))
     assert await call(server, "population", city="Kyiv", year=3) == "Kyiv had 3000 people in 3."
     with pytest.raises(ToolError, match="Error executing tool fails"):
         await call(server, "fails", city="Kyiv")
