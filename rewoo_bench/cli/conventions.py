@@ -5,5 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN = 0, 1, 2, 3, 70
-# FAILED: of a gate, or of an external agent on every question. BROKEN: EX_SOFTWARE of sysexits.h
+# FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
+# BROKEN: EX_SOFTWARE of sysexits.h
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}

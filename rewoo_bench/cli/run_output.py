@@ -109,15 +109,22 @@ def _verdicts(folder: Path, rows: pa.Table) -> list[str]:
 
 
 def show_failed_agents(outcome: Outcome) -> bool:
-    """Prints a line for each external agent that answered no question; whether there is one."""
+    """Prints a line for each external agent that answered no question, and one where no answer of the run counts.
+
+    Whether it printed one.
+    """
+    from rewoo_bench.runs.flags import UNMETERED, flagged
     from rewoo_bench.runs.folder import load_table
 
-    failed = _failed_agents(outcome.folder, load_table(outcome.folder))
+    rows = load_table(outcome.folder)
+    failed, unseen = _failed_agents(outcome.folder, rows), len(rows) > 0 and bool(flagged(rows, UNMETERED).all())
+    if unseen:
+        click.echo("nothing was measured: every question was answered without a metered model call", err=True)
     for name, errors in failed.items():
         questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
         line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
         click.echo(terminal(line), err=True)
-    return bool(failed)
+    return bool(failed) or unseen
 
 
 def _agent_errors(folder: Path, rows: pa.Table) -> Iterator[str]:

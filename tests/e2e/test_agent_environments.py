@@ -48,12 +48,12 @@ def test_requirements_are_installed_once_into_an_environment_of_their_own(index:
     (agent / "r.txt").write_text(f"{PACKAGE}==1.0\n")
     assert find_spec("rivers_of_a_test") is None
     with DialectServer() as provider:
-        assert run_agents(provider, [agent], questions=2) == 0
+        assert run_agents(provider, [agent], questions=2) == 1  # it asks no model
         assert set(rows().prediction) == {"Neva False"}
         assert index.asked
         index.asked.clear()
         shutil.rmtree("uv", ignore_errors=True)
-        assert run_agents(provider, [agent], "--out", "again", questions=2) == 0
+        assert run_agents(provider, [agent], "--out", "again", questions=2) == 1
     assert set(rows("again").prediction) == {"Neva False"}
     assert not index.asked
     (python,) = Path("cache", "environments").glob("*/bin/python")

@@ -116,14 +116,14 @@ def test_questions_whose_agent_failed_are_failed_questions(
 
 def test_a_program_sees_its_own_keys_alone(provider: DialectServer) -> None:
     text = f"import os; print({KEY!r} in str(os.environ), os.environ['OPENAI_API_KEY'][:2])"
-    assert run_agents(provider, [write_program("looks", text)], questions=1) == 0
+    assert run_agents(provider, [write_program("looks", text)], questions=1) == 1  # it asks no model
     assert list(rows().prediction) == ["False q-"]
 
 
 def test_a_flood_is_read_in_little_memory(provider: DialectServer) -> None:
     flood = "import sys\nfor _ in range(5000): sys.stdout.write('x' * 99_999 + '\\n')\nprint('Neva')"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert run_agents(provider, [write_program("floods", flood)], questions=1) == 0
+    assert run_agents(provider, [write_program("floods", flood)], questions=1) == 1  # it asks no model
     assert list(rows().prediction) == ["Neva"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KiB, of the 500 MB
 
@@ -324,6 +324,14 @@ def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
     assert comparison.pairs[0].figures == ()
     assert comparison.systems[0].summary.unmetered == 4
     assert "4 of the 4 rows of 'mine'" in comparison.warnings[0]
+
+
+def test_a_run_in_which_no_answer_counts_has_failed(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    with DialectServer() as elsewhere:
+        agent = write_program("mine", BYPASS, env={"ELSEWHERE": elsewhere.api_base})
+        assert run_agents(provider, [agent], questions=2) == 1
+    line = "nothing was measured: every question was answered without a metered model call"
+    assert line in capfd.readouterr().err
 
 
 REMEMBERS = (

@@ -35,8 +35,7 @@ def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() 
     assert " times the tokens of rewoo (n = 60; saving by rewoo shown by the data) and 2." in line
     assert (
         " times the dollars of rewoo under m's prices, cached input by X's rule (n = 60; saving by rewoo shown by the "
-        "data); "
-        in line
+        "data); " in line
     )
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
     assert (
