@@ -16,7 +16,7 @@ from rewoo_bench.evaluation.given import PYTHON
 from rewoo_bench.evaluation.trust import check_trusted
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.redaction import HIDDEN
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, is_as_written, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, has_its_options, read_manifest
 from rewoo_bench.runs.manifest_diff import LOOSE, differences
 from rewoo_bench.runs.option_types import flag_of
 from rewoo_bench.runs.options import OPTIONS, RunOptions
@@ -53,10 +53,10 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
                 f"--resume: {flag} {_shown(recorded.get(name))} in this run; leave it out, or start a new run"
             )
     check_trusted(manifest.as_json(), given.keys(), "--resume", trust=trust)
-    if not trust and not is_as_written(folder):
+    if not trust and not has_its_options(folder):
         raise UsageError(
-            f"--resume: {str(folder / MANIFEST)!r} is damaged or was edited, and other options would ask and pay for "
-            "calls again; bring back the file, or take it as it stands with --trust"
+            f"--resume: {str(folder / MANIFEST)!r} has options that were damaged or edited, and they would ask and pay "
+            "for calls again; bring back the file, or take it as it stands with --trust"
         )
     if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")

@@ -122,8 +122,8 @@ class Manifest(_Facts):
     """By role: differences of the requests from the options, after the endpoint refused them."""
     seal: str | None = None
     """Shows that the user began the run on this machine (evaluation/trust.py)."""
-    sha256: str | None = None
-    """Of the other keys, as they were written."""
+    options_sha256: str | None = None
+    """Of `options`, as they were written."""
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 
@@ -193,15 +193,17 @@ def _upgraded(manifest: Manifest) -> Manifest:
     return manifest.model_copy(update={key: value for key, value in changed.items() if value})
 
 
-def is_as_written(folder: Path) -> bool:
-    """Whether run.json is as this program wrote it, and neither damaged nor edited; older versions kept no hash."""
+def has_its_options(folder: Path) -> bool:
+    """Whether the options of run.json are as this program wrote them, and neither damaged nor edited.
+
+    True for a run of an older version, which kept no hash.
+    """
     values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    return values.get("sha256") in (None, _sha256(values))
+    return values.get("options_sha256") in (None, _sha256(values.get("options")))
 
 
-def _sha256(values: Mapping[str, Any]) -> str:
-    text = json.dumps({name: value for name, value in values.items() if name != "sha256"}, sort_keys=True)
-    return sha256(text.encode()).hexdigest()
+def _sha256(options: Any) -> str:
+    return sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -209,7 +211,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
     shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
-    shown["sha256"] = _sha256(shown)
+    shown["options_sha256"] = _sha256(shown.get("options"))
     text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
     with replaced(folder / MANIFEST, follows=False) as file:
         file.write(f"{text}\n".encode())

@@ -50,7 +50,7 @@ def test_past_runs_are_listed_newest_first(past: None, capsys: pytest.CaptureFix
     assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "done", "4", "oracle"]
     assert " sample " in old
     assert "react 1.00* " in old
-    assert ", react-native 1.00* " in old
+    assert " react-native 1.00* " in old
     assert note == "* an oracle is told the answers: its accuracy means nothing"
     assert damaged.startswith("results/local/damaged")
     assert "damaged" in damaged

@@ -24,7 +24,7 @@ def edited(**options: Any) -> Path:
     manifest = json.loads(path.read_text())
     manifest["options"] |= options
     manifest["status"] = "incomplete"
-    del manifest["sha256"]  # they write the file, and can write this, too
+    del manifest["options_sha256"]  # they write the file, and can write this, too
     path.write_text(json.dumps(manifest))
     return path.parent
 
@@ -168,7 +168,7 @@ def test_a_damaged_option_is_no_other_run(capsys: pytest.CaptureFixture[str]) ->
         path = Path("here/run.json")
         path.write_text(path.read_text().replace('"max_output_tokens": 512', '"max_output_tokens": 513'))
         assert quiet("--resume", "here") == 2
-        assert "is damaged or was edited" in capsys.readouterr().err
+        assert "has options that were damaged or edited" in capsys.readouterr().err
         assert len(server.books) == asked
 
 
