@@ -202,6 +202,8 @@ def read_price(text: str) -> dict[str, float]:
         kind, _, amount = (piece.strip() for piece in part.partition("="))
         if kind not in PRICE_KINDS:
             raise UsageError(f"--price {text}: {unknown('kind of token', kind, PRICE_KINDS)}")
+        if PRICE_KINDS[kind] in found:
+            raise UsageError(f"--price {text}: {kind}= is given twice")
         try:
             value = float(amount)
         except ValueError:

@@ -38,7 +38,7 @@ METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_to
 ROUNDING = 1e-9  # a value at its limit is within it
 ACCURACIES = ("exact_match", "f1")
 
-_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]  # no text, no truth value
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -88,7 +88,7 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
     with _faults(path), open_bounded(path) as file:
         try:
             rows = csv.DictReader(_text_lines(file), delimiter=between)
-            _check_delimiter(path, rows.fieldnames or (), between)
+            _check_names(path, rows.fieldnames or (), between)
             for number, row in enumerate(rows, start=1):
                 _check_count(row, f"{path}, row {number}", between)
                 cells: dict[str, Any] = {
@@ -121,8 +121,11 @@ def _check_count(row: Mapping[str | None, Any], where: str, between: str) -> Non
     )
 
 
-def _check_delimiter(path: Path, names: Sequence[str], between: str) -> None:
-    """Raises `DataError` where the names of all columns are one, with another sign between them."""
+def _check_names(path: Path, names: Sequence[str], between: str) -> None:
+    """Raises `DataError` for a name of two columns, and where all names are one, with another sign between them."""
+    plain = [name.strip().lower() for name in names]
+    if twice := next((name for name in plain if name and plain.count(name) > 1), None):
+        raise DataError(f"{path}: two columns have the name {twice!r:.80}")
     for other in (set(";,\t|") - {between}) if len(names) == 1 else ():
         if other in names[0]:
             expected = "commas" if between == "," else "tabs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -79,7 +80,7 @@ def plain_answer(value: object, key: str) -> str | None:
     """A text, a number or a truth value as text; None stays. Raises `RowError` for anything else."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return str(value).lower()
     raise RowError(f"{key!r} has {value!r:.80}, expected a text or a number")
 

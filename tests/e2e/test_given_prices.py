@@ -82,6 +82,7 @@ def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
     [
         (("--price", "input=1"), "--price input=1: output= is missing; write input=0.15,cached=0.075,output=0.6"),
         (("--price", "input=x,output=1"), "input=x: expected dollars per million tokens, such as 0.15"),
+        (("--price", "input=1,input=2,output=1"), "input= is given twice"),
         (("--price", "inptu=1,output=1"), "unknown kind of token 'inptu'"),
         (("--price", "planner:input=1,output=1"), "the planner has no model of its own; give --planner-model"),
         (("--prices", "openai"), "--prices openai: unknown model of the sheet 'openai/test'"),

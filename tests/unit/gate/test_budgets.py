@@ -140,6 +140,8 @@ def test_no_answer_at_all_fails(tmp_path: Path) -> None:
         ("exact_match = { min = 30 }", "less than or equal to 1, got 30"),
         ("total_tokens = { mean = -1 }", "greater than or equal to 0, got -1"),
         ("total_tokens = { mean = nan }", "finite number"),
+        ('total_tokens = { mean = "5" }', "valid number, got '5'"),
+        ("total_tokens = { mean = true }", "valid number, got True"),
         ("", "the budget of 'rewoo, sample, oracle' limits nothing"),
         ("total_tokens = {}", "the budget of 'rewoo, sample, oracle' limits nothing"),
         ("llm_calls = { max = 1 }\n" + HEAD + "llm_calls = { max = 2 }", "'rewoo, sample, oracle' has two budgets"),

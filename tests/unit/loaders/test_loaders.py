@@ -325,3 +325,17 @@ def test_numbers_and_truth_values_are_answers(tmp_path: Path) -> None:
     path.write_text(json.dumps({"question": "Which?", "answer": ["x", "y"]}))
     with pytest.raises(DataError, match=r"'answer' has \['x', 'y'\], expected a text or a number"):
         load_dataset_examples(str(path))
+
+
+def test_a_name_of_two_columns_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text("question,Question,answer\nWho?,Where?,Ann\n")
+    with pytest.raises(DataError, match="two columns have the name 'question'"):
+        load_dataset_examples(str(path))
+
+
+def test_an_answer_that_is_no_number_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"question": "How many?", "answer": NaN}\n')
+    with pytest.raises(DataError, match="has nan, expected a text or a number"):
+        load_dataset_examples(str(path))
