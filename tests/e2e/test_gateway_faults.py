@@ -59,8 +59,8 @@ def test_a_fault_is_tried_again_and_paid_once() -> None:
 
 def test_a_client_that_gives_up_and_asks_again_gets_the_answer_that_is_on_its_way() -> None:
     names = ("chat", "responses", "messages", "chat_streamed", "messages_streamed")
-    with first_time(["slow"]) as provider, with_settings(timeout_s=0.6):
-        provider.slow_s = 1.0
+    with first_time(["slow"]) as provider, with_settings(timeout_s=1.5):
+        provider.slow_s = 2.4  # so long that a busy machine makes no third attempt of the second
         assert run_agents(provider, [write_function(name) for name in names], "--concurrency", 20, questions=4) == 0
     assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
     assert len(provider.books) == 4 * len(names)
