@@ -51,7 +51,7 @@ def check_books(server: ModelServer) -> float:
 def test_a_cost_limit_ends_an_agent_that_asks_for_ever(priced: ModelServer) -> None:
     limit = 0.001
     with with_settings(max_retries=0):
-        assert run("asks_for_ever", "--cost-limit", limit) == 0
+        assert run("asks_for_ever", "--cost-limit", limit) == 1  # no question was answered
     assert set(rows().stop_reason) == {"cost_limit"}
     assert rows().error.str.contains(f"of {limit} USD").all()
     dearest = max(price(entry.usage) for entry in priced.books if entry.usage)
