@@ -112,6 +112,8 @@ class TaskFetcher:
         with task.scope:
             for each in inputs:
                 await each.ended.wait()
+            if self._tasks.get(task.step.id) is not task:
+                return  # discarded with an input that ended at that moment, before its cancellation reached it
             result = await self._runner.run(task.step, self.done, task.level)
         if self._tasks.get(task.step.id) is task:  # it may have ended before its cancellation reached it
             self.done[task.step.id] = result
