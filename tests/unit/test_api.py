@@ -199,6 +199,6 @@ async def test_evaluate_shows_progress_unless_told_not_to(capsys: pytest.Capture
     asked = [Example("1", "Which river?", ("Neva",)), Example("2", "Which sea?", ("Baltic",))]
     model = ScriptedModel(["Answer: Neva"] * 4)
     await rewoo_bench.evaluate(asked, ["direct"], model=model)
-    assert "2/2 questions" in capsys.readouterr().err
+    assert "2/2 answers" in capsys.readouterr().err
     await rewoo_bench.evaluate(asked, ["direct"], model=model, progress=False)
     assert capsys.readouterr().err == ""
