@@ -273,7 +273,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         killed = rows(shown, "live")
         assert killed >= before
         assert ", killed" in facts(shown, "live")
-        assert re.search(r">killed: \d+ of 80<", shown.get("")[1])
+        assert re.search(r">killed: \d+ of 80 answers<", shown.get("")[1])
         resumed = start("--resume", str(out), "--no-progress", env={"OPENAI_API_KEY": KEY})
         assert resumed.communicate()[1] is not None
         assert resumed.returncode == 0
