@@ -55,14 +55,19 @@ def current_notes() -> RowNotes | None:
     return _current.get()
 
 
-@contextmanager
-def noting(notes: RowNotes) -> Iterator[None]:
+class noting:  # a class, since a generator's context manager takes three times as long
     """What is reported inside is noted in `notes`."""
-    token = _current.set(notes)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_notes", "_token")
+
+    def __init__(self, notes: RowNotes) -> None:
+        self._notes = notes
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._notes)
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)
 
 
 @contextmanager

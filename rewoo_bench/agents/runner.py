@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from rewoo_bench.agents.environments import command_in_environment
 from rewoo_bench.agents.function import answer_with
-from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.agents.own_count import read_own_count
 from rewoo_bench.agents.program import AgentFailed, Program, check_program
 from rewoo_bench.agents.session import AgentSession
@@ -28,6 +27,9 @@ from rewoo_bench.processes import ProcessGroups
 from rewoo_bench.redaction import redact
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Model, StopReason, Tool, Trajectory
+
+if TYPE_CHECKING:
+    from rewoo_bench.agents.gateway import Gateway
 
 _OWN_FAULTS = frozenset({400, 404, 405, 413, 415, 422})  # of a request that the agent wrote
 _AFTER_LIMIT_S = 5.0  # for an agent to end by itself after a limit of its question

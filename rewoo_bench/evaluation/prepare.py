@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.connect import connect_agents
-from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder_lock import check_new
 from rewoo_bench.evaluation.given import GivenObjects
@@ -33,6 +32,9 @@ from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.oracle_rows import answers_of_oracle
 from rewoo_bench.tools.mcp_servers import McpServers
 from rewoo_bench.types import GoldAware, Model
+
+if TYPE_CHECKING:
+    from rewoo_bench.agents.gateway import Gateway
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ _CHECKPOINT_S = 1.0
 
 class _Handed(NamedTuple):
     rows: Sequence[Row]
-    on_disk: asyncio.Event
+    on_disk: asyncio.Future[None]
 
 
 class Writer:
@@ -64,10 +64,10 @@ class Writer:
     async def write(self, rows: Sequence[Row]) -> None:
         """Returns when the rows are on disk, also where it is cancelled meanwhile. Raises `JournalError`."""
         self.check()
-        handed = _Handed(rows, asyncio.Event())
+        handed = _Handed(rows, self._loop.create_future())
         self._queue.put(handed)
         with CancelScope(shield=True):
-            await handed.on_disk.wait()
+            await handed.on_disk
         self.check()
 
     def check(self) -> None:
@@ -118,7 +118,8 @@ class Writer:
     def _tell(self, group: Sequence[_Handed]) -> None:
         def tell() -> None:
             for handed in group:
-                handed.on_disk.set()
+                if not handed.on_disk.done():  # its task was cancelled
+                    handed.on_disk.set_result(None)
 
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(tell)

@@ -62,8 +62,10 @@ def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int
 
 def count_message(message: Message) -> int:
     """Tokens of a message, with those that a chat form adds to it."""
-    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
-    return TOKENS_PER_MESSAGE + count_tokens(message.content) + calls
+    size = TOKENS_PER_MESSAGE + count_tokens(message.content)
+    for call in message.tool_calls:
+        size += count_call(call.name, call.arguments)
+    return size
 
 
 def count_tool(tool: Tool) -> int:
