@@ -58,7 +58,7 @@ class Candidate:
     failed: int
     """Rows that the infrastructure failed, or that were answered without a metered model call."""
     unanswered: dict[str, int]
-    """Stop reason -> rows without an answer, `error` not among them."""
+    """Stop reason -> rows that it ended and that are wrong; `answered` and `error` are not among them."""
     accuracy: Interval
     cost: Interval
     """Per question: US dollars where all prices are known (`priced`), else tokens."""
@@ -99,7 +99,8 @@ def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
 def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> Candidate:
     there = rows[~left_out(rows)]
     clusters = questions_of(there)
-    stops = there["stop_reason"].astype(str).value_counts()
+    is_wrong = column(there, "exact_match") != 1  # with `answer_at_limit` a question may be right at the step limit
+    stops = there["stop_reason"].astype(str)[is_wrong].value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
     has_called = "llm_calls" not in there or bool(np.any(column(there, "llm_calls")))
     seconds = _seconds(there, clusters)

@@ -144,7 +144,7 @@ def _failures(part: Part) -> Iterator[str]:
         for reason, n in each.unanswered.items()
     ]
     if ended:
-        yield f"Without an answer, which counts as wrong: {joined(ended)}, {of_each}."
+        yield f"Ended otherwise than by an answer, and wrong: {joined(ended)}, {of_each}."
     if idle := [each.architecture for each in part.candidates if each.accuracy.n and not each.has_called]:
         has = "made no model call in any question, and isn't" if len(idle) == 1 else "made no model call, and aren't"
         yield f"{joined(idle)} {has} compared: mend it first, `rewoo-bench show RUN --failed` has the errors."

@@ -61,7 +61,7 @@ class PlanExecute:
                 step = await turns.act(str(number), action.tool, action.arguments, intent[0])
             seen = turns.keep(step) + turns.warning(number)
             last = number == limit
-            if last and not self.settings.partial_answer:
+            if last and not self.settings.answer_at_limit:
                 return turns.end(None, "step_limit", replans=plans - 1)
             conversation.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
             with call_site("partial answer" if last else f"planner {number}"):

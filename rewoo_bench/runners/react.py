@@ -75,7 +75,7 @@ class ReAct:
                 step = await turns.act(str(turn), action.tool, action.arguments, action.thought)
             seen = turns.keep(step) + turns.warning(turn)
             messages += [Message("assistant", action.render()), Message("user", f"Observation: {seen}")]
-        partial = await self._partial_answer(messages, model) if self.settings.partial_answer else None
+        partial = await self._partial_answer(messages, model) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
 
     async def _partial_answer(self, messages: list[Message], model: Model) -> str | None:

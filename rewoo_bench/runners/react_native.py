@@ -70,7 +70,7 @@ class NativeReAct:
                 steps = await _act_at_once(turn, calls, turns)
             text = completion.text if completion.tool_calls else ""
             messages += [Message("assistant", text, tool_calls=calls), *_results(calls, steps, turns, turn)]
-        partial = await self._partial_answer(messages, model, tools) if self.settings.partial_answer else None
+        partial = await self._partial_answer(messages, model, tools) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
 
     async def _partial_answer(self, messages: Sequence[Message], model: Model, tools: Mapping[str, Tool]) -> str | None:

@@ -25,8 +25,8 @@ class ReActSettings(BaseModel):
     """Turns, repair turns included."""
     max_repairs: int = Field(default=1, ge=0)
     """Unusable turns that the model may repair; the next one ends the question."""
-    partial_answer: bool = True
-    """Asks for the best answer after the last turn, in one more call; the row says `step_limit`."""
+    answer_at_limit: bool = False
+    """Asks for the best answer after the last turn, in one more call; the row says `step_limit` all the same."""
     warn_turns: int = Field(default=0, ge=0)
     """Number of turns left from which on every observation states it; 0 never does."""
     shorten: Shorten = "truncate"

@@ -112,7 +112,7 @@ def test_failures_are_named_and_errors_are_left_out(tmp_path: Path) -> None:
              for i, row in enumerate(react)]  # fmt: skip
     (part,) = advise(run_folder(tmp_path / "a", system(matches="1100" * 25), ended)).parts
     shown = "\n".join(sentences(part))
-    assert "Without an answer, which counts as wrong: 6 of react (step limit), of 100 questions each." in shown
+    assert "Ended otherwise than by an answer, and wrong: 6 of react (step limit), of 100 questions each." in shown
     assert "Left out, failed or unmetered: 25 of react, of 100 questions each; no comparison includes" in shown
     contrast = part.contrasts["rewoo", "react"]
     assert (contrast.rows, contrast.left_out) == (75, 25)

@@ -123,12 +123,12 @@ async def test_a_reply_cut_at_its_length_says_so() -> None:
     assert (trajectory.answer, trajectory.stop_reason) == (None, "length_limit")
 
 
-@pytest.mark.parametrize(("partial_answer", "answer", "asked"), [(True, "Neva", 3), (False, None, 2)])
-async def test_the_turns_have_a_limit(partial_answer: bool, answer: str | None, asked: int) -> None:
+@pytest.mark.parametrize(("answer_at_limit", "answer", "asked"), [(True, "Neva", 3), (False, None, 2)])
+async def test_the_turns_have_a_limit(answer_at_limit: bool, answer: str | None, asked: int) -> None:
     script: list[Line] = [calls("a"), calls("b"), "Answer: Neva"]
-    trajectory, model = await ask(script, max_steps=2, partial_answer=partial_answer)
+    trajectory, model = await ask(script, max_steps=2, answer_at_limit=answer_at_limit)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (answer, "step_limit", asked)
-    assert trajectory.notes["partial_answer"] is partial_answer
+    assert trajectory.notes["partial_answer"] is answer_at_limit
 
 
 async def test_a_repeated_call_is_told_so_and_the_last_turns_are_announced() -> None:

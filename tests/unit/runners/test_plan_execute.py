@@ -67,15 +67,15 @@ async def test_an_empty_answer_is_none() -> None:
 
 
 @pytest.mark.parametrize("at_limit", ["Answer: Neva", Completion("Answer: Neva")])
-async def test_at_the_limit_it_has_to_answer_and_that_is_marked(at_limit: Any) -> None:
-    trajectory, model = await ask([PLAN, ACTION, at_limit], max_steps=1)
+async def test_where_the_limit_asks_for_an_answer_that_is_marked(at_limit: Any) -> None:
+    trajectory, model = await ask([PLAN, ACTION, at_limit], max_steps=1, answer_at_limit=True)
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
     assert trajectory.notes["partial_answer"] is True
     assert model.requests[2].messages[-1].content.endswith("\nNo step is left: answer now.")
 
 
-async def test_without_a_partial_answer_the_limit_is_the_end() -> None:
-    trajectory, model = await ask([PLAN, ACTION], max_steps=1, partial_answer=False)
+async def test_the_limit_is_the_end() -> None:
+    trajectory, model = await ask([PLAN, ACTION], max_steps=1)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 2)
 
 

@@ -65,15 +65,15 @@ async def test_an_invented_observation_is_not_told_back() -> None:
 
 @pytest.mark.anyio
 async def test_the_turns_have_a_limit() -> None:
-    trajectory, model = await ask([SEARCH] * 3, max_steps=3, partial_answer=False)
+    trajectory, model = await ask([SEARCH] * 3, max_steps=3)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 3)
     assert len(trajectory.steps) == 3
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("reply", [FINISH, "Finish[Neva]", "Answer: Neva", "Neva"])
-async def test_at_the_limit_the_best_answer_is_asked_for_and_marked_as_partial(reply: str) -> None:
-    trajectory, model = await ask([SEARCH] * 2 + [reply], max_steps=2)
+async def test_where_the_limit_asks_for_the_best_answer_it_is_marked_as_partial(reply: str) -> None:
+    trajectory, model = await ask([SEARCH] * 2 + [reply], max_steps=2, answer_at_limit=True)
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
     assert trajectory.notes["partial_answer"] is True
     asked = model.requests[2].messages[-1].content
