@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 METRICS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
-EVIDENCE = "evidence_tokens"
-COUNTS = (*METRICS, *ROLES.values(), EVIDENCE)
+EVIDENCE, CACHED = "evidence_tokens", "cached_input_tokens"
+COUNTS = (*METRICS, *ROLES.values(), EVIDENCE, CACHED)
 ROW_KEYS = ("example_id", "trial")
 LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
 

@@ -6,6 +6,7 @@
     model = "oracle"
     llm_calls = { max = 6, mean = 2.5 }
     total_tokens = { mean = 2000, p95 = 2600 }
+    cached_input_tokens = { share_at_least = 0.6 }  # of all input tokens
     exact_match = { min = 0.30, margin = 0.02 }     # fails below 0.28; `margin` is optional
     latency_s = { p95 = 20 }
 
@@ -24,7 +25,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, Check, Group, Kind, Status, shown, too_many_failed
+from rewoo_bench.gate.verdict import (
+    ENOUGH_QUESTIONS,
+    NOTHING_CACHED,
+    Check,
+    Group,
+    Kind,
+    Status,
+    shown,
+    too_many_failed,
+)
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.oracle_rows import oracle_rows
@@ -54,6 +64,17 @@ class Limit(BaseModel):
     """The 95th percentile."""
 
 
+class CacheFloor(BaseModel):
+    """The fewest input tokens that the model reads from its prefix cache."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mean_at_least: _Amount | None = None
+    """Of a question."""
+    share_at_least: _Share | None = None
+    """Of all input tokens, from 0 to 1."""
+
+
 class Floor(BaseModel):
     """The least accuracy; a check fails below `min - margin`."""
 
@@ -78,6 +99,7 @@ class Budget(BaseModel):
     total_tokens: Limit | None = None
     input_tokens: Limit | None = None
     output_tokens: Limit | None = None
+    cached_input_tokens: CacheFloor | None = None
     cost_usd: Limit | None = None
     latency_s: Limit | None = None
     exact_match: Floor | None = None
@@ -102,7 +124,9 @@ class Budget(BaseModel):
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
-        if not any(self.limits) and not any(self.floors):
+        cache = self.cached_input_tokens
+        of_cache = cache is not None and (cache.mean_at_least, cache.share_at_least) != (None, None)
+        if not any(self.limits) and not any(self.floors) and not of_cache:
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 
@@ -141,6 +165,7 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
             continue
         for metric, kind, limit in budget.limits:
             yield _limit(budget.group, scored, metric, kind, limit)
+        yield from _cache(budget, scored)
         for metric, floor in budget.floors:
             yield _floor(budget.group, scored, metric, floor)
 
@@ -179,6 +204,22 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
     sort: Kind = "latency" if metric == "latency_s" else "budget"
     status: Status = "pass" if not over else "warn" if metric == "latency_s" else "fail"
     return Check(sort, status, group, name, text, measured, limit, n=n)
+
+
+def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
+    """Input tokens read from the prefix cache: the mean of a question, and their share."""
+    floor = budget.cached_input_tokens or CacheFloor()
+    cached, n = float(rows["cached_input_tokens"].mean()), int(rows["example_id"].nunique())
+    share = cached / max(float(rows["input_tokens"].mean()), 1.0)
+    measures = {"mean": (cached, floor.mean_at_least), "share": (share, floor.share_at_least)}
+    for kind, (measured, limit) in measures.items():
+        if limit is not None:
+            below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
+            form = ".3f" if kind == "share" else ",.1f"
+            text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
+            text += f"; {NOTHING_CACHED}" if not cached else ""
+            status: Status = "fail" if below else "pass"
+            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=n)
 
 
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.gate.baseline import CACHED
 from rewoo_bench.gate.growth import Growth, scored_pairs
-from rewoo_bench.gate.verdict import FALSE_ALARMS, Check, Group, Status, shown
+from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, Status, shown
 from rewoo_bench.stats.power import smallest_growth
 from rewoo_bench.text.counts import counted
 
@@ -27,9 +28,26 @@ ROUNDING = 1e-9
 _TESTED = "total_tokens"
 
 
-def exact_counts(group: Group, growth: Growth, margin: float, cause: str | None) -> Iterator[Check]:
-    """Each mean as it is. A mean that grew beyond the margin fails; the first has the cause."""
+def exact_counts(
+    group: Group, growth: Growth, old: pd.DataFrame, new: pd.DataFrame, margin: float, cause: str | None
+) -> Iterator[Check]:
+    """Each mean as it is, and the tokens of each question. What grew beyond the margin fails; the first has the cause.
+
+    A question may grow by the margin of its own tokens or of the mean, whichever is more: so a sentence more in a
+    prompt, which is a large part of a short question, is judged by the mean.
+    """
     yield from _nothing_counted(group, growth)
+    if growth.changes[_TESTED].share <= margin + ROUNDING:  # else the mean fails, with the same questions
+        old, new = scored_pairs(old, new)
+        before, now = old[_TESTED].astype(float), new[_TESTED].astype(float)
+        beyond = now - before > margin * before.clip(lower=before.mean()) * (1 + ROUNDING)
+        if beyond.any():
+            text = (
+                f"{_TESTED} of {beyond.sum():,} of {counted(len(before), 'row')} grew by more than {percent(margin)}, "
+            )
+            text += f"and the mean hides it: {described(growth, _TESTED)}"
+            name = f"{_TESTED} of each question"
+            yield Check("growth", "fail", group, name, text, n=growth.n, grown=growth.grown)
     for metric, change in growth.metrics():
         text = described(growth, metric)
         if change.share <= margin + ROUNDING:
@@ -74,6 +92,38 @@ def live_counts(
     if not failed:
         smallest = smallest_growth(old[_TESTED], new[_TESTED], ids, error=FALSE_ALARMS / tests)
         yield _power(group, growth.n, smallest, margin, strict=strict)
+
+
+def cache_check(
+    group: Group, growth: Growth, old: pd.DataFrame, new: pd.DataFrame, margin: float, tests: int, *, exact: bool
+) -> Iterator[Check]:
+    """Input tokens read from the prefix cache; none for an older baseline, which lacks them.
+
+    Less of a prompt makes both kinds of input tokens fewer, and more evidence adds some that aren't cached. A cache
+    that breaks moves tokens from one kind to the other: that fails where they are more than the margin of all input
+    tokens. A provider's cache hits more or less from run to run, so a live model's fails where it reads less than half,
+    with confidence, and else warns.
+    """
+    if CACHED not in growth.changes or not growth.changes[CACHED].before:
+        return
+    cached, inputs = growth.changes[CACHED], growth.changes["input_tokens"]
+    moved = min(-cached.delta, inputs.delta - cached.delta)
+    text = described(growth, CACHED)
+    status: Status = "pass"
+    if moved > margin * inputs.before * (1 + ROUNDING):
+        status = "fail" if exact or not cached.now or _halved(old, new, tests) else "warn"
+        before, now = inputs.before - cached.before, inputs.now - cached.now
+        text += f", and {shown(CACHED, now)} input tokens a question aren't cached instead of {shown(CACHED, before)}"
+        text += "" if cached.now else f"; {NOTHING_CACHED}"
+    limit = cached.before - margin * inputs.before
+    yield Check("prefix cache", status, group, CACHED, text, cached.now, limit, cached.before, growth.n)
+
+
+def _halved(old: pd.DataFrame, new: pd.DataFrame, tests: int) -> bool:
+    """Whether cached tokens are fewer than before with confidence, and less than half."""
+    old, new = scored_pairs(old, new)
+    ratio = ratio_beyond(new[CACHED].to_numpy(float), old[CACHED].to_numpy(float), question_ids(old), 1.0, tests)
+    return ratio is not None and ratio.low > 1
 
 
 def _power(group: Group, n: int, smallest: float, margin: float, *, strict: bool) -> Check:

@@ -117,6 +117,8 @@ def _room(check: Check) -> str:
         return "-"
     if check.kind == "accuracy":
         return f"{check.measured - check.limit:+.3f}"
+    if check.kind == "prefix cache":
+        return f"{check.measured / check.limit - 1:.1%}" if check.limit else "-"
     if not check.limit:
         return "0.0%" if not check.measured else "none"
     room = 1 - check.measured / check.limit

@@ -16,6 +16,7 @@ ENOUGH_QUESTIONS = 200
 FALSE_ALARMS = 0.005
 """One-sided, of a live gate's test of total tokens on a system against itself, shared by its architectures
 (Bonferroni); and as much of its tests of answers."""
+NOTHING_CACHED = "no call read a token from a prefix cache"
 _MOST_FAILED = 0.1
 
 Kind = Literal[
@@ -24,6 +25,7 @@ Kind = Literal[
     "latency",
     "accuracy",
     "growth",
+    "prefix cache",
     "changed",
     "not comparable",
     "failed questions",

@@ -58,6 +58,18 @@ def test_an_unknown_cost_fails_in_words_of_its_own(tmp_path: Path) -> None:
     assert "the cost of 1 of 2 rows is unknown, which is not 0" in check.text
 
 
+def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
+    limits = "cached_input_tokens = { mean_at_least = 400, share_at_least = 0.5 }"
+    kept = checked(tmp_path / "a", limits, *rows(5, cached_input_tokens=500))
+    assert [(check.kind, check.name, check.status) for check in kept] == [
+        ("prefix cache", "cached_input_tokens mean", "pass"),
+        ("prefix cache", "cached_input_tokens share", "pass"),
+    ]
+    mean, share = checked(tmp_path / "b", limits, *rows(5, cached_input_tokens=0))
+    assert (mean.status, share.status) == ("fail", "fail")
+    assert mean.text == "cached_input_tokens mean: 0.0 is below 400.0; no call read a token from a prefix cache"
+
+
 @pytest.mark.parametrize(
     ("correct", "count", "model", "status"),
     [

@@ -73,6 +73,43 @@ def test_growth_names_the_role_the_size_and_the_questions(tmp_path: Path) -> Non
     assert (inputs.name, "planner" in inputs.text) == ("input_tokens", False)  # the cause is told once
 
 
+def test_cost_moved_to_one_question_fails_though_the_mean_is_the_same(tmp_path: Path) -> None:
+    inputs = [18_050 if n == 7 else 50 for n in range(20)]  # their sum is 20 * 950, as before
+    moved = [row(n, input_tokens=tokens, total_tokens=tokens + 50) for n, tokens in enumerate(inputs)]
+    check = failure(judged(tmp_path, moved))
+    assert (check.kind, check.name) == ("growth", "total_tokens of each question")
+    assert check.text.startswith("total_tokens of 1 of 20 rows grew by more than 2%, and the mean hides it: ")
+    assert "1,000.0 -> 1,000.0 (+0.0%)" in check.text
+    assert [question.example_id for question in check.grown] == ["q007"]
+
+
+def test_a_prefix_cache_that_reads_nothing_any_more_fails(tmp_path: Path) -> None:
+    check = failure(judged(tmp_path, rows(cached_input_tokens=0)))
+    assert (check.kind, check.name, check.before, check.measured) == ("prefix cache", "cached_input_tokens", 500.0, 0.0)
+    assert check.text == (
+        "cached_input_tokens -500.0 a question, 500.0 -> 0.0 (-100.0%), and 950.0 input tokens a question aren't "
+        "cached instead of 450.0; no call read a token from a prefix cache"
+    )
+
+
+def test_a_shorter_prompt_that_is_cached_as_before_passes(tmp_path: Path) -> None:
+    assert judged(tmp_path, rows(cached_input_tokens=300, input_tokens=750, total_tokens=800)).code == 0
+
+
+@pytest.mark.parametrize(("cached", "status"), [(300, "warn"), (100, "fail"), (0, "fail")])
+def test_a_live_models_cache_fails_where_it_reads_less_than_half(tmp_path: Path, cached: int, status: str) -> None:
+    verdict = judged(tmp_path, rows(cached_input_tokens=cached), mode="live")
+    (check,) = (check for check in verdict.checks if check.kind == "prefix cache")
+    assert check.status == status
+
+
+def test_a_short_question_may_grow_by_the_margin_of_the_mean(tmp_path: Path) -> None:
+    sizes = [50 if n == 7 else 950 for n in range(20)]
+    before = [row(n, input_tokens=size, total_tokens=size + 50) for n, size in enumerate(sizes)]
+    after = [row(n, input_tokens=size + 15, total_tokens=size + 65) for n, size in enumerate(sizes)]
+    assert judged(tmp_path, after, before=before).code == 0
+
+
 def test_another_replan_is_named(tmp_path: Path) -> None:
     again = {"replans": 1, "llm_calls": 3, "planner_tokens": 1200, "input_tokens": 1550, "total_tokens": 1600}
     verdict = judged(tmp_path, [row(n, **(again if n < 10 else {})) for n in range(20)])

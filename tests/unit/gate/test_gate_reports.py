@@ -43,7 +43,7 @@ def verdict(tmp_path: Path) -> Verdict:
 
 def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
     assert text(verdict).splitlines() == [
-        "FAILED: 3 of 13 checks, 1 warning",
+        "FAILED: 3 of 14 checks, 1 warning",
         "",
         "rewoo, sample, oracle",
         "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
@@ -68,7 +68,7 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
 def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     shown = markdown(verdict)
     assert shown.startswith(
-        "### Token budgets: FAILED: 3 of 13 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
+        "### Token budgets: FAILED: 3 of 14 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
     assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
@@ -86,7 +86,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
 def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
     root = ElementTree.fromstring(junit(verdict))
     (suite,) = root
-    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "13", "3")
+    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "14", "3")
     cases = {str(case.get("name")): case for case in suite}
     assert len(cases) == 13
     assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
@@ -269,7 +269,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (cell("example_id", "q000"), "'q000', trial 0, is there twice"),
     (line(lambda cells: cells.clear()), "line 2, example_id: missing"),
     (line(lambda cells: cells.pop()), "line 2, stop_reason: missing"),
-    (line(lambda cells: cells.append(1)), "line 2: expected 17 values"),
+    (line(lambda cells: cells.append(1)), "line 2: expected 18 values"),
     (lambda values: values["questions"]["rewoo"].clear(), "there are none"),
     (lambda values: values["questions"].clear(), "questions: "),
     (lambda values: values["questions"].update(react=values["questions"]["rewoo"]), "not among the architectures"),
