@@ -37,6 +37,7 @@ _COMMANDS = {
     "route": ("route", "Estimate what choosing an architecture by question would buy."),
     "claims": ("claims", "Test published claims against runs of your own."),
     "plot": ("plot", "Draw runs: tokens, accuracy and latency."),
+    "rescore": ("rescore", "Score the predictions of a run again."),
     "publish": ("publish", "Copy a run without the texts of its data set."),
 }
 _PLACES = {name: CommandPlace(f"rewoo_bench.cli.{module}", text) for name, (module, text) in _COMMANDS.items()}

@@ -62,12 +62,8 @@ def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str 
 
 def _texts(dataset: str, manifests: Sequence[Manifest]) -> dict[str, str]:
     """The questions by id: all of a file, else the sample that the run took."""
-    from rewoo_bench.loaders.load import load_dataset_examples
+    from rewoo_bench.loaders.load import load_questions_of
+    from rewoo_bench.runs.manifest import DatasetFacts
 
-    if not manifests or Path(dataset).is_file():
-        examples = load_dataset_examples(dataset).examples
-    else:
-        facts = manifests[0].dataset
-        sample = load_dataset_examples(dataset, split=facts.split, limit=facts.limit, seed=facts.seed or 0)
-        examples = sample.examples
+    examples = load_questions_of(dataset, manifests[0].dataset if manifests else DatasetFacts()).examples
     return {example.id: example.question for example in examples}

@@ -197,6 +197,7 @@ class Evaluator:
             crashes=tuple(crash for crash in (ended.crash, verdict.crash) if crash),
             traceback=ended.crash.traceback if ended.crash else None,
             judge_error=verdict.error,
+            answers_sha256=self._scorer.answers_sha256(task.example.answers),
         )
 
     async def _put(

@@ -72,6 +72,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "trial": result.task.trial,
         "question": example.question,
         "answers": list(example.answers),
+        "answers_sha256": result.answers_sha256,
         "prediction": trajectory.answer,
         "exact_match": result.score.exact_match if result.score else None,
         "f1": result.score.f1 if result.score else None,

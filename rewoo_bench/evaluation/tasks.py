@@ -55,3 +55,5 @@ class Result:
     """Seconds in which something that the question needs was starting; not in `latency_s`."""
     flags: tuple[str, ...] = ()
     """What to doubt about the row (runs/schema.py)."""
+    answers_sha256: Sequence[str] | None = None
+    """Hashes of the gold answers, where the scorer's exact match is an equality (scoring/base.py)."""

@@ -32,6 +32,7 @@ from rewoo_bench.loaders.formats import Format, format_named, read_examples
 from rewoo_bench.loaders.generators import generated
 from rewoo_bench.loaders.row_fields import Row
 from rewoo_bench.loaders.sampling import Selection, ids_hash, select
+from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.scoring import Scorer
 from rewoo_bench.types import Example
 
@@ -147,6 +148,13 @@ def load_dataset_examples(
     else:
         name, rows = _hub_rows(described, config, sampling, load_rows)
     return _sampled(name, rows, sampling, described)
+
+
+def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
+    """The examples of `dataset` for a run that was made of it: all of a file, else the run's sample."""
+    if Path(dataset).is_file() or "=" in dataset.partition("?")[0]:
+        return load_dataset_examples(dataset)
+    return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 
 
 def generated_count(dataset: str, limit: int | None) -> int | None:

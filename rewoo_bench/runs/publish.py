@@ -4,12 +4,13 @@
 
 Questions, gold answers, errors, traces and the journal are left out, since they repeat texts of the data set or
 of a tool. Absolute paths become the names of their files. Every count, score, id and hash stays, so that `compare`,
-`plot` and `claims` read the copy as they read the run. The predictions stay too, so that anyone who has the data
-set can score them again:
+`plot` and `claims` read the copy as they read the run.
 
-    rows = rewoo_bench.load("results/my-study/my-run")
-    gold = {example.id: example.answers for example in load_dataset_examples("hotpotqa", limit=50).examples}
-    [score(prediction, gold[id], "hotpotqa").exact_match for id, prediction in zip(rows.example_id, rows.prediction)]
+The predictions stay, and `answers_sha256` has hashes of the gold answers: so anyone can score exact match again, and
+whoever has the data set F1, too (`rewoo-bench rescore`). A prediction may quote a passage, or be the gold answer. It
+stays whole, because it is the model's output and is what the scores are about: a cut one would have another score.
+A quote in an answer is as short as the limit of output tokens. The hashes hide nothing from somebody who guesses
+answers; they keep the data set's list of answers out of the files.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
+from rewoo_bench.scoring import BUNDLED
 
 TEXTS = ("question", "answers", "error")
+HASHES = "answers_sha256"
 FILES = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 
@@ -46,9 +49,11 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
     manifest = read_manifest(run)
     try:
         tables = {name: read_table(run / name, schema) for name, schema in FILES.items()}
-    except FileNotFoundError as error:
-        raise DataError(f"{str(run)!r} is no finished run: it has no {Path(error.filename).name}") from None
+    except FileNotFoundError:
+        missing = next(name for name in FILES if not (run / name).exists())
+        raise DataError(f"{str(run)!r} is no finished run: it has no {missing}") from None
     _check(without, tables[QUESTIONS_FILE])
+    tables[QUESTIONS_FILE] = _with_hashes(tables[QUESTIONS_FILE], manifest.dataset.scoring)
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
     for file, names in MODELS.items():
@@ -103,6 +108,16 @@ def _check(without: Sequence[str], rows: pa.Table) -> None:
     for name in without:
         if name not in there:
             raise UsageError(f"--without: {unknown('architecture', name, there)}")
+
+
+def _with_hashes(table: pa.Table, scoring: str | None) -> pa.Table:
+    """The questions with `answers_sha256`, which rows of earlier versions lack."""
+    field, scorer = QUESTIONS.field(HASHES), BUNDLED.get(scoring or "")
+    if HASHES not in table.column_names:
+        table = table.append_column(field, pa.nulls(len(table), field.type))
+    pairs = zip(table[HASHES].to_pylist(), table["answers"].to_pylist(), strict=True)
+    hashes = [there or (scorer and answers and scorer.answers_sha256(answers)) for there, answers in pairs]
+    return _replaced(table, HASHES, lambda column: pa.array(hashes, column.type))
 
 
 def _emptied(table: pa.Table, name: str) -> pa.Table:

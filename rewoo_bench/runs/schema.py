@@ -51,6 +51,7 @@ QUESTIONS = pa.schema(
         ("trial", pa.int32()),
         ("question", pa.string()),
         ("answers", pa.list_(pa.string())),
+        ("answers_sha256", pa.list_(pa.string())),
         ("prediction", pa.string()),
         ("exact_match", pa.bool_()),
         ("f1", pa.float64()),
@@ -126,7 +127,7 @@ CALLS = pa.schema(
 LATER = frozenset(
     {
         *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),
-        *("evidence_tokens", "gold_pages_found", "startup_s", "flags", "trace_id"),  # of questions
+        *("evidence_tokens", "gold_pages_found", "startup_s", "flags", "trace_id", "answers_sha256"),
         *("cache_write_tokens", "discarded_tokens"),
         *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),  # of calls
     }

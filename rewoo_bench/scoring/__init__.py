@@ -25,12 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rewoo_bench.argument_checks import check_kind
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.scoring.base import Score, ScoreFunction, Scorer, ScorerFault
-from rewoo_bench.scoring.gsm8k import gsm8k
+from rewoo_bench.scoring.gsm8k import gsm8k, number_text
 from rewoo_bench.scoring.musique import musique
 from rewoo_bench.scoring.parallelqa import parallelqa
 from rewoo_bench.scoring.physics import physics
 from rewoo_bench.scoring.tokens import NORMALIZE, hotpotqa, normalize_hotpotqa, normalize_triviaqa, triviaqa
-from rewoo_bench.scoring.yes_no import yes_no
+from rewoo_bench.scoring.yes_no import yes_no, yes_or_no
 
 __all__ = [
     "BUNDLED",
@@ -45,16 +45,16 @@ __all__ = [
 ]
 
 BUNDLED: Mapping[str, Scorer] = {
-    name: Scorer(name, function)
-    for name, function in {
-        "hotpotqa": hotpotqa,
-        "triviaqa": triviaqa,
-        "gsm8k": gsm8k,
-        "yes_no": yes_no,
-        "physics": physics,
-        "musique": musique,
-        "parallelqa": parallelqa,
-    }.items()
+    scorer.name: scorer
+    for scorer in (
+        Scorer("hotpotqa", hotpotqa, normalize_hotpotqa),
+        Scorer("triviaqa", triviaqa, normalize_triviaqa),
+        Scorer("gsm8k", gsm8k, number_text),
+        Scorer("yes_no", yes_no, yes_or_no),
+        Scorer("physics", physics),
+        Scorer("musique", musique, normalize_hotpotqa),
+        Scorer("parallelqa", parallelqa),
+    )
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from rewoo_bench.errors import DataError, RewooBenchError
 
@@ -26,6 +27,20 @@ class Scorer:
 
     name: str
     function: ScoreFunction
+    compared: Callable[[str], str | None] | None = None
+    """What exact match compares of a text, where it is whether these are equal; None for a text without it."""
+
+    def answers_sha256(self, answers: Sequence[str]) -> list[str] | None:
+        """SHA-256 of what exact match compares of each gold answer; None where exact match is no equality."""
+        texts = [self.compared(answer) if self.compared else None for answer in answers]
+        hashes = [sha256(text.encode(errors="surrogatepass")).hexdigest() for text in texts if text is not None]
+        return list(dict.fromkeys(hashes)) if len(hashes) == len(texts) else None
+
+    def is_exact_match(self, prediction: str | None, answers_sha256: Sequence[str]) -> bool:
+        """Exact match of a prediction, from the hashes of the gold answers."""
+        if prediction is None or not prediction.strip():
+            return False
+        return any(each in answers_sha256 for each in self.answers_sha256([prediction]) or ())
 
     def __call__(self, prediction: str | None, answers: Sequence[str] | str) -> Score:
         """The score of a prediction; None and a blank one score nothing.

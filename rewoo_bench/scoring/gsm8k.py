@@ -32,6 +32,12 @@ def final_number(text: str) -> Fraction | None:
     return numbers[-1].value if numbers else None
 
 
+def number_text(text: str) -> str | None:
+    """The number that a text ends on, as a whole number or a fraction in lowest terms: `1234`, `3/4`."""
+    number = final_number(text)
+    return None if number is None else str(number)
+
+
 def _score(prediction: str, answer: str) -> Score:
     gold = final_number(answer)
     return triviaqa(prediction, [answer]) if gold is None else all_or_nothing(final_number(prediction) == gold)

@@ -40,6 +40,12 @@ def says_yes(text: str) -> bool | None:
     return None
 
 
+def yes_or_no(text: str) -> str | None:
+    """`yes`, `no`, or None where a text says neither."""
+    says = says_yes(text)
+    return None if says is None else ("yes" if says else "no")
+
+
 def _denies(word: str) -> bool:
     return word in _DENIALS or word.endswith("n't")
 

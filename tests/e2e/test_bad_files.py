@@ -72,6 +72,7 @@ READERS = {
     "plot": ("calls", ("plot", "RUN", "--out", "figures")),
     "gate": ("questions", ("gate", "RUN", "--budgets", "budgets.toml")),
     "compare": ("questions", ("compare", "RUN")),
+    "rescore": ("questions", ("rescore", "RUN")),
 }
 BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntotal_tokens = { mean = 9999 }\n'
 

@@ -145,5 +145,8 @@ def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> No
         publish(run.folder, tmp_path / "out", without=["dirct"])
     with pytest.raises(UsageError, match="holds another run"):
         publish(run.folder, run.folder)
+    cut = shutil.copytree(run.folder, tmp_path / "cut", ignore=shutil.ignore_patterns("calls.parquet"))
+    with pytest.raises(DataError, match=r"is no finished run: it has no calls\.parquet"):
+        publish(cut, tmp_path / "out")
     with pytest.raises(DataError, match="is no run folder"):
         publish(tmp_path, tmp_path / "out")

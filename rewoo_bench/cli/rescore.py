@@ -1,0 +1,48 @@
+"""`rewoo-bench rescore RUN`: the predictions of a finished run scored again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rewoo_bench.cli.completion import run_folders
+from rewoo_bench.cli.conventions import DONE, FAILED, SETTINGS
+from rewoo_bench.escaping import terminal
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option(
+    "--dataset",
+    metavar="NAME|FILE",
+    help="The data set of the run, for its gold answers.  [default: the run's own; for a published run their hashes, "
+    "which give exact match alone]",
+)
+def rescore(run: Path, dataset: str | None) -> int:
+    """Score the predictions of a run again, and compare with the recorded exact match and F1.
+
+    Each row whose recorded score differs is printed. Exit code 1 where there is one.
+    """
+    from rewoo_bench.loaders.load import load_questions_of
+    from rewoo_bench.runs.manifest import read_manifest
+    from rewoo_bench.runs.rescore import rescore as rescore_run
+
+    if dataset is None:
+        found = rescore_run(run)
+    else:
+        data = load_questions_of(dataset, read_manifest(run).dataset)
+        found = rescore_run(run, {example.id: example.answers for example in data.examples}, data.scorer)
+    for line in found.different:
+        click.echo(terminal(f"different: {line}"))
+    what = "exact match and F1" if found.with_f1 else "exact match, from hashes of the answers"
+    total = found.equal + len(found.different)
+    left_out = [(found.unscored, "have no score, since they failed"), (found.unknown, "have no answers and no hashes")]
+    more = "".join(f"; {rows} rows {why}" for rows, why in left_out if rows)
+    click.echo(
+        terminal(
+            f"{run}: {total} rows scored again by {found.scorer!r} ({what}): "
+            f"{found.equal} equal, {len(found.different)} different{more}"
+        )
+    )
+    return FAILED if found.different else DONE

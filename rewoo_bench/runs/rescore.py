@@ -1,0 +1,107 @@
+"""The predictions of a finished run, scored again.
+
+    rescored = rescore("results/models/my-run")                  # from the run's answers, or from their hashes
+    rescored = rescore("results/models/my-run", gold, scorer)    # from the answers of the data set, by question
+    rescored.different                                           # ["react, question 7, trial 0: recorded EM 1, …"]
+
+Of a published run, which has hashes in the place of its answers, exact match alone can be scored without the data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewoo_bench.argument_checks import as_path
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.folder import QUESTIONS_FILE, read_table
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.schema import QUESTIONS
+from rewoo_bench.scoring import BUNDLED, Scorer
+
+_COLUMNS = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What scoring again found: `equal` rows, and a line for each different one.
+
+    `with_f1` of the rows had gold answers; of the others exact match alone was compared. `unscored` rows have no
+    recorded score: the infrastructure failed. `unknown` rows have neither answers nor their hashes.
+    """
+
+    scorer: str
+    equal: int
+    different: Sequence[str]
+    with_f1: int
+    unscored: int
+    unknown: int
+
+
+def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, scorer: Scorer | None = None) -> Rescored:
+    """Scores the predictions of a run again. `gold` are the answers by question, `scorer` is that of their data set.
+
+    Without `gold` the run's own answers are taken, and their hashes where it was published. Raises `UsageError` where
+    these are of other questions or are scored otherwise, and `DataError` where nothing can be scored again.
+    """
+    folder = as_path("run", run, "the folder of a run")
+    name = read_manifest(folder).dataset.scoring or ""
+    try:
+        rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_COLUMNS).to_pylist()
+    except FileNotFoundError:
+        raise DataError(f"{str(folder)!r} is no finished run: it has no {QUESTIONS_FILE}") from None
+    scorer = scorer or BUNDLED.get(name)
+    if scorer is None:
+        raise UsageError(f"the run was scored by {name!r}, which is none of {', '.join(BUNDLED)}; give --dataset")
+    if scorer.name != name:
+        raise UsageError(f"the run was scored by {name!r}, and the data set is scored by {scorer.name!r}")
+    if gold is not None and (missing := [row for row in rows if row["example_id"] not in gold]):
+        raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
+    if all(row["prediction"] is None for row in rows) and any(row["f1"] for row in rows):
+        raise DataError(f"{str(folder)!r} has no predictions: an earlier version of `publish` left them out")
+    scored = [row for row in rows if row["exact_match"] is not None]
+    pairs = [(row, _score(row, row["answers"] if gold is None else gold[row["example_id"]], scorer)) for row in scored]
+    again = [(row, score) for row, score in pairs if score is not None]
+    if not again:
+        raise DataError(f"{str(folder)!r} has neither gold answers nor their hashes; give --dataset")
+    different = [_line(row, score, scorer, gold) for row, score in again if not _is_equal(row, score)]
+    return Rescored(
+        scorer=name,
+        equal=len(again) - len(different),
+        different=different,
+        with_f1=sum(f1 is not None for _, (_, f1) in again),
+        unscored=len(rows) - len(scored),
+        unknown=len(scored) - len(again),
+    )
+
+
+def _score(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> tuple[bool, float | None] | None:
+    """Exact match and F1 of a row: without F1 from hashes, None without these too."""
+    if answers:
+        score = scorer(row["prediction"], answers)
+        return score.exact_match, score.f1
+    hashes = row.get("answers_sha256")
+    return hashes and (scorer.is_exact_match(row["prediction"], hashes), None)
+
+
+def _is_equal(row: Mapping[str, Any], score: tuple[bool, float | None]) -> bool:
+    exact_match, f1 = score
+    return row["exact_match"] == exact_match and (f1 is None or abs(row["f1"] - f1) < _ROUNDING)
+
+
+def _line(
+    row: Mapping[str, Any],
+    score: tuple[bool, float | None],
+    scorer: Scorer,
+    gold: Mapping[str, Sequence[str]] | None,
+) -> str:
+    """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`."""
+    exact_match, f1 = score
+    recorded = f"EM {row['exact_match']:d} and F1 {row['f1']:.3f} recorded"
+    now = f"{exact_match:d} and {f1:.3f} now" if f1 is not None else f"EM {exact_match:d} now"
+    line = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}: {recorded}, {now}"
+    others = gold and row.get("answers_sha256") not in (None, scorer.answers_sha256(gold[row["example_id"]]))
+    return f"{line}; prediction {row['prediction']!r:.80}" + ("; the run had other gold answers" if others else "")
