@@ -1,8 +1,9 @@
-"""`rewoo-bench gate`: a run compared with budgets, a baseline, or both."""
+"""`rewoo-bench gate`: a run, or the schemas of tools, compared with budgets, a baseline, or both."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.cli.flag_types import share
+from rewoo_bench.cli.flag_types import Number, share, tool_names
 from rewoo_bench.escaping import terminal
 
 if TYPE_CHECKING:
@@ -21,11 +22,19 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 # fmt: off
 @click.command(context_settings=SETTINGS)
-@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.argument("run", type=click.Path(path_type=Path), required=False, shell_complete=run_folders)
+@click.option("--mcp", multiple=True, metavar="COMMAND|URL",
+              help="Count the tokens of this MCP server's tool schemas, in the place of a run; as in `run --mcp`. "
+                   "Repeat the flag for several.")
+@click.option("--mcp-timeout", type=Number(min=0, min_open=True), default=60.0,
+              help="Seconds until the start of an MCP server is given up.")
+@click.option("--tools", multiple=True, metavar="NAME", callback=tool_names,
+              help="Count the tokens of these tools' schemas: a bundled name, or my_module:make_tool.")
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Limits for each architecture, data set and model (budgets.toml).")
+              help="Limits for each architecture, data set and model (budgets.toml), and of tool schemas.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
-              help="Compare with this, question by question: a run folder, or a file of `baseline update`.")
+              help="Compare with this, question by question: a run folder, or a file of `baseline update`. With --mcp "
+                   "or --tools: a file of --json.")
 @click.option("--max-increase", callback=share, metavar="SHARE",
               help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
@@ -43,11 +52,16 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write JUnit XML here, a test case for each check.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write means per question here, for github-action-benchmark (customSmallerIsBetter).")
-def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
+              help="Write means per question here, or the tokens of each tool's schema, for github-action-benchmark "
+                   "(customSmallerIsBetter).")
+@click.pass_context
+def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_timeout: float, tools: tuple[str, ...],
+         budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
          accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
          json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
+
+    With --mcp or --tools the tokens of tool schemas are judged, which every model call carries: no model is asked.
 
     Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
     rewoo-bench. Only a failed check exits with 1.
@@ -55,18 +69,49 @@ def gate(run: Path, budgets: Path | None, baseline: Path | None, max_increase: f
     # fmt: on
     from rewoo_bench.gate.check import ComparisonTerms, check_run
     from rewoo_bench.gate.render import text
+    from rewoo_bench.gate.reports import tracked
+    from rewoo_bench.runs.folder import load
 
+    if mcp or tools:
+        others = ("run", "exact", "accept_prompts", "strict", "allow_incomplete")
+        if given := [name for name in others if context.params[name] not in (None, False)]:
+            shown = "RUN" if given[0] == "run" else f"--{given[0].replace('_', '-')}"
+            raise click.UsageError(f"{shown} is about a run: leave it or --mcp and --tools out")
+        return _of_tools(mcp, tools, mcp_timeout, budgets, baseline, max_increase, markdown, junit_file, json_file)
+    if run is None:
+        raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
     terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
     click.echo(terminal(text(verdict)))
-    _write(verdict, run, markdown, junit_file, json_file)
+    _write(verdict, lambda: tracked(load(run)), markdown, junit_file, json_file)
     return verdict.code
 
 
-def _write(verdict: Verdict, run: Path, markdown: Path | None, junit_file: Path | None, json_file: Path | None) -> None:
+def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budgets: Path | None, baseline: Path | None,
+              max_increase: float | None, markdown: Path | None, junit_file: Path | None,
+              json_file: Path | None) -> int:  # fmt: skip
+    """Counts tool schemas, prints them, and judges them where there is something to compare them with."""
+    import anyio
+
+    from rewoo_bench.evaluation.tool_sizes import tool_sizes
+    from rewoo_bench.gate.budgets import read_tool_budgets
+    from rewoo_bench.gate.count_checks import EXACT_MARGIN
+    from rewoo_bench.gate.render import text
+    from rewoo_bench.gate.tool_checks import check_tools, read_tool_points, tool_points, tool_table
+
+    limits = read_tool_budgets(budgets) if budgets is not None else ()
+    before = read_tool_points(baseline) if baseline is not None else None
+    sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
+    verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
+    click.echo(terminal(tool_table(sizes) + (f"\n\n{text(verdict)}" if verdict.checks else "")))
+    _write(verdict, lambda: tool_points(sizes), markdown, junit_file, json_file)
+    return verdict.code
+
+
+def _write(verdict: Verdict, points: Callable[[], str], markdown: Path | None, junit_file: Path | None,
+           json_file: Path | None) -> None:  # fmt: skip
     """Writes the requested reports, and on GitHub the job's summary."""
     from rewoo_bench.gate import render, reports
-    from rewoo_bench.runs.folder import load
 
     shown = render.markdown(verdict)
     if markdown is not None:
@@ -76,4 +121,4 @@ def _write(verdict: Verdict, run: Path, markdown: Path | None, junit_file: Path 
     if junit_file is not None:
         reports.write_report(junit_file, reports.junit(verdict), "--junit")
     if json_file is not None:
-        reports.write_report(json_file, reports.tracked(load(run)), "--json")
+        reports.write_report(json_file, points(), "--json")

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.gate.tool_checks import ToolBudget
 from rewoo_bench.gate.verdict import (
     ENOUGH_QUESTIONS,
     NOTHING_CACHED,
@@ -136,14 +137,27 @@ class Budgets(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    budget: tuple[Budget, ...] = Field(min_length=1)
+    budget: tuple[Budget, ...] = ()
+    tools: tuple[ToolBudget, ...] = ()
+
+
+def read_tool_budgets(path: Path) -> tuple[ToolBudget, ...]:
+    """The `[[tools]]` of a file, at least one. Raises `SpecError`."""
+    if not (budgets := _read(path).tools):
+        raise SpecError(f"{path}: has no [[tools]], the budget of tool schemas")
+    return budgets
+
+
+def _read(path: Path) -> Budgets:
+    if not path.exists():
+        raise SpecError(f"no such file: {str(path)!r}")
+    return read_spec(path, Budgets)
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
-    """The budgets of a file. Raises `SpecError`."""
-    if not path.exists():
-        raise SpecError(f"no such file: {str(path)!r}")
-    budgets = read_spec(path, Budgets).budget
+    """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
+    if not (budgets := _read(path).budget):
+        raise SpecError(f"{path}: has no [[budget]], the budget of a run")
     groups = [budget.group for budget in budgets]
     for group in groups:
         if groups.count(group) > 1:

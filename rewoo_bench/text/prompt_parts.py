@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -32,6 +33,17 @@ class PromptParts:
     """Text of the model in earlier turns: thoughts, actions, drafts of plans."""
     found: int = 0
     """All other text after the question: observations, evidence within its plan, error messages."""
+
+
+class ToolSize(NamedTuple):
+    """Tokens that a tool takes of each prompt; `source` is its MCP server, or `--tools`."""
+
+    name: str
+    source: str
+    schema: int
+    """As a provider's API takes it (`count_tool`)."""
+    line: int
+    """As a line of the tool list in a prompt's text."""
 
 
 def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:

@@ -88,7 +88,7 @@ def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
     (suite,) = root
     assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "14", "3")
     cases = {str(case.get("name")): case for case in suite}
-    assert len(cases) == 13
+    assert len(cases) == 14
     assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
     failed = cases["total_tokens (growth)"].find("failure")
     assert failed is not None
