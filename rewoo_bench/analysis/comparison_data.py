@@ -24,6 +24,7 @@ FRAME_COLUMNS = (
     *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
 )
 _SCORES = ("exact_match", "f1", "judged_correct")
+_PER_SOLVED = ("tokens_per_solved", "usd_per_solved")
 _COUNTS = ("total", "answered", "failed")
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
@@ -110,6 +111,11 @@ def _of_system(system: System) -> Iterator[dict[str, Any]]:
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
             yield {**key, "measure": measure, "kind": "mean", **bounds, "meaningless": system.oracle}
+    for measure in _PER_SOLVED:
+        value = getattr(summary, measure)
+        if value.n and not system.oracle:
+            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, "kind": "per solved", **bounds}
     for measure in _COUNTS:
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
     means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewoo_bench.analysis.comparison_data import ComparisonData, System
-from rewoo_bench.analysis.pairs import PRICED, Effect, Pair
-from rewoo_bench.analysis.summary import Estimate, Summary, reasons
+from rewoo_bench.analysis.pairs import PER_SOLVED, PRICED, Effect, Pair
+from rewoo_bench.analysis.summary import Estimate, Summary, per_solved_text, reasons
 from rewoo_bench.stats.paired import Interval
 
 T = TypeVar("T")
@@ -27,6 +27,9 @@ _NAMES = {
     "cost_usd": "cost",
     PRICED: "cost, price sheet",
     "latency_s": "latency",
+    "tokens_per_solved": "total tokens",
+    "usd_per_solved": "cost",
+    "priced_usd_per_solved": "cost, price sheet",
 }
 
 
@@ -46,12 +49,16 @@ def tables(comparison: ComparisonData) -> Iterator[Table]:
         yield Table(f"{about}: means per question [95% interval]", _rows(_means(systems), systems))
         yield Table(f"{about}: how the questions ended", _rows(_endings(systems), systems))
         yield Table(f"{about}: tokens per question", _rows(_tokens(systems), systems))
+        if solvers := [system for system in systems if not system.oracle]:
+            yield Table(f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED, solvers))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
         yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
-        amounts = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
-        if amounts:
+        ratios = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
+        if amounts := [each for each in ratios if each[1].measure not in PER_SOLVED]:
             yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
+        if solved := [each for each in ratios if each[1].measure in PER_SOLVED]:
+            yield Table(f"{dataset}: ratios per solved question, paired by question", _rows(_SOLVED, solved))
 
 
 def _other_models(systems: Sequence[System]) -> list[str]:
@@ -138,6 +145,13 @@ def _interval(value: Interval, form: str) -> str:
     return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]"
 
 
+def _solved(value: Interval) -> str:
+    """A ratio per solved question; words where there is none."""
+    if math.isnan(value.estimate):
+        return "none solved"
+    return _interval(value, ".3f") if 0 < value.estimate < math.inf else "none solved by one"
+
+
 def _p(value: float) -> str:
     if math.isnan(value):
         return "-"
@@ -202,6 +216,12 @@ _TOKENS: tuple[Column[System], ...] = (
     ("billed", lambda s: _count(s.means["billed_tokens"])),
 )
 
+_PER_SOLVED: tuple[Column[System], ...] = (
+    ("system", lambda s: s.label),
+    ("tokens", lambda s: per_solved_text(s.summary.tokens_per_solved, ",.0f")),
+    ("$", lambda s: per_solved_text(s.summary.usd_per_solved, ".3g")),
+)
+
 _ACCURACY: tuple[Column[Pair], ...] = (
     ("difference", lambda p: f"{p.b} - {p.a}"),
     ("n", lambda p: f"{p.compared:,}"),
@@ -222,4 +242,9 @@ _AMOUNT: tuple[Column[tuple[Pair, Effect]], ...] = (
     ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
     ("p", lambda each: _p(each[1].p)),
     ("Holm", lambda each: _p(each[1].p_holm)),
+)
+
+_SOLVED: tuple[Column[tuple[Pair, Effect]], ...] = (
+    *_AMOUNT[:3],
+    ("ratio [95%]", lambda each: _solved(each[1].interval)),
 )

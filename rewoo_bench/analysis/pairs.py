@@ -10,6 +10,7 @@ model call in any of the questions, such as an agent that crashes at its start, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,7 @@ from rewoo_bench.stats.paired import (
     geometric_mean_ratio,
     ratio_of_means,
 )
+from rewoo_bench.stats.per_solved import ratio_per_solved
 from rewoo_bench.stats.tests import McNemar, mcnemar_exact, minimum_detectable_difference, wilcoxon
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ FAMILY = ("exact_match", "total_tokens", "cost_usd")
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
+PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd", "priced_usd_per_solved": PRICED}
+"""Measure -> its amount, of all questions for each one that was solved (an exact match)."""
 LEFT_OUT = "left_out"
 _CALLS = "llm_calls"
 
@@ -118,7 +122,8 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
     timed = not oracle  # an oracle's seconds are no model's
     names = [name for name in AMOUNTS if name in rows_a and not idle and (timed or name != "latency_s")]
     amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
-    known = tuple(effect for effect in (*figures, *amounts) if effect is not None)
+    solved = () if oracle or idle else (_per_solved(name, rows_a, rows_b, clusters) for name in PER_SOLVED)
+    known = tuple(effect for effect in (*figures, *amounts, *solved) if effect is not None)
     return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, idle)
 
 
@@ -160,3 +165,15 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> E
     p = wilcoxon(a, b, clusters)
     geometric = geometric_mean_ratio(a, b, clusters)
     return Effect(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)
+
+
+def _per_solved(name: str, a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Effect | None:
+    """The ratio of what the two take for each solved question; None where its amount isn't known of all."""
+    column = PER_SOLVED[name]
+    known = (
+        column in a and column in b and not np.isnan(a[column] + b[column] + a["exact_match"] + b["exact_match"]).any()
+    )
+    if not known or not a[column].any() or not b[column].any():
+        return None
+    each = ((rows[column], rows["exact_match"]) for rows in (a, b))
+    return Effect(name, "ratio", ratio_per_solved(*each, clusters=clusters), math.nan, math.nan)

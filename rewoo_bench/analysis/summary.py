@@ -88,6 +88,10 @@ class Summary:
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
+    tokens_per_solved: Estimate
+    """Total tokens of all questions for each exact match; no mean and no upper bound where none was solved."""
+    usd_per_solved: Estimate
+    """The same of `cost_usd`; n is 0 where any price isn't known."""
     startup_s: float = math.nan
     """Per question, in no latency; NaN where it isn't known: in a replay, and in older runs."""
     routed_to: dict[str, int] = field(default_factory=dict)
@@ -169,6 +173,8 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         cost_usd=mean("cost_usd") if priced else None,
         startup_s=mean(STARTUP) if STARTUP in scored else math.nan,
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
+        tokens_per_solved=_per_solved(scored, "total_tokens"),
+        usd_per_solved=_per_solved(scored, "cost_usd") if priced else Estimate(None, None, None, 0),
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
@@ -198,6 +204,18 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
     return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
+def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
+    """The sum of a column over the number of exact matches, with its 95% interval (stats/per_solved.py)."""
+    from rewoo_bench.stats.per_solved import per_solved
+
+    amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
+    if not len(amounts):
+        return Estimate(None, None, None, 0)
+    found = per_solved(amounts, solved, clusters=questions, level=CONFIDENCE)
+    mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
+    return Estimate(mean, found.low, high, found.n)
+
+
 def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values that aren't missing, and the question of each."""
     import numpy as np
@@ -224,6 +242,15 @@ def _interval(value: Estimate) -> str:
     if value.low is None or value.high is None:
         return f"{value.mean:.3f}"
     return f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
+
+
+def per_solved_text(value: Estimate, form: str) -> str:
+    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so."""
+    if not value.n or value.low is None:
+        return "unknown"
+    if value.mean is None:
+        return f"none solved, more than {value.low:{form}}"
+    return f"{value.mean:{form}} [{value.low:{form}}, {'no bound' if value.high is None else format(value.high, form)}]"
 
 
 def _number(value: float, form: str) -> str:
@@ -260,6 +287,13 @@ _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
 )
 
 
+_PER_SOLVED: tuple[tuple[str, Callable[[Summary], str]], ...] = (
+    ("per solved question", lambda s: s.architecture),
+    ("tokens [95% CI]", lambda s: per_solved_text(s.tokens_per_solved, ",.0f")),
+    ("$ [95% CI]", lambda s: per_solved_text(s.usd_per_solved, ".3g")),
+)
+
+
 def _seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
     if value is None or bounds is None:
         return "-"
@@ -269,9 +303,10 @@ def _seconds(summary: Summary, value: float | None, bounds: tuple[float, float] 
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """The summaries as plain text: for each data set and model a table of accuracy and one of costs.
+    """The summaries as plain text: for each data set and model a table of accuracy and two of costs.
 
-    A column for each reason for which a question ended without an answer; `error` is a failure of the infrastructure.
+    A solved question is an exact match. A column for each reason for which a question ended without an answer;
+    `error` is a failure of the infrastructure.
     """
     blocks = []
     for (dataset, models), group in _grouped(summaries):
@@ -285,6 +320,8 @@ def table(summaries: Sequence[Summary]) -> str:
             "\n".join([heading, "", *text_table(_accuracy(group))]),
             "\n".join(text_table(_cells(costs, group))),
         ]
+        if not any(s.oracle for s in group):  # it is told the answers
+            blocks.append("\n".join(text_table(_cells(_PER_SOLVED, group))))
     return "\n\n".join(blocks)
 
 

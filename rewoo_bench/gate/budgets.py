@@ -7,22 +7,26 @@
     llm_calls = { max = 6, mean = 2.5 }
     total_tokens = { mean = 2000, p95 = 2600 }
     cached_input_tokens = { share_at_least = 0.6 }  # of all input tokens
+    tokens_per_solved = { at_most = 6000 }          # total tokens of all questions for each exact match
     exact_match = { min = 0.30, margin = 0.02 }     # fails below 0.28; `margin` is optional
     latency_s = { p95 = 20 }
 
 Limits are per question. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
-gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. An unknown cost is a
-failure, not 0.
+gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. What a solved question
+costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. An
+unknown cost is a failure, not 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.tool_checks import ToolBudget
@@ -65,6 +69,14 @@ class Limit(BaseModel):
     """The 95th percentile."""
 
 
+class PerSolved(BaseModel):
+    """The most for each solved question (an exact match)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at_most: _Amount
+
+
 class CacheFloor(BaseModel):
     """The fewest input tokens that the model reads from its prefix cache."""
 
@@ -103,6 +115,8 @@ class Budget(BaseModel):
     cached_input_tokens: CacheFloor | None = None
     cost_usd: Limit | None = None
     latency_s: Limit | None = None
+    tokens_per_solved: PerSolved | None = None
+    usd_per_solved: PerSolved | None = None
     exact_match: Floor | None = None
     f1: Floor | None = None
 
@@ -123,11 +137,16 @@ class Budget(BaseModel):
     def floors(self) -> Iterator[tuple[str, Floor]]:
         yield from ((metric, floor) for metric in ACCURACIES if (floor := getattr(self, metric)))
 
+    @property
+    def per_solved(self) -> Iterator[tuple[str, float]]:
+        """`("tokens_per_solved", 6000.0)`, …"""
+        yield from ((name, limit.at_most) for name in PER_SOLVED if (limit := getattr(self, name, None)))
+
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
-        cache = self.cached_input_tokens
-        of_cache = cache is not None and (cache.mean_at_least, cache.share_at_least) != (None, None)
-        if not any(self.limits) and not any(self.floors) and not of_cache:
+        cache = self.cached_input_tokens or CacheFloor()
+        others = (cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved)
+        if not any(self.limits) and not any(self.floors) and others == (None,) * 4:
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 
@@ -180,6 +199,7 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
         for metric, kind, limit in budget.limits:
             yield _limit(budget.group, scored, metric, kind, limit)
         yield from _cache(budget, scored)
+        yield from (_per_solved(budget.group, scored, name, limit) for name, limit in budget.per_solved)
         for metric, floor in budget.floors:
             yield _floor(budget.group, scored, metric, floor)
 
@@ -218,6 +238,30 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
     sort: Kind = "latency" if metric == "latency_s" else "budget"
     status: Status = "pass" if not over else "warn" if metric == "latency_s" else "fail"
     return Check(sort, status, group, name, text, measured, limit, n=n)
+
+
+def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
+    """An amount of all questions for each exact match, with its interval; of few questions the interval decides."""
+    from rewoo_bench.stats.per_solved import per_solved
+
+    n, metric = int(rows["example_id"].nunique()), PER_SOLVED[name]
+    if rows[metric].isna().any():
+        text = f"{name}: the cost of some rows is unknown, which is not 0; the model has no known price"
+        return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
+    columns = (rows[column].to_numpy(float) for column in (metric, "exact_match"))
+    found = per_solved(*columns, clusters=rows["example_id"].to_numpy(str))
+    solved, oracle = math.isfinite(found.estimate), bool(oracle_rows(rows).any())
+    over = found.estimate > limit * (1 + ROUNDING)
+    values = f"{shown(metric, found.estimate)} [{shown(metric, found.low)}, {shown(metric, found.high)}]"
+    measured = values if solved else f"none solved, so more than {shown(metric, found.low)}"
+    text = f"{name}: {measured} is {'over' if over else 'within'} the limit of {shown(metric, limit)}"
+    status: Status = "fail" if over else "pass"
+    if over and oracle:
+        status, text = "warn", f"{text}; an oracle's means nothing"
+    elif over and n < ENOUGH_QUESTIONS and found.low <= limit:
+        status, text = "warn", f"{text}; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
+    value = found.estimate if solved else None
+    return Check("budget", status, group, name, text, value, limit, n=n, oracle=oracle)
 
 
 def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:

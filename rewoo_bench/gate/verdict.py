@@ -131,11 +131,11 @@ def shown(metric: str, value: float | None) -> str:
     """
     if value is None:
         return "unknown"
-    decimals = 1 if metric.endswith("_tokens") else _DECIMALS.get(metric, 2)
+    decimals = 1 if "tokens" in metric else _DECIMALS.get(metric, 2)
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
         text = f"{value:.3g}"
-    return f"${text}" if metric == "cost_usd" else f"{text} s" if metric == "latency_s" else text
+    return f"${text}" if "usd" in metric else f"{text} s" if metric == "latency_s" else text
 
 
-_DECIMALS = {"cost_usd": 6, "exact_match": 3, "f1": 3}
+_DECIMALS = {"cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}

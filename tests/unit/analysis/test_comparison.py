@@ -38,7 +38,20 @@ def test_a_pair_is_the_second_against_the_first() -> None:
     assert (match.discordant.only_a, match.discordant.only_b, match.p) == (0, 1, 1.0)
     assert pair["total_tokens"].interval.estimate == pytest.approx((2050 + 550 / 6) / (1050 + 550 / 6))
     assert pair["f1"].interval.estimate == pytest.approx((1 - 0.2) / 6)
-    assert [each.measure for each in pair.figures][2:] == ["total_tokens", "input_tokens", "cost_usd", "latency_s"]
+    amounts, solved = ["total_tokens", "input_tokens", "cost_usd", "latency_s"], ["tokens_per_solved", "usd_per_solved"]
+    assert [each.measure for each in pair.figures][2:] == amounts + solved
+
+
+def test_what_a_solved_question_costs_is_compared_in_pairs() -> None:
+    rows = frame(system(matches="110100"), system("react", "111100", 2000, cost_usd=0.002))
+    (pair,) = rewoo_bench.compare(rows).pairs
+    found, tokens = pair["tokens_per_solved"].interval, pair["total_tokens"].interval
+    assert found.estimate == pytest.approx(tokens.estimate * 3 / 4)  # exact matches
+    assert found.low < found.estimate < found.high
+    table = str(rewoo_bench.compare(rows)).split("ratios per solved question, paired by question\n\n")[1]
+    assert f"{found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]" in table
+    none = frame(system(matches="000000"), system("react", "111100", 2000))
+    assert "none solved by one" in str(rewoo_bench.compare(none))
 
 
 def test_pairs_are_of_the_same_question_whatever_the_order_of_rows() -> None:

@@ -90,7 +90,7 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert (some.latency_p50_s, some.latency_p95_s, some.latency_p95_interval_s) == (35.0, None, None)
     assert many.latency_p95_interval_s == (63.0, 71.0)
     assert "35.5 [27.0, 44.0]" in table([many])
-    assert table([some]).splitlines()[-1].split()[-2] == "-"
+    assert table([some]).split("\n\n")[2].split()[-2] == "-"
 
 
 def test_trials_of_a_question_are_one_cluster() -> None:
@@ -157,7 +157,7 @@ def test_a_judges_column_is_there_where_it_judged() -> None:
 
 def test_with_trials_the_rows_are_counted_too() -> None:
     trials = frame(*(row(example_id=f"q{i}", trial=trial) for i in range(5) for trial in range(2)))
-    heading, accuracy, _ = table(summarise(trials)).split("\n\n")
+    heading, accuracy, *_ = table(summarise(trials)).split("\n\n")
     assert heading.endswith("n = questions that count; rows = questions times trials")
     counts = dict(zip(accuracy.splitlines()[0].split("  ")[-2:], accuracy.split()[-2:], strict=True))
     assert (accuracy.splitlines()[1].split()[1], counts) == ("5", {"rows": "10", "answered": "10"})
@@ -171,7 +171,7 @@ def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
         ("react", "sample"),
         ("rewoo", "hotpotqa"),
     ]
-    _, accuracy, costs, _, others, _ = table(summarise(rows)).split("\n\n")
+    _, accuracy, costs, _, _, others, *_ = table(summarise(rows)).split("\n\n")
     assert [line.split()[0] for line in accuracy.splitlines()] == ["architecture", "rewoo", "react"]
     assert [line.split()[0] for line in costs.splitlines()] == ["architecture", "rewoo", "react"]
     assert len(others.splitlines()) == 2
@@ -187,6 +187,29 @@ def test_a_table_fits_120_columns_whatever_its_questions_ended_with() -> None:
     shown = table(summarise(frame(*rows)))
     assert max(map(len, shown.splitlines())) <= 120
     assert "step_limit  invalid_plan  unparsable" in shown
+
+
+def test_what_a_solved_question_costs_has_an_interval_and_stands_in_80_columns() -> None:
+    rows = frame(*(row(example_id=f"q{i}", exact_match=i < 5, total_tokens=110) for i in range(20)))
+    found = one(rows).tokens_per_solved
+    assert (found.mean, found.n) == (440.0, 20)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 440 < found.high
+    block = table([one(rows)]).split("\n\n")[-1]
+    assert block.split()[:5] == ["per", "solved", "question", "tokens", "[95%"]
+    assert f"440 [{found.low:,.0f}, {found.high:,.0f}]" in block
+    assert max(map(len, block.splitlines())) <= 80
+
+
+def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
+    found = one(scored(*[False] * 20)).tokens_per_solved
+    assert (found.mean, found.high, found.n) == (None, None, 20)
+    assert f"none solved, more than {found.low:,.0f}" in table([one(scored(*[False] * 20))])
+
+
+def test_an_oracle_solves_nothing_by_itself() -> None:
+    assert "per solved" not in table(summarise(frame(row(model="oracle"))))
 
 
 def test_no_rows_make_no_table() -> None:

@@ -71,6 +71,28 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("correct", "count", "model", "status", "said"),
+    [
+        (100, 200, "openai/gpt", "pass", "tokens_per_solved: 2,000.0 [1,7"),
+        (99, 200, "openai/gpt", "fail", "is over the limit of 2,000.0"),
+        (24, 50, "openai/gpt", "warn", "may be chance on 50 questions"),
+        (5, 50, "openai/gpt", "fail", "is over the limit of 2,000.0"),  # the whole interval is
+        (0, 50, "openai/gpt", "fail", "none solved, so more than "),
+        (0, 50, "oracle", "warn", "an oracle's means nothing"),
+    ],
+)
+def test_the_tokens_of_a_solved_question_have_a_budget(
+    tmp_path: Path, correct: int, count: int, model: str, status: str, said: str
+) -> None:
+    lines = [row(n, model=model, exact_match=n < correct) for n in range(count)]
+    limits = written(tmp_path, "tokens_per_solved = { at_most = 2000 }")
+    limits.write_text(limits.read_text().replace("oracle", model))
+    (check,) = check_budgets(read_budgets(limits), load(write_run(tmp_path / "run", lines)))
+    assert (check.status, check.name) == (status, "tokens_per_solved")
+    assert said in check.text
+
+
+@pytest.mark.parametrize(
     ("correct", "count", "model", "status"),
     [
         (90, 300, "openai/gpt", "pass"),

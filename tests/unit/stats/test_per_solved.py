@@ -1,0 +1,89 @@
+"""What a solved question costs: the sum over the number of exact matches, with intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rewoo_bench.errors import DataError
+from rewoo_bench.stats.bootstrap import student
+from rewoo_bench.stats.paired import Interval
+from rewoo_bench.stats.per_solved import per_solved, ratio_per_solved
+
+RIGHT = [1] * 12 + [0] * 18
+
+
+def test_equal_amounts_leave_wilsons_interval_of_the_share() -> None:
+    found = per_solved([500] * 30, RIGHT)
+    whole = 30 + student(30, 0.95) ** 2
+    centre = (12 + student(30, 0.95) ** 2 / 2) / whole
+    assert found.estimate == 1250
+    assert 500 / found.low + 500 / found.high == pytest.approx(2 * centre)
+
+
+def test_what_every_question_solves_is_the_mean() -> None:
+    found = per_solved([90, 110] * 15, [1] * 30)
+    assert found.estimate == 100
+    assert found.low < 100 < found.high
+
+
+def test_none_solved_has_no_upper_bound_and_a_lower_one() -> None:
+    found = per_solved([100] * 30, [0] * 30)
+    assert (found.estimate, found.high) == (math.inf, math.inf)
+    assert found.low == pytest.approx(100 / (student(30, 0.95) ** 2 / (30 + student(30, 0.95) ** 2)))
+
+
+def test_no_question_is_no_estimate() -> None:
+    found = per_solved([], [])
+    assert math.isnan(found.estimate)
+    assert (found.low, found.high, found.n) == (0.0, math.inf, 0)
+
+
+def test_trials_of_a_question_are_one_observation() -> None:
+    amounts, labels = np.arange(100, 130), np.arange(30)
+    once = per_solved(amounts, RIGHT)
+    thrice = per_solved(np.repeat(amounts, 3), np.repeat(RIGHT, 3), clusters=np.repeat(labels, 3))
+    assert (thrice.estimate, thrice.n) == (once.estimate, 30)
+    assert thrice.low == pytest.approx(once.low, rel=0.02)
+    assert thrice.high == pytest.approx(once.high, rel=0.02)
+
+
+def test_a_system_beside_itself_is_one() -> None:
+    amounts = np.arange(100, 130)
+    found = ratio_per_solved((amounts, RIGHT), (amounts * 2, RIGHT))
+    assert (found.estimate, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0), abs=0.3)
+
+
+@pytest.mark.parametrize(("a", "b", "estimate"), [(0, 1, 0.0), (1, 0, math.inf), (0, 0, math.nan)])
+def test_a_system_that_solves_nothing_has_a_ratio_without_bounds(a: int, b: int, estimate: float) -> None:
+    found = ratio_per_solved(([100] * 9, [a] * 9), ([100] * 9, [b] * 9))
+    assert found.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (found.low, found.high) == (0.0, math.inf)
+
+
+def test_a_share_that_is_neither_right_nor_wrong_is_refused() -> None:
+    with pytest.raises(DataError, match="neither right"):
+        per_solved([100, 100], [0.5, 1])
+
+
+@pytest.mark.parametrize(("n", "accuracy"), [(50, 0.05), (50, 0.7), (100, 0.3)])
+def test_the_truth_is_held_about_95_times_in_100(n: int, accuracy: float) -> None:
+    """Tokens of a wrong answer are twice those of a right one; the second system takes twice those of the first."""
+    draw, held = np.random.default_rng(34), np.zeros(2)
+    truth = 1000 * (accuracy + 2 * (1 - accuracy)) / accuracy
+    for _ in range(500):
+        shared = draw.random(n)
+        systems = []
+        for factor in (1, 2):
+            right = np.where(draw.random(n) < 0.5, shared, draw.random(n)) < accuracy
+            tokens = factor * 1000 * draw.lognormal(-0.125, 0.5, n) * np.where(right, 1, 2)
+            systems.append((tokens, right.astype(float)))
+        held += [_holds(per_solved(*systems[0]), truth), _holds(ratio_per_solved(*systems), 2.0)]
+    assert (held / 500 > 0.92).all()
+    assert (held / 500 < 0.99).all()
+
+
+def _holds(interval: Interval, truth: float) -> bool:
+    return interval.low <= truth <= interval.high
