@@ -195,6 +195,7 @@ StopReason = Literal[
     "length_limit",
     "reasoning_truncated",
     "step_limit",
+    "repeated",
     "invalid_plan",
     "unparsable",
     "token_limit",

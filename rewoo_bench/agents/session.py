@@ -23,7 +23,7 @@ from rewoo_bench.agents.kept_responses import KeptResponses
 from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.call_site import AGENT, call_site
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.metering.calls import Call
+from rewoo_bench.metering.calls import Call, content_of
 from rewoo_bench.metering.live_calls import UNAUTHORISED
 from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
@@ -206,9 +206,8 @@ class AgentSession:
         for name, (use, asked_at) in asked.items():
             result = results[name]
             meter: Any = self.model
-            meter.add_tool_use(
-                use.name, "error" if result.failed else "ok" if result.text.strip() else "empty", asked_at
-            )
+            status = "error" if result.failed else "ok" if result.text.strip() else "empty"
+            meter.add_tool_use(use.name, status, asked_at, content_of(use.arguments, result.text))
             self._add_step(use.name, _shown(use.arguments), Observation(check_text(result.text), result.failed))
 
     def _read_reply(self, path: str, completion: Completion) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FITTED_UP_TO = 4
 """Look-ups of the longest questions that a law is fitted on."""
-CUT_OFF = ("step_limit", "token_limit", "time_limit", "cost_limit", "invalid_plan")
+CUT_OFF = ("step_limit", "repeated", "token_limit", "time_limit", "cost_limit", "invalid_plan")
 """Stop reasons of questions that ended before their look-ups were done: their tokens are those of a part."""
 _KEY = ["run_id", "example_id", "trial"]
 _SHAPE = r"^chain-(?P<hops>\d+)x(?P<width>\d+)"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-_CUT_OFF = ("invalid_plan", "step_limit", "token_limit", "time_limit", "cost_limit")
+_CUT_OFF = ("invalid_plan", "step_limit", "repeated", "token_limit", "time_limit", "cost_limit")
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 
 

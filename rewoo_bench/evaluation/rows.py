@@ -11,8 +11,10 @@ from rewoo_bench.evaluation.retrieval import gold_pages_found
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.telemetry import trace_id_of
 from rewoo_bench.journal.records import as_bytes, numbers
+from rewoo_bench.loops import first_repetition
 from rewoo_bench.metering.calls import Call
 from rewoo_bench.metering.meter import ABANDONED
+from rewoo_bench.runners.react_turns import AT_LIMIT
 from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
@@ -20,6 +22,7 @@ from rewoo_bench.types import Trajectory, Usage
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
 
 NO_LLM_ROLES = frozenset({"embedding", "count", ABANDONED})  # calls that generate nothing, or not for this answer
+_NO_STEP_ROLES = NO_LLM_ROLES | {"tool", "judge"}
 
 
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
@@ -101,9 +104,43 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "startup_s": result.startup_s if measured else None,
         "retries": sum(call.call_cost.attempts - 1 for call in model_calls),
         "flags": list(result.flags),
+        **_loop(result.calls),
         "started_at": result.started_at,
         "trace_id": trace_id_of(run["run_id"], result.task.key) if run.get("trace_id") else None,
     }
+
+
+def _loop(calls: Sequence[Call]) -> dict[str, int | None]:
+    """The columns of the loop that a question ended in (loops.py). The call for an answer at the limit is no step."""
+    steps: list[tuple[float, tuple[tuple[str, bytes], ...]]] = []  # when each began, and what it did
+    replies: list[Call] = []  # since the last tool call
+    asked: dict[bytes, int] = {}  # a reply -> the last step with its tool calls
+    own = [call for call in calls if not call.call_site.name.endswith(AT_LIMIT)]
+    if not any(_is_turn(call) for call in own):
+        return {"loop_step": None, "loop_tokens": None}
+    for call in sorted(own, key=lambda call: call.start):
+        if call.kind == "tool":
+            if replies or not steps:
+                steps.append((replies[0].start if replies else call.start, ()))
+                asked |= {reply.content: len(steps) - 1 for reply in replies[-1:]}
+                replies = []
+            start, did = steps[-1]
+            steps[-1] = (start, tuple(sorted((*did, (call.name, call.content)))))
+        elif _is_turn(call):
+            replies.append(call)
+    for reply in replies:  # whose tool calls weren't made, or that ask for none
+        did = steps[asked[reply.content]][1] if reply.content in asked else (("", reply.content),)
+        steps.append((reply.start, did))
+    first = first_repetition([did for _, did in steps])
+    if first is None:
+        return {"loop_step": None, "loop_tokens": 0}
+    looped = [call for call in own if call.kind == "model" and call.role != "judge" and call.start >= steps[first][0]]
+    return {"loop_step": first + 1, "loop_tokens": sum(call.usage.total_tokens for call in looped)}
+
+
+def _is_turn(call: Call) -> bool:
+    """Whether a call is a model's turn: it was answered, and by the architecture's own model."""
+    return call.kind == "model" and call.status == "ok" and call.role not in _NO_STEP_ROLES
 
 
 def routed_to(result: Result) -> str | None:

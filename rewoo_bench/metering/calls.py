@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 
 from rewoo_bench.call_site import CallSite
 from rewoo_bench.row_notes import Interval, union_s
@@ -11,6 +12,11 @@ from rewoo_bench.text.prompt_parts import PromptParts
 from rewoo_bench.types import CallCost, Usage
 
 _NO_PARTS = PromptParts()
+
+
+def content_of(*parts: object) -> bytes:
+    """The `content` of a call."""
+    return sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Call:
     thoughts: str = ""
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
+    content: bytes = b""
+    """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
     startups: tuple[Interval, ...] = ()
     """When the call waited for something to start (row_notes.py)."""
 

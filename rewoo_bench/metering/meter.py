@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.journal.records import CallRecord
-from rewoo_bench.metering.calls import Call, Limits
+from rewoo_bench.metering.calls import Call, Limits, content_of
 from rewoo_bench.metering.other_questions import PromptWatch
 from rewoo_bench.metering.recorded_calls import RecordedModel
 from rewoo_bench.metering.recorded_tools import RecordedText
@@ -99,6 +99,7 @@ class Meter:
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
                 "repairs": completion.repairs,
+                "content": content_of(completion.text, [(call.name, call.arguments) for call in completion.tool_calls]),
             }
         except ModelError as error:
             outcome = {"status": "error", "call_cost": error.call_cost or CallCost()}
@@ -121,7 +122,7 @@ class Meter:
         """The tool's answer, counted. Raises the tool's errors, and `LimitReached`."""
         self._check_limits()
         begun = self._begin("tool", tool.name, "tool")
-        outcome: dict[str, Any] = {}
+        outcome: dict[str, Any] = {"content": content_of(arguments)}
         notes = self.notes.of_call()
         try:
             with noting(notes):
@@ -129,9 +130,10 @@ class Meter:
             call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
             if self._watch:
                 self._watch.add_result(text)
-            outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost}
+            did = content_of(arguments, str(text))
+            outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost, "content": did}
         except anyio.get_cancelled_exc_class():
-            outcome = {"status": "cancelled"}
+            outcome["status"] = "cancelled"
             raise
         finally:
             self._end(begun, startups=tuple(notes.startups), **outcome)
@@ -156,11 +158,11 @@ class Meter:
         """Takes back the last call, which was answered as a second attempt at an earlier one."""
         self.calls.pop()
 
-    def add_tool_use(self, name: str, status: str, start: float) -> None:
+    def add_tool_use(self, name: str, status: str, start: float, content: bytes) -> None:
         """Adds a call that an external agent made of a tool of its own, from `start` until now."""
         started_at = datetime.now(UTC) - timedelta(seconds=self.clock() - start)
         begun = partial(self._begin("tool", name, WIRE), start=start, started_at=started_at)
-        self._end(begun, status)
+        self._end(begun, status, content=content)
 
     def add_abandoned(self, records: Sequence[CallRecord]) -> None:
         """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""

@@ -20,7 +20,7 @@ from rewoo_bench.notation.replies import Action, answered, names_answer, parse_a
 from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
+from rewoo_bench.runners.react_turns import AT_LIMIT, ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
 
@@ -59,12 +59,14 @@ class PlanExecute:
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
                 step = await turns.act(str(number), action.tool, action.arguments, intent[0])
-            seen = turns.keep(step) + turns.warning(number)
+            [seen] = turns.keep(number, step)
+            if turns.is_stopped:
+                return turns.end(None, "repeated", replans=plans - 1)
             last = number == limit
             if last and not self.settings.answer_at_limit:
                 return turns.end(None, "step_limit", replans=plans - 1)
             conversation.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
-            with call_site("partial answer" if last else f"planner {number}"):
+            with call_site(AT_LIMIT if last else f"planner {number}"):
                 intent = await conversation.intent(answer_grammar() if last else words_grammar(limit, answer=True))
             plans += isinstance(intent, list)
             if last:

@@ -19,7 +19,7 @@ from rewoo_bench.notation.replies import Action, parse_action, read_answer
 from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
+from rewoo_bench.runners.react_turns import AT_LIMIT, ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
@@ -62,7 +62,7 @@ class ReAct:
                 try:
                     action = parse_action(text, actions)
                 except ActionError as error:
-                    turns.keep(Step(str(turn), thought=text, observation=str(error), failed=True))
+                    turns.keep(turn, Step(str(turn), thought=text, observation=str(error), failed=True))
                     if repairs == self.settings.max_repairs:
                         return turns.end(None, "unparsable")
                     repairs += 1
@@ -70,10 +70,12 @@ class ReAct:
                     continue
                 if action.tool == FINISH:
                     answer = str(action.arguments)
-                    turns.keep(Step(str(turn), action.thought, FINISH, answer))
+                    turns.keep(turn, Step(str(turn), action.thought, FINISH, answer))
                     return turns.end(answer, "answered")
                 step = await turns.act(str(turn), action.tool, action.arguments, action.thought)
-            seen = turns.keep(step) + turns.warning(turn)
+            [seen] = turns.keep(turn, step)
+            if turns.is_stopped:
+                return turns.end(None, "repeated")
             messages += [Message("assistant", action.render()), Message("user", f"Observation: {seen}")]
         partial = await self._partial_answer(messages, model) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
@@ -82,7 +84,7 @@ class ReAct:
         """The best answer that the trace allows, asked for when no turn is left."""
         last = messages[-1]
         final = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
-        with call_site("partial answer"):
+        with call_site(AT_LIMIT):
             completion = await model.complete(
                 [*messages[:-1], replace(last, content=final)],
                 role="agent",

@@ -23,7 +23,7 @@ from rewoo_bench.concurrency import in_order
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
+from rewoo_bench.runners.react_turns import AT_LIMIT, ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import check_fields, checks_replies, decode
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 
@@ -64,12 +64,16 @@ class NativeReAct:
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
-                    turns.keep(Step(str(turn), observation=_NOTHING, failed=True))
+                    turns.keep(turn, Step(str(turn), observation=_NOTHING, failed=True))
                     messages.append(Message("user", _NOTHING))
                     continue
                 steps = await _act_at_once(turn, calls, turns)
             text = completion.text if completion.tool_calls else ""
-            messages += [Message("assistant", text, tool_calls=calls), *_results(calls, steps, turns, turn)]
+            seen = turns.keep(turn, *steps)
+            if turns.is_stopped:
+                return turns.end(None, "repeated")
+            results = [Message("tool", each, tool_call_id=call.id) for call, each in zip(calls, seen, strict=True)]
+            messages += [Message("assistant", text, tool_calls=calls), *results]
         partial = await self._partial_answer(messages, model, tools) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
 
@@ -79,7 +83,7 @@ class NativeReAct:
         The tools go along, since some providers refuse a trace of tool calls without them.
         """
         last = Message("user", _LAST)
-        with call_site("partial answer"):
+        with call_site(AT_LIMIT):
             completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
         return read_final(completion.text) or None
 
@@ -137,9 +141,3 @@ async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: ReActTurns) 
 
     await in_order({number: set() for number in numbered}, act, "ready")
     return [steps[number] for number in numbered]
-
-
-def _results(calls: Sequence[ToolCall], steps: Sequence[Step], turns: ReActTurns, turn: int) -> list[Message]:
-    seen = [turns.keep(step) for step in steps]
-    seen[-1] += turns.warning(turn)
-    return [Message("tool", text, tool_call_id=call.id) for call, text in zip(calls, seen, strict=True)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import emit
+from rewoo_bench.loops import first_repetition
 from rewoo_bench.notation.arguments import Arguments, show_call
 from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten
@@ -14,6 +16,12 @@ from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
+
+AT_LIMIT = "partial answer"
+"""The place of the call that asks for an answer at the step limit."""
+_NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
+
+RepeatGuard = Literal["none", "nudge", "stop"]
 
 
 class ReActSettings(BaseModel):
@@ -27,6 +35,8 @@ class ReActSettings(BaseModel):
     """Unusable turns that the model may repair; the next one ends the question."""
     answer_at_limit: bool = False
     """Asks for the best answer after the last turn, in one more call; the row says `step_limit` all the same."""
+    repeat_guard: RepeatGuard = "none"
+    """Once the turns so far end in a loop: nothing, a `nudge` that says so once, or the end of the question."""
     warn_turns: int = Field(default=0, ge=0)
     """Number of turns left from which on every observation states it; 0 never does."""
     shorten: Shorten = "truncate"
@@ -51,10 +61,11 @@ class ReActTurns:
         self._tools = tools
         self._notation: Notation = notation
         self._evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
-        self._seen: dict[tuple[str, str], tuple[str, str]] = {}  # action -> (its step, its observation)
+        self._done: list[tuple[object, ...]] = []  # by each turn
+        self._is_nudged = False
 
     async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
-        """Calls a tool. A repeated observation is not shown in full again."""
+        """Calls a tool."""
         argument = show_call(arguments)
         emit("step_started", id_, tool=tool, argument=argument)
         if tool in self._tools:
@@ -69,21 +80,27 @@ class ReActTurns:
         emit("step_finished", id_, observation=text, failed=observation.failed)
         return Step(id_, thought, tool, argument, text, observation.failed)
 
-    def keep(self, step: Step) -> str:
-        """Adds a step; returns its observation as the model is to see it."""
-        self.steps.append(step)
-        action = (step.tool or "", step.argument)
-        before, observation = self._seen.setdefault(action, (step.id, step.observation))
-        if before == step.id or observation != step.observation:
-            return step.observation
-        return f"The same as in turn {before}: this action brings nothing new. Do something else."
-
-    def warning(self, turn: int) -> str:
-        """The number of turns left after `turn`, as text for the model; empty where `warn_turns` doesn't ask for it."""
+    def keep(self, turn: int, *steps: Step) -> list[str]:
+        """Adds the steps of a turn; returns their observations as the model is to see them."""
+        self.steps += steps
+        self._done.append(tuple((step.tool or step.thought, step.argument, step.observation) for step in steps))
+        seen = [step.observation for step in steps]
+        if self._settings.repeat_guard == "nudge" and self._repeats and not self._is_nudged:
+            self._is_nudged = True
+            seen[-1] += _NUDGE
         left = self._settings.max_steps - turn
-        if not 0 < left <= self._settings.warn_turns:
-            return ""
-        return f"\n({left} turn{'s' if left > 1 else ''} left.)"
+        if 0 < left <= self._settings.warn_turns:
+            seen[-1] += f"\n({left} turn{'s' if left > 1 else ''} left.)"
+        return seen
+
+    @property
+    def _repeats(self) -> bool:
+        return first_repetition(self._done) is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the guard ends the question: its turns repeat themselves."""
+        return self._settings.repeat_guard == "stop" and self._repeats
 
     def end(self, answer: str | None, stop_reason: StopReason, replans: int = 0) -> Trajectory:
         """How the question ended; an answer at the step limit is partial."""

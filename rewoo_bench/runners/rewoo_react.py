@@ -22,7 +22,7 @@ from rewoo_bench.events import emit
 from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct
-from rewoo_bench.runners.react_turns import ReActSettings
+from rewoo_bench.runners.react_turns import ReActSettings, RepeatGuard
 from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
 from rewoo_bench.short_names import TOOLS
 from rewoo_bench.text.model_output import checks_replies
@@ -42,6 +42,8 @@ class ReWOOReActSettings(BaseModel):
     """Bundled tools that a plan may use; none named is all. A plan has all other tools, and ReAct has all tools."""
     rewoo: ReWOOSettings = ReWOOSettings()
     react: ReActSettings = ReActSettings(max_steps=4)
+    repeat_guard: RepeatGuard | None = None
+    """The guard of ReAct's turns, in place of `react.repeat_guard`."""
     gaps: tuple[Gap, ...] = ("invalid_plan", "empty_slot", "unknown")
     """The gaps that ReAct is called for."""
 
@@ -55,7 +57,8 @@ class ReWOOReAct:
         self.settings = settings or ReWOOReActSettings()
         steps = {} if self.settings.max_steps is None else {"max_steps": self.settings.max_steps}
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=steps))
-        self.react = ReAct(prompts, self.settings.react)
+        guard = {} if self.settings.repeat_guard is None else {"repeat_guard": self.settings.repeat_guard}
+        self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
     @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:

@@ -16,6 +16,10 @@ in the data set's words. `seed`, `temperature` (of the default model) and `tool_
 every other architecture.
 `oracle` is true where the answers are an oracle's, or a replay of an oracle's: accuracy and latency mean nothing.
 
+`loop_step` is the step at which a trajectory begins to repeat itself until its end (loops.py), counted from 1; null
+where it doesn't. `loop_tokens` are the total tokens of the model calls from there on: 0 where it doesn't loop, and null
+where no call was seen.
+
 Tokens are null for a tool's call. A cost is null where the price isn't known, and where no call was answered or paid
 for. A latency is null where it wasn't measured: in a replay, and for a question that began in an earlier session.
 
@@ -84,6 +88,8 @@ QUESTIONS = pa.schema(
         ("startup_s", pa.float64()),
         ("retries", pa.int32()),
         ("flags", pa.list_(pa.string())),
+        ("loop_step", pa.int32()),
+        ("loop_tokens", pa.int64()),
         ("started_at", _MOMENT),
         ("trace_id", pa.string()),
     ]
@@ -128,6 +134,7 @@ LATER = frozenset(
     {
         *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),
         *("evidence_tokens", "gold_pages_found", "startup_s", "flags", "trace_id", "answers_sha256"),
+        *("loop_step", "loop_tokens"),  # of questions
         *("cache_write_tokens", "discarded_tokens"),
         *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),  # of calls
     }

@@ -80,3 +80,33 @@ def test_a_call_with_arguments_that_the_agent_changed_is_one_call() -> None:
         assert quiet("--arch", folder.absolute(), *model, "--dataset", write_questions(1).absolute()) == 0
     assert sorted(calls()[calls().kind == "tool"].name) == ["Search", "clock", "clock"]
     assert list(rows().tool_calls) == [3]
+
+
+def enough(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
+    """Gives up when the model has asked for a call four times."""
+    messages: list[Any] = [{"role": "user", "content": question}]
+    with OpenAI(base_url=base_url, api_key=api_key) as client:
+        for _ in range(4):
+            said = client.chat.completions.create(model=model, messages=messages).choices[0].message
+            messages.append(said.model_dump(exclude_none=True))
+            messages += [{"role": "tool", "tool_call_id": call.id, "content": "noon"} for call in said.tool_calls or ()]
+    return ""
+
+
+@pytest.mark.parametrize("asks_tool", [True, False])
+def test_an_agent_whose_model_repeats_itself_is_in_a_loop(asks_tool: bool) -> None:
+    """By its own tools' calls, of which the last one gets no result, or by its replies."""
+
+    def again(request: dict[str, Any]) -> ServerReply | str:
+        number = len(request["messages"])
+        same = ServerReply("Which hour?", tool_calls=(ToolCall(f"{number}", "clock", {"zone": "UTC"}),))
+        return same if asks_tool else "I think."
+
+    folder = write_agent("loops", callable="test_own_tools_of_agents:enough")
+    with ModelServer(again) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", "out")
+        assert quiet("--arch", folder.absolute(), *model, "--dataset", write_questions(1).absolute()) == 1
+    of_model = calls()[calls().kind == "model"]
+    (row,) = rows().to_dict("records")
+    assert (row["stop_reason"], row["loop_step"]) == ("empty_answer", 2)
+    assert row["loop_tokens"] == (of_model.input_tokens + of_model.output_tokens).iloc[1:].sum()

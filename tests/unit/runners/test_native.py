@@ -131,12 +131,12 @@ async def test_the_turns_have_a_limit(answer_at_limit: bool, answer: str | None,
     assert trajectory.notes["partial_answer"] is answer_at_limit
 
 
-async def test_a_repeated_call_is_told_so_and_the_last_turns_are_announced() -> None:
+async def test_the_last_turns_are_announced() -> None:
     _, model = await ask([calls("a"), calls("a"), "x"], max_steps=3, warn_turns=1)
     told = [message.content for message in model.requests[2].messages if message.role == "tool"]
     assert told == [
         "page of a",
-        "The same as in turn 1: this action brings nothing new. Do something else.\n(1 turn left.)",
+        "page of a\n(1 turn left.)",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from parts import Told, toolbox
+from parts import toolbox
 
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
@@ -99,9 +99,9 @@ async def test_and_ends_the_question_the_next_time(script: list[str]) -> None:
     assert len(model.requests) == len(script)
 
 
-async def test_a_repeated_action_is_told_so() -> None:
-    _, model = await ask([PLAN, ACTION, REPLAN, ACTION, "Answer: x"], Told())
-    assert model.requests[4].messages[-1].content.startswith("Observation: The same as in turn 1")
+async def test_the_guard_ends_a_question_whose_steps_repeat_themselves() -> None:
+    trajectory, model = await ask([PLAN, ACTION] * 3, repeat_guard="stop")
+    assert (trajectory.stop_reason, trajectory.replans, len(model.requests)) == ("repeated", 2, 6)
 
 
 @pytest.mark.parametrize(

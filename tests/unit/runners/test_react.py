@@ -88,18 +88,32 @@ async def test_an_answer_in_time_is_not_partial() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_action_that_brings_nothing_new_is_told_so() -> None:
-    trajectory, model = await ask([SEARCH, SEARCH, FINISH])
-    told = "Observation: The same as in turn 1: this action brings nothing new. Do something else."
-    assert model.requests[2].messages[-1] == Message("user", told)
-    assert [step.observation for step in trajectory.steps[:2]] == ["page of Hermitage"] * 2
+async def test_a_repeated_action_has_its_observation_again() -> None:
+    _, model = await ask([SEARCH] * 4 + [FINISH])
+    assert {request.messages[-1].content for request in model.requests[1:]} == {"Observation: page of Hermitage"}
 
 
 @pytest.mark.anyio
-async def test_a_repeated_action_that_brings_something_else_is_not() -> None:
-    results = iter(["result 1", "result 2"])
-    _, model = await ask([SEARCH, SEARCH, FINISH], Told(lambda _: next(results)))
-    assert model.requests[2].messages[-1] == Message("user", "Observation: result 2")
+async def test_the_guard_tells_a_loop_once() -> None:
+    trajectory, model = await ask([SEARCH] * 4 + [FINISH], repeat_guard="nudge")
+    plain = "Observation: page of Hermitage"
+    nudged = f"{plain}\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
+    assert [request.messages[-1].content for request in model.requests[1:]] == [plain, plain, nudged, plain]
+    assert trajectory.answer == "Neva"
+
+
+@pytest.mark.anyio
+async def test_the_guard_ends_a_question_whose_turns_repeat_themselves() -> None:
+    other = SEARCH.replace("Hermitage", "Neva")
+    trajectory, model = await ask([SEARCH, other, SEARCH, other], repeat_guard="stop", answer_at_limit=True)
+    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "repeated", 4)
+
+
+@pytest.mark.anyio
+async def test_a_repeated_action_that_brings_something_else_is_no_loop() -> None:
+    results = iter(["result 1", "result 2", "result 3"])
+    trajectory, _ = await ask([SEARCH] * 3 + [FINISH], Told(lambda _: next(results)), repeat_guard="stop")
+    assert trajectory.stop_reason == "answered"
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -37,7 +38,10 @@ def replayed(recorded: BenchRun) -> BenchRun:
 def test_the_rows_of_a_run_say_whether_an_oracle_answered(recorded: BenchRun, replayed: BenchRun) -> None:
     assert recorded.rows["oracle"].all()
     assert replayed.rows["oracle"].all()
-    plain = bench("direct", model=f"replay/{GOLDEN}", out=recorded.folder.with_name("plain"), limit=1)
+    journal = recorded.folder.with_name("journal")
+    journal.mkdir()
+    shutil.copy(GOLDEN / "journal.sqlite", journal)
+    plain = bench("direct", model=f"replay/{journal}", out=recorded.folder.with_name("plain"), limit=1)
     assert plain.rows["oracle"].isna().all()  # the recording is a journal without run.json, which says nothing
 
 

@@ -36,7 +36,7 @@ prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls 
 input_tokens cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
 planner_tokens solver_tokens tool_llm_tokens
 agent_tokens router_tokens evidence_tokens gold_pages_found billed_tokens cost_usd usage_source latency_s working_s
-startup_s retries flags started_at
+startup_s retries flags loop_step loop_tokens started_at
 trace_id
 """
 

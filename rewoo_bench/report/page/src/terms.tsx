@@ -16,6 +16,7 @@ const TERMS: Record<string, string> = {
   "length_limit": "Questions that ended because a reply reached the limit of its output tokens.",
   "reasoning_truncated": "Questions that ended because a reply was cut while the model was still thinking.",
   "step_limit": "Questions that reached the limit of steps without an answer.",
+  "repeated": "Questions that the repeat guard ended because their turns repeated themselves.",
   "invalid_plan": "Questions that ended because no valid plan was written.",
   "unparsable": "Questions that ended because a reply couldn't be read: it isn't in the form that the architecture expects.",
   "token_limit": "Questions that reached the limit of tokens without an answer.",
