@@ -16,6 +16,7 @@ import rewoo_bench
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.publish import publish
+from rewoo_bench.runs.rescore import rescore
 from rewoo_bench.scoring import BUNDLED, Scorer, normalize_hotpotqa, score
 
 
@@ -127,3 +128,8 @@ def test_the_rules_that_hashes_cover() -> None:
     assert covered == {"hotpotqa", "triviaqa", "gsm8k", "yes_no", "musique"}
     assert BUNDLED["gsm8k"].answers_sha256(["eighteen"]) is None
     assert Scorer("mine", lambda prediction, answers: score(prediction, answers)).answers_sha256(["Oslo"]) is None
+
+
+def test_a_run_published_here_can_be_scored_again() -> None:
+    found = rescore(Path(__file__).parents[3] / "results" / "gate-live")
+    assert (found.equal, list(found.different), found.unscored, found.unknown) == (96, [], 0, 0)
