@@ -1,7 +1,11 @@
 """Run the agents of architectures/agents over questions of the sample, and print what the meter saw as a table.
 
-    python scripts/check_agents.py --model local/qwen.gguf -n 20 --out /tmp/agents            # all of them
-    python scripts/check_agents.py smolagents pydantic-ai --model openai/x --api-base http://127.0.0.1:9/v1
+    python scripts/check_agents.py --out /tmp/agents                                       # all of them, scripted
+    python scripts/check_agents.py smolagents --model local/qwen.gguf --out /tmp/agents    # on a model
+
+Without `--model` a server of this process answers: it asks for one search, where the agent shows it a tool for that,
+and then answers. So calls and tokens are the framework's own, and the same on every machine. `--rows FILE` keeps a row
+for each question as CSV; `--read FILE` prints the table of such a file.
 
 Each agent gets a run of its own in the folder `--out`, and a second one of two questions with `--token-limit`. A run
 that is there already is read and not made again. Packages are installed by uv, below `--out`.
@@ -31,21 +35,30 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.paths import agents_folder
+from rewoo_bench.testing.server import ModelServer, ServerReply
+from rewoo_bench.types import ToolCall
 
 LIMITED_QUESTIONS = 2
 GRACE_S = 5.0  # in which an agent may end by itself after a limit
 LONGEST_SHARED = 60  # characters of a question that are looked for in the prompts of others
 SHORTEST_ANSWER = 12  # characters; a shorter one may stand in a prompt by chance
 HEADER = (
-    *("agent", "framework", "installs", "answered", "calls", "tokens", "its own count", "hidden calls"),
+    *("agent", "framework", "answered", "model calls", "tokens", "its own count", "hidden calls"),
     *("earlier questions shown", "at the token limit", "errors"),
 )
+COUNTED = ("answered_calls", "hidden_calls", "calls_with_earlier_questions")
+COLUMNS = (
+    *("agent", "framework", "question", "stop_reason", "model_calls", "tokens", "own_tokens", *COUNTED),
+    *("at_limit", "error"),
+)
+REPLY = "Kyiv is a city"
 
 
 @dataclass(frozen=True)
 class Question:
     """One question of a run: the row, the agent's own count, and its model calls as (prompt, reply)."""
 
+    id: str
     text: str
     answer: str | None
     stop_reason: str
@@ -70,16 +83,32 @@ class Checked:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="agents; all where none is given")
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--model", help="the model of all agents  [default: a scripted one]")
     parser.add_argument("--api-base")
     parser.add_argument("-n", type=int, default=20, help="questions of the sample")
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of a question")
-    parser.add_argument("--token-limit", type=int, default=300, help="tokens of a question in the second run")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs and of the installed packages")
+    parser.add_argument(
+        "--token-limit", type=int, help="tokens of a question in the second run  [default: 300, scripted 30]"
+    )
+    parser.add_argument("--out", type=Path, help="folder of the runs and of the installed packages")
+    parser.add_argument("--rows", type=Path, help="write a row for each question here (CSV)")
+    parser.add_argument("--read", type=Path, help="print the table of such a file, and run nothing")
     flags = parser.parse_args()
+    if flags.read:
+        return print(table(pd.read_csv(flags.read)))
+    if not flags.out:
+        parser.error("--out is missing")
     os.environ["REWOO_BENCH_CACHE"] = str(flags.out.absolute() / "cache")
     known = {path.parent.name: path.parent for path in sorted(agents_folder().glob("*/requirements.txt"))}
-    print(table([check(known[name], flags) for name in flags.names or known]))
+    with ModelServer(search_then_answer) as server:
+        if not flags.model:
+            flags.model, flags.api_base = "openai/scripted", server.api_base
+            flags.token_limit = flags.token_limit or 30
+        rows = rows_of(check(known[name], flags) for name in flags.names or known)
+    if flags.rows:
+        rows.to_csv(flags.rows, index=False)
+    print(table(rows))
+    return None
 
 
 def check(folder: Path, flags: argparse.Namespace) -> Checked:
@@ -94,7 +123,7 @@ def check(folder: Path, flags: argparse.Namespace) -> Checked:
     asked = [*model, "--time-limit", str(flags.time_limit), "--concurrency", "1"]
     if not bench(folder, run, [*asked, "-n", str(flags.n)]):
         return Checked(folder.name, framework, f"{installs}; it can't be run")
-    bench(folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--token-limit", str(flags.token_limit)])
+    bench(folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--token-limit", str(flags.token_limit or 300)])
     return Checked(folder.name, framework, installs, anyio.run(read_run, run), behaviour(limited))
 
 
@@ -133,7 +162,7 @@ async def read_run(run: Path) -> list[Question]:
     async with read_journal(run / JOURNAL) as journal:
         return [
             Question(
-                row["question"], row["prediction"], row["stop_reason"], row["error"] or "",
+                row["example_id"], row["question"], row["prediction"], row["stop_reason"], row["error"] or "",
                 row["llm_calls"], row["total_tokens"], notes[row["example_id"]].get("own_count"),
                 model_calls(journal, TaskKey(row["architecture"], row["example_id"], row["trial"])),
             )
@@ -173,57 +202,88 @@ def hidden_calls(question: Question) -> int:
     return sum(len(answer) >= SHORTEST_ANSWER and answer in prompt for prompt, _ in question.calls)
 
 
-def calls_with_earlier_questions(questions: Sequence[Question]) -> int:
+def calls_with_earlier_questions(question: Question, questions: Sequence[Question]) -> int:
     """The calls whose prompt holds another question of the run."""
-    count = 0
-    for question in questions:
-        others = [each.text[:LONGEST_SHARED] for each in questions if each.text != question.text]
-        count += sum(any(other in prompt for other in others) for prompt, _ in question.calls)
-    return count
+    others = [each.text[:LONGEST_SHARED] for each in questions if each.text != question.text]
+    return sum(any(other in prompt for other in others) for prompt, _ in question.calls)
 
 
-def table(agents: Iterable[Checked]) -> str:
+def rows_of(agents: Iterable[Checked]) -> pd.DataFrame:
+    """A row for each question of each agent; one without a question for an agent that can't be run."""
+    rows = []
+    for agent in agents:
+        about = {"agent": agent.name, "framework": agent.framework, "at_limit": agent.at_limit}
+        rows += [{**about, **_row(question, agent.questions)} for question in agent.questions]
+        if not agent.questions:
+            rows.append({**about, "at_limit": "-", "error": agent.installs})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(question: Question, questions: Sequence[Question]) -> dict[str, Any]:
+    own = question.own or {}
+    return {
+        "question": question.id,
+        "stop_reason": question.stop_reason,
+        "model_calls": question.llm_calls,
+        "tokens": question.tokens,
+        "own_tokens": (own.get("input") or 0) + (own.get("output") or 0) if own else None,
+        "answered_calls": len(question.calls),
+        "hidden_calls": hidden_calls(question),
+        "calls_with_earlier_questions": calls_with_earlier_questions(question, questions),
+        "error": question.error.removeprefix("the agent failed: ")[:60].partition("\n")[0],
+    }
+
+
+def table(rows: pd.DataFrame) -> str:
     """A Markdown table, a line for each agent."""
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, agents)]
+    lines = [HEADER, ["---"] * len(HEADER), *(cells(asked) for _, asked in rows.groupby("agent", sort=False))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def cells(agent: Checked) -> list[str]:
-    asked = agent.questions
-    if not asked:
-        return [agent.name, agent.framework, agent.installs, *["-"] * (len(HEADER) - 3)]
-    answered = sum(question.stop_reason == "answered" for question in asked)
-    hidden, shown = sum(map(hidden_calls, asked)), calls_with_earlier_questions(asked)
-    calls = sum(len(question.calls) for question in asked)
+def cells(asked: pd.DataFrame) -> list[str]:
+    """The cells of an agent's line, from its rows."""
+    name, framework, at_limit = asked[["agent", "framework", "at_limit"]].iloc[0]
+    if asked["stop_reason"].isna().all():
+        return [name, framework, *["-"] * (len(HEADER) - 3), asked["error"].iloc[0]]
+    answered = (asked["stop_reason"] == "answered").sum()
+    calls, hidden, shown = (int(asked[column].sum()) for column in COUNTED)
     return [
-        *(agent.name, agent.framework, agent.installs, f"{answered} of {len(asked)}"),
-        *(f"{sum(q.llm_calls for q in asked) / len(asked):.1f}", f"{sum(q.tokens for q in asked) / len(asked):,.0f}"),
-        own_count(asked),
+        *(name, framework, f"{answered} of {len(asked)}"),
+        *(f"{asked['model_calls'].mean():.1f}", f"{asked['tokens'].mean():,.0f}", own_count(asked)),
         f"{hidden} of {calls}" if hidden else "0",
         f"in {shown} of {calls} calls" if shown else "no",
-        agent.at_limit or "-",
-        errors(asked),
+        at_limit or "-",
+        errors(asked["error"]),
     ]
 
 
-def own_count(questions: Sequence[Question]) -> str:
+def own_count(asked: pd.DataFrame) -> str:
     """Its own tokens a question beside the meter's, over the questions for which there is a count."""
-    counted = [(question, question.own) for question in questions if question.own]
-    if not counted:
+    counted = asked[asked["own_tokens"].notna()]
+    if counted.empty:
         return "none"
-    own = sum((each.get("input") or 0) + (each.get("output") or 0) for _, each in counted)
-    ours = sum(question.tokens for question, _ in counted)
+    own, ours = counted["own_tokens"].mean(), counted["tokens"].mean()
     share = f", {own / ours - 1:+.0%}" if ours and own != ours else ""
-    return f"{own / len(counted):,.0f} of {ours / len(counted):,.0f}{share} (n={len(counted)})"
+    return f"{own:,.0f} of {ours:,.0f}{share} (n={len(counted)})"
 
 
-def errors(questions: Sequence[Question]) -> str:
-    kinds = Counter(
-        question.error.removeprefix("the agent failed: ")[:60].replace("|", "/").splitlines()[0]
-        for question in questions
-        if question.error
-    )
+def errors(told: pd.Series) -> str:
+    kinds = Counter(error.replace("|", "/") for error in told.dropna() if error)
     return "; ".join(f"{count} × {kind}" for kind, count in kinds.most_common(2)) or "none"
+
+
+def search_then_answer(request: Mapping[str, Any]) -> ServerReply:
+    """A model that searches once, where it is given a tool for it, then answers, and has no more to say about that."""
+    if REPLY in str(request["messages"][-1]["content"]):
+        return ServerReply("[]")
+    names = [str(tool["function"]["name"]) for tool in request.get("tools") or []]
+    has_asked = any(turn["role"] == "assistant" for turn in request["messages"])
+    for name in () if has_asked else names:
+        if name.lower().endswith("search"):
+            return ServerReply("", tool_calls=[ToolCall("call_1", name, {"query": "Kyiv"})])
+    if "final_answer" in names:  # smolagents ends with a tool call
+        return ServerReply("", tool_calls=[ToolCall("call_2", "final_answer", {"answer": REPLY})])
+    return ServerReply(REPLY)
 
 
 if __name__ == "__main__":
