@@ -1,7 +1,8 @@
 """What LLMCompiler's streamed plans gain: the same replies streamed and whole, beside ReWOO and ReAct.
 
     python scripts/measure_streaming.py                        # chain?hops=1&width=4, 24 questions
-    python scripts/measure_streaming.py --dataset sample-parallel -n 20
+    python scripts/measure_streaming.py --dataset sample-parallel -n 20 --rows rows.csv
+    python scripts/measure_streaming.py --read rows.csv     # the table of these rows
 
 A server of this process answers as the oracle would: after `--latency-ms` for each call, and `--token-ms` for each
 token of the reply, streamed or not. Search takes `--tool-ms`. One question at a time; each is put to all architectures
@@ -12,15 +13,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
+import pandas as pd
 from pydantic import BaseModel
 
 from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
@@ -37,6 +38,16 @@ from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Example, Message, Tool, Usage
 
+COLUMNS = [
+    "dataset",
+    "architecture",
+    "example_id",
+    "exact_match",
+    "llm_calls",
+    "tool_calls",
+    "total_tokens",
+    "latency_s",
+]
 ARCHITECTURES = ("llmcompiler", "llmcompiler?stream=false", "rewoo", "react")
 # How the system prompts begin, and the form of their replies; the LLM tool's is an answer.
 _FORMS: dict[str, Form] = {
@@ -115,36 +126,18 @@ async def measure(dataset: Dataset, latency_s: float, token_s: float, tool_s: fl
     return results
 
 
-def table(results: Sequence[Result]) -> list[str]:
-    """A row an architecture."""
-    by_name: dict[str, list[Result]] = defaultdict(list)
-    for result in sorted(results, key=lambda each: each.task.index):
-        by_name[result.task.architecture.name].append(result)
-    base = [each.latency_s for each in by_name[ARCHITECTURES[0]]]
-    columns = ["architecture", "n", "right", "model calls", "tool calls", "tokens", "latency, s", "times llmcompiler's"]
-    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
-    for name, own in by_name.items():
-        ratio = ratio_of_means(base, [each.latency_s for each in own])
-        mean = partial(_mean, own)
-        right = sum(bool(each.score and each.score.exact_match) for each in own)
-        lines.append(
-            f"| {name} | {len(own)} | {right} | {mean(lambda r: _calls(r, 'model')):.1f} "
-            f"| {mean(lambda r: _calls(r, 'tool')):.1f} | {mean(_tokens):,.0f} | {mean(lambda r: r.latency_s):.2f} "
-            f"| {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] |"
-        )
-    return lines
-
-
-def _mean(results: Sequence[Result], value: Callable[[Result], float]) -> float:
-    return sum(map(value, results)) / len(results)
-
-
-def _calls(result: Result, kind: str) -> int:
-    return sum(call.kind == kind for call in result.calls)
-
-
-def _tokens(result: Result) -> int:
-    return sum(call.usage.total_tokens for call in result.calls)
+def table(rows: pd.DataFrame) -> str:
+    """A line for each architecture on each data set."""
+    columns = ["questions", "n", "architecture", "right", "model calls", "tool calls", "tokens", "latency, s"]
+    lines = [[*columns, "times llmcompiler's"], ["---", "---:", "---", *["---:"] * 6]]
+    for (dataset, name), own in rows.groupby(["dataset", "architecture"], sort=False, observed=True):
+        base = rows[(rows["dataset"] == dataset) & (rows["architecture"] == ARCHITECTURES[0])]
+        ratio = ratio_of_means(base["latency_s"], own["latency_s"])
+        means = own[["llm_calls", "tool_calls", "total_tokens", "latency_s"]].astype(float).mean()
+        amounts = [format(each, form) for each, form in zip(means, (".1f", ".1f", ",.0f", ".2f"), strict=True)]
+        times = f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" if name != ARCHITECTURES[0] else "1"
+        lines.append([f"`{dataset}`", str(len(own)), f"`{name}`", str(own["exact_match"].sum()), *amounts, times])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> None:
@@ -154,12 +147,21 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=200.0)
     parser.add_argument("--token-ms", type=float, default=20.0, help="of a token of the pinned tokenizer")
     parser.add_argument("--tool-ms", type=float, default=200.0)
+    parser.add_argument("--rows", help="write the rows here (CSV)")
+    parser.add_argument("--read", nargs="+", help="print the table of such files, and measure nothing")
     options = parser.parse_args()
+    if options.read:
+        print(table(pd.concat(map(pd.read_csv, options.read))))
+        return
     dataset = load_dataset_examples(options.dataset, limit=options.n)
     plan = '1. Search("Kuala Lumpur Tower")\n2. LLM("Which is it? Context: $1")\n3. join()'
     a_word = count_tokens(plan) / len(plan.split())  # the server's token is a word
     times = (options.latency_ms / 1000, a_word * options.token_ms / 1000, options.tool_ms / 1000)
-    print("\n".join(table(anyio.run(measure, dataset, *times))))
+    results = sorted(anyio.run(measure, dataset, *times), key=lambda each: each.task.index)
+    rows = Results(results, {"run_id": "streaming", "dataset": dataset.name}).to_frame()[COLUMNS]
+    if options.rows:
+        rows.to_csv(options.rows, index=False, float_format="%.3f")
+    print(table(rows))
 
 
 if __name__ == "__main__":
