@@ -140,17 +140,20 @@ def plot(
     return [*files, write_captions(folder, captions)]
 
 
-def check_claims(*runs: str | Path | HasFolder, claims: str | Path | None = None) -> list[Finding]:
-    """Holds runs against the published claims, or those of the file `claims`: a verdict for each.
+def check_claims(
+    *runs: str | Path | HasFolder, claims: str | Path | None = None, model: str | None = None
+) -> list[Finding]:
+    """Holds runs against the published claims, or those of the file `claims`: one verdict for each.
 
-    Raises `DataError` where a run or the file can't be read, or no run is given.
+    `model` is a part of the name of the model that decides, by default any with 1B parameters or more. Raises
+    `DataError` where a run or the file can't be read, or no run is given.
     """
     from rewoo_bench.claims import check, gather, read_claims
 
     if not runs:
         raise DataError("no run given")
     wanted = read_claims() if claims is None else read_claims(as_path("claims", claims))
-    return check(wanted, gather(*map(_folder, runs)))
+    return check(wanted, gather(*map(_folder, runs)), model)
 
 
 def check_gate(

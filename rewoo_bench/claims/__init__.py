@@ -5,12 +5,12 @@
 
     claims.toml -> claim_file.py -> measures.py on the run groups of run_groups.py -> rules.py -> a verdict
 
-claims.toml has every claim with its source, its measure and the rule of its verdict. Each claim is judged by its
-own 95% interval; no interval is adjusted for the number of claims.
+claims.toml has every claim with its sources, its measure and the rule of its verdict, check.py says which run decides
+it. A claim is judged by that run's 95% interval; no interval is adjusted for the number of claims.
 """
 
-from rewoo_bench.claims.check import Finding, check
+from rewoo_bench.claims.check import Figure, Finding, check
 from rewoo_bench.claims.claim_file import Claim, read_claims
 from rewoo_bench.claims.run_groups import RunGroup, gather
 
-__all__ = ["Claim", "Finding", "RunGroup", "check", "gather", "read_claims"]
+__all__ = ["Claim", "Figure", "Finding", "RunGroup", "check", "gather", "read_claims"]

@@ -38,7 +38,7 @@ class Average(Measure):
             if not fitting:
                 return []
             used.append(max(fitting, key=_questions))
-        return used if used[0].runs == group.runs else []
+        return used if used[0].runs() == group.runs() else []
 
     def _serves(self, other: RunGroup, group: RunGroup) -> bool:
         """Whether a group has the same model, settings and condition of the tools, and these architectures."""

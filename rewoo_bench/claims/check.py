@@ -1,67 +1,159 @@
-"""Claims and run groups -> findings: one for each claim and each run group with the data for its test.
+"""Claims and run groups -> findings, one verdict for each claim.
 
 check(read_claims(), gather("results/local/my-run"))
-    -> [Finding(claim=…, verdict="reproduced", reason="the whole interval is above 1", interval=…, group=…)]
+    -> [Finding(claim=…, verdict="reproduced", reason="the whole interval is above 1", decided=Figure(…), also=(…))]
+
+Which run decides a claim, among those that measure it:
+
+    1. runs of models with 1B parameters and more, or whose size isn't known; with `model`, of models so named
+    2. where there are none, an oracle's: it makes no mistakes, and only its costs mean something
+    3. of these the run with the most questions in the interval; of as many, the larger model's, then the first
+       of the data sets that the claim names
+
+The other runs stand beside it, without one whose questions are a part of another's with the same model and data set.
+A smaller model's figures never have a verdict of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
 
 from rewoo_bench.claims.claim_file import Claim, ClaimTest
+from rewoo_bench.claims.data_sets import Data
 from rewoo_bench.claims.derived_columns import SECONDS
 from rewoo_bench.claims.measures import Measure
 from rewoo_bench.claims.needed import needed
 from rewoo_bench.claims.pairing import left_out, never_asked
 from rewoo_bench.claims.rules import Verdict
-from rewoo_bench.claims.run_groups import RunGroup, averaged
+from rewoo_bench.claims.run_groups import RunGroup
 from rewoo_bench.stats.paired import Interval
+
+SMALL: Verdict = "not tested at this scale"
+LEAST_PARAMETERS = 1e9
+"""Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Verdict on a claim from one run group, if any."""
+class Figure:
+    """What one run, or several that belong together, measured for a claim, and where that lies."""
 
-    claim: Claim
+    interval: Interval
+    measured: str
+    """The interval in the measure's unit: `2.66 [2.20, 4.34]`."""
     verdict: Verdict
     reason: str
-    interval: Interval | None = None
-    group: RunGroup | None = None
+    data: str
+    label: str
+    model: str
+    parameters: float | None
+    oracle: bool
+    runs: tuple[str, ...]
+    questions: frozenset[str]
+    complete: bool
     left_out: int = 0
     """Rows that ran and aren't in the interval: failed, or of a chain and cut off by a limit."""
     never_asked: int = 0
     """Questions x architectures that a stopped run has no row of."""
 
 
-def check(claims: Sequence[Claim], groups: Sequence[RunGroup]) -> list[Finding]:
-    """All findings, in the order of the claims, then of the run groups."""
-    return [finding for claim in claims for finding in _findings(claim, groups)]
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict on a claim, the figure that decided it, and those of the other runs."""
+
+    claim: Claim
+    verdict: Verdict
+    reason: str
+    decided: Figure | None = None
+    also: tuple[Figure, ...] = ()
+
+    @property
+    def interval(self) -> Interval | None:
+        """What decided it."""
+        return self.decided.interval if self.decided else None
 
 
-def _findings(claim: Claim, groups: Sequence[RunGroup]) -> list[Finding]:
-    if claim.test is None:
-        return [Finding(claim, "not testable here", claim.untestable)]
-    findings = list(_tested(claim, claim.test, groups))
-    return findings or [Finding(claim, "no data", f"needs {needed(claim.test)}")]
+def check(claims: Sequence[Claim], groups: Sequence[RunGroup], model: str | None = None) -> list[Finding]:
+    """A finding for each claim, in their order. `model` is a part of the name of the models that decide."""
+    return [_finding(claim, groups, model) for claim in claims]
 
 
-def _tested(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Iterator[Finding]:
+def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Finding:
+    test = claim.test
+    if test is None:
+        return Finding(claim, "not testable here", claim.untestable)
+    figures = _without_nested(_figures(claim, test, groups))
+    figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), _place(one.data, test), one.runs))
+    able = [one for one in figures if (model in one.model if model else _is_able(one))]
+    also = tuple(one if one in able or _is_able(one) else replace(one, verdict=SMALL) for one in figures)
+    for decided in [one for one in able if not one.oracle] or able:
+        also = tuple(one for one in also if one is not decided)
+        verdict: Verdict = "by construction" if claim.by_construction else decided.verdict
+        return Finding(claim, verdict, decided.reason, decided, also)
+    if not figures:
+        return Finding(claim, "no data", f"needs {needed(test)}")
+    wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
+    ran = ", ".join(dict.fromkeys(one.model for one in figures))
+    return Finding(claim, SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
+
+
+def _figures(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Iterator[Figure]:
+    measure = test.measure
     for group in groups:
         part = test.on.part(group)
         if part is None:
             continue
-        members = test.measure.groups_used(part, groups)
-        if not members or not all(_is_meaningful(each, test.measure) for each in members):
+        members = measure.groups_used(part, groups)
+        if not members or not all(_is_meaningful(each, measure) for each in members):
             continue
-        interval = test.measure.measure(part, groups)
-        if interval is not None:
-            verdict, reason = test.rule.judge(interval, claim.number, test.measure.show)
-            if claim.by_construction and verdict == "reproduced":  # a failure would be news
-                verdict = "by construction"
-            used = [(each, name, test.measure.column) for each in members for name in test.measure.architectures()]
-            shown = group if len(members) == 1 else averaged(members)
-            yield Finding(claim, verdict, reason, interval, shown, left_out(used), never_asked(used))
+        interval = measure.measure(part, groups)
+        if interval is None:
+            continue
+        verdict, reason = test.rule.judge(interval, claim.number, measure.show)
+        names = [name for name in measure.architectures() if name in part.architectures]
+        used = [(each, name, measure.column) for each in members for name in names]
+        averages = len(members) > 1
+        yield Figure(
+            interval,
+            _shown(interval, measure),
+            verdict,
+            reason,
+            data="other" if averages else group.data,
+            label=f"{len(members)} data sets, {group.model}" if averages else group.label,
+            model=group.model,
+            parameters=group.parameters,
+            oracle=any(each.oracle for each in members),
+            runs=tuple(dict.fromkeys(run for each in members for run in each.runs(names))),
+            questions=frozenset().union(*(each.questions(name) for each, name, _ in used)),
+            complete=all(each.architectures[name].complete for each, name, _ in used),
+            left_out=left_out(used),
+            never_asked=never_asked(used),
+        )
+
+
+def _shown(interval: Interval, measure: Measure) -> str:
+    low, high = (measure.show(each) if math.isfinite(each) else "no bound" for each in (interval.low, interval.high))
+    return f"{measure.show(interval.estimate)} [{low}, {high}]{measure.suffix}"
+
+
+def _without_nested(figures: Iterable[Figure]) -> list[Figure]:
+    """Without those whose questions another one has, of the same model, data set and condition of the tools."""
+    kept: list[Figure] = []
+    for one in sorted(figures, key=lambda one: -len(one.questions)):
+        if not any(one.label == other.label and one.questions <= other.questions for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _is_able(figure: Figure) -> bool:
+    return figure.parameters is None or figure.parameters >= LEAST_PARAMETERS
+
+
+def _place(data: str, test: ClaimTest) -> int:
+    wanted = test.on.data or get_args(Data)
+    return next((place for place, each in enumerate(wanted) if each == data), len(wanted))
 
 
 def _is_meaningful(group: RunGroup, measure: Measure) -> bool:

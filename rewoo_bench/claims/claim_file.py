@@ -1,40 +1,43 @@
-"""claims.toml -> claims, each with its source, its measure, its runs and the rule of its verdict.
+"""claims.toml -> claims, each with its sources, its measure, its runs and the rule of its verdict.
+
+    [sources]
+    "Xu 2023" = "Xu et al. 2023, arXiv 2305.18323"
 
     [[claim]]
-    id = "hotpotqa-tokens"
-    says = "ReAct takes 4.93 times the tokens of ReWOO"
-    source = "Xu et al. 2023, arXiv 2305.18323, Table 2"
-    number = 4.93
+    id = "tokens-react-rewoo"
+    says = "ReAct's tokens, times ReWOO's"
     measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }
-    on = { data = ["hotpotqa"] }
-    rule = { name = "near", relative = 0.2, null = 1 }
+    rule = { relative = 0.2 }
+    each = [
+        { data = "hotpotqa", number = 4.93, source = ["Xu 2023, Table 2: 9795.1 / 1986.2", "Xu 2023, abstract: 5"] },
+        { data = "triviaqa", number = 3.14, source = ["Xu 2023, Table 2: 4212.9 / 1340.9"] },
+    ]
 
-or, in place of the last three, the reason why it can't be tested: `untestable = "…"`. A misspelt key is an
-error that names the key and the nearest right one.
+`each` makes a claim of each of its lines, `hotpotqa-tokens-react-rewoo` first. A claim that can't be tested has
+`untestable = "the reason"` in the place of measure and rule. A misspelt key is an error that names the key and the
+nearest right one.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.claims.averages import AVERAGES
 from rewoo_bench.claims.data_sets import Data, title
 from rewoo_bench.claims.measures import MEASURES, Measure
-from rewoo_bench.claims.rules import RULES, Rule
+from rewoo_bench.claims.rules import Rule
 from rewoo_bench.claims.run_groups import RunGroup
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError, unknown
 
 BUNDLED = Path(__file__).parent / "claims.toml"
-TOPICS = ("cost", "scaling", "accuracy", "failures", "latency")
-Part = TypeVar("Part", bound=BaseModel)
 
 
 class RunFilter(BaseModel):
@@ -47,6 +50,8 @@ class RunFilter(BaseModel):
     failure_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of the tool calls that the run made fail."""
     failure_mode: Literal["empty", "error", "timeout"] = "empty"
+    exemplars: dict[str, int] = {}
+    """Exemplars in the prompt of an architecture, where the claim is about a prompt with, or without, them."""
     least_steps: int | None = Field(default=None, ge=1)
     most_steps: int | None = Field(default=None, ge=1)
     """Look-ups that a question of the chain data set needs."""
@@ -61,21 +66,23 @@ class RunFilter(BaseModel):
             return None
         if self.failure_rate and group.failure_mode != self.failure_mode:
             return None
+        for name, count in self.exemplars.items():
+            if name in group.architectures and group.architectures[name].exemplars != count:
+                return None
         part = group.of_type(self.question_type) if self.question_type else group
         return part and part.only(self.least_steps, self.most_steps, self.unforeseen)
 
 
 class _Written(BaseModel):
-    """A `[[claim]]` table; measure, on and rule are validated later, by the kind that their name gives."""
+    """A `[[claim]]` table; measure and on are validated later, by the kind that their name gives."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern="^[a-z0-9-]+$")
-    topic: Literal["cost", "scaling", "accuracy", "failures", "latency"]
     says: str = Field(min_length=1)
     """The claim in our words."""
-    source: str = Field(min_length=1)
-    """Author and place."""
+    source: tuple[str, ...] = Field(min_length=1)
+    """Who says it and where; behind a colon the numbers that stand there."""
     number: float | None = None
     """The claimed number, in the measure's unit: 0.044 for 4.4 points."""
     measure: dict[str, Any] | None = None
@@ -84,13 +91,13 @@ class _Written(BaseModel):
     note: str = ""
     """What a reader has to know with the verdict."""
     by_construction: bool = False
-    """Whether the design of the architecture or of the measure makes it true: it tests the harness, not the claim."""
+    """Whether our own design makes it true or false: it tests the harness, not the claim."""
     untestable: str = ""
     """Why it can't be tested here."""
 
     @model_validator(mode="after")
     def _test_or_reason(self) -> _Written:
-        if self.untestable and (self.measure or self.rule or self.on):
+        if self.untestable and (self.measure or self.rule):
             raise ValueError("a claim is untestable or has a measure and a rule, not both")
         if not self.untestable and not (self.measure and self.rule):
             raise ValueError("expected a measure and a rule, or untestable with the reason")
@@ -108,12 +115,16 @@ class ClaimTest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim with its source and its test; one without a test has the reason in `untestable`."""
+    """A claim with its sources and its test; one without a test has the reason in `untestable`."""
 
     id: str
-    topic: str
+    about: str
+    """The data that it is about, as the title of a group of claims."""
     says: str
-    source: str
+    source: tuple[str, ...]
+    """`Xu 2023, Table 2: 9795.1 / 1986.2`."""
+    cited: tuple[str, ...]
+    """The same in full: `Xu et al. 2023, arXiv 2305.18323, Table 2: 9795.1 / 1986.2`."""
     number: float | None
     note: str
     by_construction: bool
@@ -121,28 +132,19 @@ class Claim:
     test: ClaimTest | None
 
     @property
-    def about(self) -> str:
-        """The data that it is about, as the title of a group of claims."""
-        if self.test is None:
-            return "Not testable here"
-        if self.test.measure.data_sets():
-            return "Averages over data sets"
-        on = self.test.on
-        if on.least_steps or on.most_steps or on.unforeseen is not None:
-            return title("chain")
-        return " and ".join(map(title, on.data)) or "Any data set"
-
-    @property
     def claimed(self) -> str:
-        """The claimed number, in the measure's unit, and the direction or band that is tested."""
+        """The claimed number, in the measure's unit, and the direction or band that is tested instead."""
         if self.test is None:
             return ""
-        measure = self.test.measure
-        expected = self.test.rule.expected(measure.show)
-        if self.number is not None:
-            tested = f" (tested: {expected})" if expected else ""
-            return f"{measure.show(self.number)}{measure.suffix}{tested}"
-        return expected
+        if self.number is None:
+            return self.tested
+        number = f"{self.test.measure.show(self.number)}{self.test.measure.suffix}"
+        return number if self.test.rule.needs_number else f"{number} (tested: {self.tested})"
+
+    @property
+    def tested(self) -> str:
+        """The band that reproduces it: `from 3.94 to 5.92`, `above 0`."""
+        return self.test.rule.expected(self.number, self.test.measure.show) if self.test else ""
 
 
 def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
@@ -153,40 +155,73 @@ def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
         raise SpecError(f"there is no {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not valid TOML: {error}") from None
-    written = values.pop("claim", [])
+    written, names = values.pop("claim", []), values.pop("sources", {})
     if values:
-        raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim'])}")
+        raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim', 'sources'])}")
     if not isinstance(written, list) or not written or not all(isinstance(each, dict) for each in written):
         raise SpecError(f"{path} has no claim; expected [[claim]] tables")
-    claims = tuple(_claim(each, f"{path}: claim {each.get('id', f'no. {i}')!r}") for i, each in enumerate(written, 1))
+    claims = tuple(
+        _claim(each, names, f"{path}: claim {each.get('id', f'no. {i}')!r}")
+        for i, table in enumerate(written, 1)
+        for each in _expanded(table)
+    )
     for name, times in Counter(claim.id for claim in claims).items():
         if times > 1:
             raise SpecError(f"{path}: {times} claims have the id {name!r}; expected one")
     return claims
 
 
-def _claim(values: dict[str, Any], where: str) -> Claim:
+def _expanded(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The claims of a table: one for each line of `each`, whose keys come before those of the table."""
+    lines = table.pop("each", None)
+    if not isinstance(lines, list):
+        yield table
+        return
+    for line in lines:
+        data = line.pop("data", "")
+        on = {**table.get("on", {}), "data": [data]}
+        yield {**table, "on": on, **line, "id": f"{data}-{table.get('id', '')}"}
+
+
+def _claim(values: dict[str, Any], names: Mapping[str, str], where: str) -> Claim:
+    if isinstance(values.get("source"), str):
+        values = {**values, "source": [values["source"]]}
     written = validated(_Written, values, where)
-    texts = written.model_dump(exclude={"measure", "on", "rule"})
-    return Claim(**texts, test=_claim_test(written, where))
+    on = validated(RunFilter, written.on, f"{where}: on")
+    test = _claim_test(written, on, where)
+    return Claim(
+        **written.model_dump(exclude={"measure", "on", "rule"}),
+        about=_about(test, on),
+        cited=tuple(_cited(each, names) for each in written.source),
+        test=test,
+    )
 
 
-def _claim_test(written: _Written, where: str) -> ClaimTest | None:
+def _claim_test(written: _Written, on: RunFilter, where: str) -> ClaimTest | None:
     if written.measure is None or written.rule is None:
         return None
-    rule = _named("rule", written.rule, RULES, where)
+    rule = validated(Rule, written.rule, f"{where}: rule")
     if rule.needs_number and written.number is None:
-        raise SpecError(
-            f"{where}: the rule {written.rule['name']!r} needs the claim's number; expected the key 'number'"
-        )
-    measure = _named("measure", written.measure, {**MEASURES, **AVERAGES}, where)
-    return ClaimTest(measure, validated(RunFilter, written.on, f"{where}: on"), rule)
-
-
-def _named(what: str, values: dict[str, Any], kinds: Mapping[str, type[Part]], where: str) -> Part:
-    """The measure or rule of that name, with its parameters. Raises `SpecError`."""
-    name = str(values.get("name"))
+        raise SpecError(f"{where}: its rule is a band around the claim's number; expected the key 'number'")
+    name = str(written.measure.get("name"))
+    kinds = {**MEASURES, **AVERAGES}
     if name not in kinds:
-        raise SpecError(f"{where}: {unknown(what, name, kinds)}")
-    parameters = {key: value for key, value in values.items() if key != "name"}
-    return validated(kinds[name], parameters, f"{where}: {what} {name!r}")
+        raise SpecError(f"{where}: {unknown('measure', name, kinds)}")
+    parameters = {key: value for key, value in written.measure.items() if key != "name"}
+    return ClaimTest(validated(kinds[name], parameters, f"{where}: measure {name!r}"), on, rule)
+
+
+def _about(test: ClaimTest | None, on: RunFilter) -> str:
+    if test is None:
+        return "Not testable here"
+    if test.measure.data_sets():
+        return "Averages over data sets"
+    if on.least_steps or on.most_steps or on.unforeseen is not None:
+        return title("chain")
+    return " and ".join(map(title, on.data)) or "Any data set"
+
+
+def _cited(source: str, names: Mapping[str, str]) -> str:
+    """The source with the paper's or page's full name in the place of the short one, where the file has it."""
+    name = next((name for name in names if source.startswith(name)), "")
+    return f"{names[name]}{source.removeprefix(name)}" if name else source

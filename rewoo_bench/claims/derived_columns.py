@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ["example_id", "trial"]
-CACHED_PRICE = 0.1  # of an input token's price, as the claim says
 
 
 def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None) -> pd.Series[float] | None:
@@ -46,6 +45,23 @@ def _over_limit(rows: pd.DataFrame) -> pd.Series[float]:
     return over.astype("float64").mask(rows["exact_match"].isna())
 
 
+def _incorrect(rows: pd.DataFrame) -> pd.Series[float]:
+    """1 where there is no right answer: a wrong one, or none."""
+    return 1 - rows["exact_match"].astype("float64")
+
+
+def _seven_steps(rows: pd.DataFrame) -> pd.Series[float]:
+    """1 where the question took seven steps or more."""
+    return (rows["steps"] >= 7).astype("float64")
+
+
+def _looping(rows: pd.DataFrame) -> pd.Series[float] | None:
+    """1 where the trajectory repeats itself until its end; None where an older run can't tell."""
+    if "loop_tokens" not in rows.columns or rows["loop_tokens"].isna().all():
+        return None
+    return rows["loop_step"].notna().astype("float64").mask(rows["loop_tokens"].isna())
+
+
 def _plan_steps(rows: pd.DataFrame) -> pd.Series[float]:
     """Steps of a plan and the answer: how the paper counts ReWOO's steps."""
     return (rows["steps"] + 1).astype("float64")
@@ -54,16 +70,6 @@ def _plan_steps(rows: pd.DataFrame) -> pd.Series[float]:
 def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
     own = (calls["kind"] == "model") & ~calls["role"].isin(["judge", "tool"])
     return _summed(rows, own.astype("float64"), calls)
-
-
-def _planner_saved(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
-    """The share of the planner's input cost that the prefix cache saves; NaN without a planner call."""
-    planner = calls["role"] == "planner"
-    cached, all_input = (
-        _summed(rows, calls[name].astype("float64").where(planner, 0.0), calls)
-        for name in ("cached_input_tokens", "input_tokens")
-    )
-    return (1 - CACHED_PRICE) * cached / all_input.where(all_input > 0)
 
 
 def _summed(rows: pd.DataFrame, values: pd.Series[float], calls: pd.DataFrame) -> pd.Series[float]:
@@ -81,21 +87,24 @@ def _law(column: str) -> Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]
     return of
 
 
-FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float]]] = {
+FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float] | None]] = {
     "calls_beyond_tools": _calls_beyond_tools,
     "wrong_answer": _wrong_answer,
     "over_limit": _over_limit,
     "plan_steps": _plan_steps,
+    "incorrect": _incorrect,
+    "seven_steps": _seven_steps,
+    "looping": _looping,
 }
 FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]] = {
     "own_calls": _own_calls,
-    "planner_saved": _planner_saved,
     "formula_tokens": _law("formula"),
     "prompt_tokens": _law("prompts"),
 }
-YES_OR_NO = frozenset({"exact_match", "judged_correct", "wrong_answer", "over_limit"})
+YES_OR_NO = frozenset(
+    {"exact_match", "judged_correct", "wrong_answer", "over_limit", "incorrect", "seven_steps", "looping"}
+)
 SCORES = YES_OR_NO | {"f1"}
-SHARES = SCORES | {"planner_saved"}
 SECONDS = frozenset({"latency_s", "working_s"})
 # Columns without a meaning in an oracle's run: accuracy and latency.
 NOT_OF_AN_ORACLE = SCORES | SECONDS

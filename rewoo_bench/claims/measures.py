@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rewoo_bench.claims.data_sets import Data
-from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, SHARES, YES_OR_NO
+from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, YES_OR_NO
 from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
 from rewoo_bench.claims.run_groups import RunGroup, before
 from rewoo_bench.errors import unknown
@@ -88,12 +88,12 @@ class Measure(BaseModel):
             return f"{100 * value:.1f}%"
         if self.unit == "times":
             return f"{value:.2f}"
-        return f"{100 * value:+.1f}" if self.column in SHARES else f"{value:+,.2f}"
+        return f"{100 * value:+.1f}" if self.column in SCORES else f"{value:+,.2f}"
 
     @property
     def suffix(self) -> str:
         """The unit, printed after a value."""
-        return " points" if self.unit == Measure.unit and self.column in SHARES else ""
+        return " points" if self.unit == Measure.unit and self.column in SCORES else ""
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare two of them."""
@@ -136,21 +136,30 @@ class Difference(Measure):
 
 
 class Mean(Measure):
-    """mean(column of `of`)."""
+    """mean(column of `of`); with `among` only over the questions where that column, of yes or no, is yes."""
 
     unit: ClassVar[str] = "plain"
 
+    among: Column | None = None
+
+    def columns(self) -> set[str]:
+        return {self.column, *([self.among] if self.among else [])}
+
     def show(self, value: float) -> str:
-        return f"{100 * value:.1f}%" if self.column in SHARES else f"{value:,.2f}"
+        return f"{100 * value:.1f}%" if self.column in SCORES else f"{value:,.2f}"
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        rows = pairs((group, self.of, self.column))
+        rows = pairs((group, self.of, self.column), (group, self.of, self.among or self.column))
         if not rows:
             return None
-        (values,) = rows.columns
+        values, chosen = rows.columns
+        kept = chosen == 1 if self.among else np.ones(len(values), dtype=bool)
+        clusters = None if rows.clusters is None else rows.clusters[kept]
+        if not kept.any():
+            return None
         if self.column in YES_OR_NO:
-            return proportion(values, clusters=rows.clusters)
-        return mean_of(values, ends=_ends(self.column), clusters=rows.clusters)
+            return proportion(values[kept], clusters=clusters)
+        return mean_of(values[kept], ends=_ends(self.column), clusters=clusters)
 
 
 class QuantileRatio(Measure):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rewoo_bench.claims.claim_file import ClaimTest
 from rewoo_bench.claims.data_sets import dataset_flag
+from rewoo_bench.text.counts import counted
 
 _JUDGE = " --judge-model JUDGE"
 # What a column needs, apart from a run of the architectures.
@@ -31,6 +32,7 @@ def needed(test: ClaimTest) -> str:
     parts = [command, *(f"{word} --dataset {name}" for name in others)]
     parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
+    parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in test.on.exemplars.items()]
     parts += [measure.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
     return "; ".join(filter(None, parts))
 

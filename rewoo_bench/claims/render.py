@@ -1,8 +1,9 @@
-"""Findings as text for a terminal, as Markdown and as JSON.
+"""Findings as text for a terminal, as Markdown and as JSON: one line or two for each claim.
 
 print(render(check(read_claims(), gather("results/local/my-run")), "markdown"))
 
 Claims are grouped by the data that they are about. Those that none of the runs can test are one line of their group.
+What a figure is of, and the figures of the other runs, are in the JSON, and unfold in the report.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
-from rewoo_bench.claims.check import Finding
+from rewoo_bench.claims.check import SMALL, Figure, Finding
 from rewoo_bench.claims.needed import needed_by_all
 from rewoo_bench.claims.rules import VERDICTS, Verdict
 from rewoo_bench.escaping import markdown, one_line
@@ -25,8 +25,9 @@ from rewoo_bench.text.counts import counted
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MARK = "*"
-ORACLE = f"{MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model"
-INTERVALS = "Each verdict is from one 95% interval; no interval is adjusted for the number of claims."
+ORACLE = f"{MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
+INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
+_WIDTH = 80
 
 
 def render(findings: Sequence[Finding], form: Format, *, everything: bool = False) -> str:
@@ -37,23 +38,38 @@ def render(findings: Sequence[Finding], form: Format, *, everything: bool = Fals
     if form == "json":
         shown = {"verdicts": _counts(findings), "findings": [as_dict(finding) for finding in findings]}
         return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
-    write, mark = (_terminal, MARK) if form == "terminal" else (_markdown, f"\\{MARK}")
-    return "\n\n".join([*write(_grouped(findings, everything=everything)), *_notes(findings, mark)])
+    parts = []
+    for about, own in _grouped(findings).items():
+        hidden = [] if everything else [finding for finding in own if finding.verdict == "no data"]
+        shown_here = [finding for finding in own if finding not in hidden]
+        missing = _without_data(hidden)
+        if form == "markdown":
+            parts += [f"## {about}", *_markdown(shown_here), markdown(missing)]
+        elif not shown_here:
+            parts.append("\n".join(_wrapped(f"{about.upper()}: {missing}", 0)))
+        else:
+            lines = [line for finding in shown_here for line in _terminal(finding)]
+            parts.append("\n".join([about.upper(), *lines, *textwrap.wrap(missing, _WIDTH)]))
+    return "\n\n".join([*filter(None, parts), *_notes(findings, form)])
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:
     """JSON-ready; a bound that isn't finite is None."""
-    claim, group, interval = finding.claim, finding.group, finding.interval
-    texts = {name: getattr(claim, name) for name in ("id", "topic", "says", "source", "number", "note")}
+    claim = finding.claim
+    texts = {name: getattr(claim, name) for name in ("id", "about", "says", "number", "claimed", "tested", "note")}
+    verdict = {"source": list(claim.cited), "verdict": finding.verdict, "reason": finding.reason}
+    others = [{"verdict": one.verdict, "reason": one.reason, **_figure(one)} for one in finding.also]
+    return {**texts, **verdict, **_figure(finding.decided), "also": others}
+
+
+def _figure(figure: Figure | None) -> dict[str, Any]:
     bounds = ("estimate", "low", "high", "n", "level")
-    measured = {name: _finite(getattr(interval, name)) if interval else None for name in bounds}
-    where = {name: getattr(group, name) if group else None for name in ("data", "dataset", "model", "oracle")}
-    runs = list(group.runs) if group else []
+    names = ("measured", "data", "label", "model", "oracle", "complete", "left_out", "never_asked")
     return {
-        **texts, "claimed": claim.claimed, "verdict": finding.verdict, "reason": finding.reason, **measured,
-        "left_out": finding.left_out, "never_asked": finding.never_asked, **where,
-        "failure_rate": group.failure_rate if group else None, "runs": runs,
-    }  # fmt: skip
+        **{name: _finite(getattr(figure.interval, name)) if figure else None for name in bounds},
+        **{name: getattr(figure, name) if figure else None for name in names},
+        "runs": list(figure.runs) if figure else [],
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -61,31 +77,16 @@ def _finite(value: float) -> float | None:
 
 
 def _counts(findings: Sequence[Finding]) -> dict[Verdict, int]:
-    """Number of findings of each verdict."""
     counts = Counter(finding.verdict for finding in findings)
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Claims about the same data."""
-
-    about: str
-    shown: list[Finding]
-    without_data: str
-    """A line about the claims that aren't shown, because no run can test them; empty where all are."""
-
-
-def _grouped(findings: Sequence[Finding], *, everything: bool) -> list[_Group]:
-    """In the order of the claims; those that no run could test are the last group."""
+def _grouped(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """By the data that they are about, in the order of the claims; those without a test are the last group."""
     groups: dict[str, list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.claim.test is None):
         groups.setdefault(finding.claim.about, []).append(finding)
-    made = []
-    for about, own in groups.items():
-        hidden = [] if everything else [finding for finding in own if finding.verdict == "no data"]
-        made.append(_Group(about, [finding for finding in own if finding not in hidden], _without_data(hidden)))
-    return made
+    return groups
 
 
 def _without_data(findings: Sequence[Finding]) -> str:
@@ -98,97 +99,75 @@ def _without_data(findings: Sequence[Finding]) -> str:
     return f"{counted(len(tests), 'claim')} without data here; to test: {commands[0]}{more} (--all shows each)"
 
 
-def _terminal(groups: Sequence[_Group]) -> Iterator[str]:
-    for group in groups:
-        if not group.shown:
-            yield f"{group.about.upper()}: {group.without_data}"
-            continue
-        yield group.about.upper()
-        for claim, own in groupby(group.shown, key=lambda finding: finding.claim):
-            note = [f"  note: {claim.note}"] if claim.note else []
-            lines = [f"  {_verdict(each)}: {_details(each)}" for each in own]
-            yield "\n".join([f"{claim.id}: {claim.says}", f"  source: {claim.source}", *note, *lines])
-        if group.without_data:
-            yield group.without_data
+def ours(finding: Finding) -> str:
+    """`2.66 [2.20, 4.34], n = 100`; empty where nothing decided."""
+    figure = finding.decided
+    return f"{figure.measured}, n = {figure.interval.n:,}" if figure else ""
 
 
 def _verdict(finding: Finding) -> str:
-    return f"{finding.verdict}{MARK if finding.group and finding.group.oracle else ''}"
+    return f"{finding.verdict}{MARK if finding.decided and finding.decided.oracle else ''}"
 
 
-def _details(finding: Finding) -> str:
-    if finding.group is None:
-        return one_line(finding.reason)
-    claimed = f", claimed {finding.claim.claimed}" if finding.claim.claimed else ""
-    return f"{measured(finding)}{claimed}; {one_line(_where(finding))}; {one_line(finding.reason)}"
+def run_of(finding: Finding) -> str:
+    """The runs that decided, with what a reader must know of them."""
+    figure = finding.decided
+    return " + ".join(figure.runs) + ("" if figure.complete else " (unfinished)") if figure else ""
 
 
-def measured(finding: Finding) -> str:
-    """`2.66 [2.20, 4.34]`; empty where nothing was measured."""
-    if finding.interval is None or finding.claim.test is None:
-        return ""
-    show, interval = finding.claim.test.measure.show, finding.interval
-    low, high = (show(each) if math.isfinite(each) else "no bound" for each in (interval.low, interval.high))
-    bounds = f"[{low}, {high}]"
-    return f"{show(interval.estimate)} {bounds}{finding.claim.test.measure.suffix}"
+def also(finding: Finding) -> str:
+    """`2 undecided, 1 smaller model`: where the figures of the other runs lie."""
+    counts = Counter(figure.verdict for figure in finding.also)
+    smaller = counts.pop(SMALL, 0)
+    parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    return ", ".join([*parts, *([counted(smaller, "smaller model")] if smaller else [])])
 
 
-def _where(finding: Finding) -> str:
-    if finding.group is None or finding.interval is None:
-        return ""
-    stopped = f"the run was stopped: {finding.never_asked:,} of its questions x architectures were never asked"
-    parts = [
-        f"{finding.group.label}, n = {finding.interval.n:,}",
-        f"{finding.left_out:,} rows left out" if finding.left_out else "",
-        stopped if finding.never_asked else "",
+def _terminal(finding: Finding) -> Iterator[str]:
+    claim = finding.claim
+    yield from _wrapped(f"{claim.id}: {claim.says}; {sources(finding)}", 0)
+    facts = [
+        f"claimed {claim.claimed}" if claim.claimed else "",
+        ours(finding),
+        run_of(finding),
+        finding.reason if finding.decided is None else "",
+        f"also {also(finding)}" if finding.also and finding.decided else "",
     ]
-    return ", ".join(filter(None, parts))
+    yield from _wrapped(one_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
 
 
-_COLUMNS: tuple[tuple[str, Callable[[Finding], str]], ...] = (
-    ("measured [95% CI]", measured),
-    ("on", lambda f: markdown(_where(f))),
-    ("verdict", lambda f: f"**{f.verdict}**{MARK if f.group and f.group.oracle else ''}"),
-    ("why", lambda f: markdown(f.reason)),
-)
+def _wrapped(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_on_hyphens=False
+    )
 
 
-def _markdown(groups: Sequence[_Group]) -> Iterator[str]:
-    """The number of verdicts of each claim, then a table for each group of claims that states each claim once."""
-    yield _overview([finding for group in groups for finding in group.shown])
-    for group in groups:
-        if not group.shown:
-            yield f"**{group.about}**: {markdown(group.without_data)}"
-            continue
-        rows = []
-        for claim, own in groupby(group.shown, key=lambda finding: finding.claim):
-            stated = [f"{claim.says} (`{claim.id}`)", claim.claimed, f"{claim.source}; {claim.note}".removesuffix("; ")]
-            for finding in own:
-                shown = [show(finding) for _, show in _COLUMNS]
-                rows.append([*stated[:2], *shown, stated[2]])
-                stated = [""] * len(stated)
-        yield "\n".join([f"**{group.about}**", "", *_table(["claim", "claimed", *_NAMES, "source"], rows)])
-        if group.without_data:
-            yield markdown(group.without_data)
+def _short(source: str) -> str:
+    """Without the numbers that stand there: `Xu 2023, Table 2`."""
+    return source.partition(":")[0]
 
 
-_NAMES = tuple(name for name, _ in _COLUMNS)
-_REACHED: tuple[Verdict, ...] = ("reproduced", "not reproduced", "contradicted", "undecided")
+def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
+    """A table with a line for each claim; for those that can't be tested the reason is in the place of figures."""
+    if not findings:
+        return
+    if findings[0].claim.test is None:
+        head = ["claim", "source", "why not"]
+        rows = [[finding.claim.says, sources(finding), markdown(finding.reason)] for finding in findings]
+    else:
+        head = ["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also"]
+        rows = [
+            [finding.claim.says, sources(finding), finding.claim.claimed, ours(finding),
+             f"**{finding.verdict}**{_verdict(finding).removeprefix(finding.verdict)}",
+             markdown(run_of(finding)), also(finding)]
+            for finding in findings
+        ]  # fmt: skip
+    yield "\n".join(f"|{'|'.join(map(_cell, row))}|" for row in (head, ["---"] * len(head), *rows))
 
 
-def _overview(findings: Sequence[Finding]) -> str:
-    """A row for each measured claim: the number of data sets and models with each verdict."""
-    rows = []
-    for claim, own in groupby(findings, key=lambda finding: finding.claim):
-        counts = _counts(list(own))
-        if any(counts[verdict] for verdict in _REACHED):
-            rows.append([f"{claim.says} (`{claim.id}`)", *(str(counts[verdict] or "") for verdict in _REACHED)])
-    return "\n".join(["**At a glance**", "", *_table(["claim", *_REACHED], rows)])
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row in (names, ["---"] * len(names), *rows):
-        yield f"| {' | '.join(map(_cell, row))} |"
+def sources(finding: Finding) -> str:
+    """`Xu 2023, Table 2; R5 card`."""
+    return "; ".join(map(_short, finding.claim.source))
 
 
 def _cell(text: str) -> str:
@@ -197,9 +176,16 @@ def _cell(text: str) -> str:
     return f"{text[:-1]}\\{MARK}" if text.endswith(f"**{MARK}") else text
 
 
-def _notes(findings: Sequence[Finding], mark: str) -> Iterator[str]:
-    yield ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count) + ". " + INTERVALS
-    if any(finding.verdict == "by construction" for finding in findings):
-        yield "By construction: true by the design of the architecture or of the measure. Not counted as reproduced."
-    if any(finding.group and finding.group.oracle for finding in findings):
-        yield ORACLE.replace(MARK, mark, 1)
+def _notes(findings: Sequence[Finding], form: Format) -> Iterator[str]:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in _counts(findings).items() if count)
+    notes = [f"{counts}. {INTERVALS}"]
+    if any(finding.decided and finding.decided.oracle for finding in findings):
+        notes.append(ORACLE)
+    for note in notes:
+        yield (
+            f"\\{note}"
+            if form == "markdown" and note == ORACLE
+            else note
+            if form == "markdown"
+            else "\n".join(textwrap.wrap(note, _WIDTH))
+        )

@@ -1,20 +1,20 @@
-"""The rules of verdicts: chosen by name in claims.toml, with their parameters.
+"""The rule of a verdict: a band that the whole 95% interval of the measure has to be in.
 
-    rule = { name = "near", relative = 0.2, null = 1 }      # within a fifth of the claimed number
+rule = { above = 1 }                  # more than 1
+rule = { above = 0.3, below = 0.5 }   # from 0.3 to 0.5
+rule = { relative = 0.2 }             # the claimed number, and a fifth of it to either side
+rule = { absolute = 0.044 }           # the claimed number, and 4.4 points to either side
 
-A rule reads the 95% interval of the measure, never the estimate alone:
-
-    reproduced        the whole interval is where the claim says
-    contradicted      the whole interval is on the other side
-    not reproduced    the whole interval is beyond the claimed band, away from no effect
-    undecided         the interval crosses the border: more questions are needed
+reproduced      the whole interval is in the band
+contradicted    the whole interval is outside the band
+undecided       the interval crosses a border of the band
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -22,126 +22,77 @@ from rewoo_bench.stats.paired import Interval
 from rewoo_bench.text.counts import round_up
 
 Verdict = Literal[
-    "reproduced", "not reproduced", "contradicted", "undecided", "by construction", "not testable here", "no data"
+    "reproduced",
+    "contradicted",
+    "undecided",
+    "by construction",
+    "not tested at this scale",
+    "not testable here",
+    "no data",
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Show = Callable[[float], str]
 
 
 class Rule(BaseModel):
-    """Base class of the rules."""
+    """A band: from `above` to `below`, one of them alone, or around the claimed number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    needs_number: ClassVar[bool] = False
-    """Whether the rule needs the claim's number."""
+    above: float | None = None
+    below: float | None = None
+    relative: float | None = Field(default=None, gt=0, lt=1)
+    absolute: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_band(self) -> Rule:
+        ends = self.above is not None or self.below is not None
+        if [ends, self.relative is not None, self.absolute is not None].count(True) != 1:
+            raise ValueError("expected above or below or both, or relative, or absolute")
+        if self.above is not None and self.below is not None and self.above >= self.below:
+            raise ValueError(f"expected above < below, got above = {self.above} and below = {self.below}")
+        return self
+
+    @property
+    def needs_number(self) -> bool:
+        """Whether the band is around the claim's number."""
+        return self.relative is not None or self.absolute is not None
+
+    def band(self, claimed: float | None) -> tuple[float, float]:
+        """The ends of the band; an end that isn't given is infinite."""
+        if not self.needs_number:
+            return (-math.inf if self.above is None else self.above, math.inf if self.below is None else self.below)
+        assert claimed is not None  # `read_claims` checks it
+        width = self.absolute if self.relative is None else self.relative * abs(claimed)
+        assert width is not None
+        return claimed - width, claimed + width
 
     def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
         """The verdict and its reason. `show` formats a number in the measure's unit."""
-        raise NotImplementedError
+        low, high = self.band(claimed)
+        band = self.expected(claimed, show)
+        if low < interval.low and interval.high < high:
+            return "reproduced", f"the whole interval is {band}"
+        if interval.high < low:
+            return "contradicted", f"the claim is {band}, the whole interval is below {show(low)}"
+        if interval.low > high:
+            return "contradicted", f"the claim is {band}, the whole interval is above {show(high)}"
+        return "undecided", f"the claim is {band}, the interval crosses {_crossed(interval, low, high, show)}"
 
-    def expected(self, show: Show) -> str:
-        """The direction or the band as text; empty where the claim's number says it."""
-        return ""
-
-
-class Above(Rule):
-    """The claim is a direction: more than `null`."""
-
-    null: float
-
-    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        if interval.low > self.null:
-            return "reproduced", f"the whole interval is above {self.null:g}"
-        if interval.high < self.null:
-            return "contradicted", f"the whole interval is below {self.null:g}"
-        return "undecided", f"the interval includes {self.null:g}"
-
-    def expected(self, show: Show) -> str:
-        return f"above {self.null:g}"
+    def expected(self, claimed: float | None, show: Show) -> str:
+        """The band as text: `above 1`, `from 3.94 to 5.92`."""
+        low, high = self.band(claimed)
+        if math.isinf(high):
+            return f"above {low:g}"
+        if math.isinf(low):
+            return f"below {high:g}"
+        return f"from {show(low)} to {show(high)}"
 
 
-class Below(Rule):
-    """The claim is a direction: less than `null`."""
-
-    null: float
-
-    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        if interval.high < self.null:
-            return "reproduced", f"the whole interval is below {self.null:g}"
-        if interval.low > self.null:
-            return "contradicted", f"the whole interval is above {self.null:g}"
-        return "undecided", f"the interval includes {self.null:g}"
-
-    def expected(self, show: Show) -> str:
-        return f"below {self.null:g}"
-
-
-class Within(Rule):
-    """The claim is a band, `low` to `high`.
-
-    `null` is the value of no effect. An interval outside the band contradicts the claim, except on the side away from
-    `null`: there the effect is larger than claimed. Without `null` any interval outside the band contradicts.
-    """
-
-    low: float
-    high: float
-    null: float | None = None
-
-    @model_validator(mode="after")
-    def _band(self) -> Within:
-        if self.low >= self.high:
-            raise ValueError(f"expected low < high, and low is {self.low}, high {self.high}")
-        if self.null is not None and self.low <= self.null <= self.high:
-            raise ValueError(f"the band {self.low} to {self.high} includes null {self.null}; leave null out")
-        return self
-
-    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        band = self.expected(show)
-        if self.low <= interval.low and interval.high <= self.high:
-            return "reproduced", f"the whole interval is within {band}"
-        side = "below" if interval.high < self.low else "above" if interval.low > self.high else ""
-        if not side:
-            return "undecided", f"the interval is partly outside {band}{self._wanted(interval)}"
-        if self.null is not None and (self.null < self.low) != (side == "below"):
-            return "not reproduced", f"the whole interval is {side} {band}: a larger effect than claimed"
-        return "contradicted", f"the whole interval is {side} {band}"
-
-    def _wanted(self, interval: Interval) -> str:
-        """Number of questions for an interval that fits into the band: its width falls with the root of n."""
-        share = (interval.high - interval.low) / (self.high - self.low)
-        if share <= 1 or not math.isfinite(share):
-            return ""
-        return f", and wider; about {round_up(interval.n * share**2):,} questions give an interval that fits"
-
-    def expected(self, show: Show) -> str:
-        return f"{show(self.low)} to {show(self.high)}"
-
-
-class Near(Rule):
-    """The claim is a number; the band is `relative` of it, or `absolute`, to either side. `null` as in `Within`."""
-
-    needs_number: ClassVar[bool] = True
-
-    relative: float | None = Field(default=None, gt=0, lt=1)
-    absolute: float | None = Field(default=None, gt=0)
-    null: float | None = None
-
-    @model_validator(mode="after")
-    def _one_width(self) -> Near:
-        if (self.relative is None) == (self.absolute is None):
-            raise ValueError("expected one of relative and absolute")
-        return self
-
-    def band(self, claimed: float) -> Within:
-        """The band around the claimed number."""
-        width = self.absolute if self.relative is None else self.relative * abs(claimed)
-        assert width is not None  # one of them is given
-        return Within(low=claimed - width, high=claimed + width, null=self.null)
-
-    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
-        assert claimed is not None  # `read_claims` checks it
-        return self.band(claimed).judge(interval, claimed, show)
-
-
-RULES: dict[str, type[Rule]] = {"above": Above, "below": Below, "within": Within, "near": Near}
+def _crossed(interval: Interval, low: float, high: float, show: Show) -> str:
+    """The borders that the interval reaches over, and the questions that an interval takes to fit into the band."""
+    borders = " and ".join(show(each) for each in (low, high) if interval.low <= each <= interval.high)
+    share = (interval.high - interval.low) / (high - low)
+    if share <= 1 or not math.isfinite(share):
+        return borders
+    return f"{borders}, and is wider than the band; about {round_up(interval.n * share**2):,} questions would fit it"

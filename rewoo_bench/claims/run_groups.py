@@ -10,7 +10,9 @@ A run with an architecture that the group already has forms a group of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from rewoo_bench.claims.data_sets import BY_FORMAT, Data, title
+from rewoo_bench.claims.data_sets import BY_FORMAT, Data
 from rewoo_bench.claims.derived_columns import KEY, derived
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY
@@ -33,6 +35,7 @@ from rewoo_bench.runs.schema import CALLS
 if TYPE_CHECKING:
     import pandas as pd
 
+_SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda matters: matters.claims)
@@ -45,8 +48,13 @@ class ArchitectureRows:
     architecture: str
     rows: pd.DataFrame
     calls_file: Path
-    tools: int | None
+    run: str = ""
+    """The run's folder, as short as it can be told from the others."""
+    tools: int | None = None
     """Number of tools that it offers the model."""
+    exemplars: int = 0
+    """Number of exemplars in its prompts."""
+    complete: bool = True
     never_asked: int = 0
     """Rows that a stopped run lacks; 0 for a part of a data set, where the number isn't known."""
 
@@ -77,32 +85,38 @@ class RunGroup:
     base: str
     """Equal for groups that differ only in the condition of the tools and in the number of questions."""
     ids: str
-    runs: tuple[str, ...]
-    complete: bool
     architectures: Mapping[str, ArchitectureRows]
+    parameters: float | None = None
+    """Parameters of its smallest model, from run.json or from a name such as `qwen-1.5b`; None where neither says."""
     queued: bool = False
     """Whether its questions shared a model on one machine: latency includes waiting for the model."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy and latency mean nothing."""
     settings: str = ""
     """Equal for groups of the same models and settings, whatever their data set."""
-    ambiguous: bool = False
-    """Whether another group has the same label, so that the run's id is needed."""
 
     @property
     def replay(self) -> bool:
         """Whether its answers are replayed from another run."""
         return self.model.startswith(REPLAY)
 
+    def runs(self, architectures: Iterable[str] = ()) -> tuple[str, ...]:
+        """The runs with these architectures' rows; of all architectures where none is named."""
+        wanted = set(architectures) or set(self.architectures)
+        return tuple(dict.fromkeys(own.run for name, own in self.architectures.items() if name in wanted))
+
+    def questions(self, architecture: str) -> frozenset[str]:
+        """The ids of its questions."""
+        return frozenset(self.architectures[architecture].rows.index.get_level_values("example_id"))
+
     @property
     def label(self) -> str:
-        """`hotpotqa (dev.json), openai/small, 50% of tool calls failing (empty), run 18d7`."""
+        """`hotpotqa (dev.json), openai/small, 50% of tool calls failing (empty)`."""
         dataset = self.dataset
         if self.data != "other" and not dataset.startswith(self.data):
             dataset = f"{self.data} ({dataset})"
         failing = f"{self.failure_rate:.0%} of tool calls failing ({self.failure_mode})" if self.failure_rate else ""
-        run = f"run {self.runs[0].rpartition('-')[2]}" if self.ambiguous else ""
-        return ", ".join(filter(None, [dataset, self.model, failing, run, "" if self.complete else "unfinished"]))
+        return ", ".join(filter(None, [dataset, self.model, failing]))
 
     def of_type(self, question_type: str) -> RunGroup | None:
         """The same with the questions of one type only; None where there is none."""
@@ -140,16 +154,19 @@ def _shapes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def gather(*runs: str | Path) -> list[RunGroup]:
     """The run groups of these run folders, in their order. Raises `DataError`."""
-    groups: list[RunGroup] = []
+    folders = []
     for run in dict.fromkeys(map(Path, runs)):
         if not run.is_dir() and run.name != QUESTIONS_FILE:
             raise DataError(f"{str(run)!r} is no run: expected a run's folder or its {QUESTIONS_FILE}")
-        folder = run if run.is_dir() else run.parent
-        if not (folder / MANIFEST).is_file():
+        folders.append(run if run.is_dir() else run.parent)
+        if not (folders[-1] / MANIFEST).is_file():
             raise DataError(f"{str(run)!r} has no {MANIFEST}: expected the folder of a run")
-        _add(_run_group(folder, read_manifest(folder)), groups)
-    labels = [each.label for each in groups]
-    return [replace(each, ambiguous=labels.count(each.label) > 1) for each in groups]
+    groups: list[RunGroup] = []
+    where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
+    for folder in folders:
+        name = folder.resolve().relative_to(where).as_posix()
+        _add(_run_group(folder, name, read_manifest(folder)), groups)
+    return groups
 
 
 def _add(new: RunGroup, groups: list[RunGroup]) -> None:
@@ -162,15 +179,13 @@ def _add(new: RunGroup, groups: list[RunGroup]) -> None:
             groups[position] = replace(
                 each,
                 architectures={**each.architectures, **new.architectures},
-                runs=(*each.runs, *new.runs),
-                complete=each.complete and new.complete,
                 queued=each.queued or new.queued,
             )
             return
     groups.append(new)
 
 
-def _run_group(folder: Path, manifest: Manifest) -> RunGroup:
+def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     rows = load(folder / QUESTIONS_FILE)
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
@@ -193,23 +208,44 @@ def _run_group(folder: Path, manifest: Manifest) -> RunGroup:
         failure_mode=str(options.get("tool_failure_mode", "empty")) if rate else "",
         base=json.dumps(same, sort_keys=True),
         ids=str(dataset.ids_hash),
-        runs=(manifest.run_id,),
-        complete=manifest.status == "done",
-        architectures={own.architecture: own for own in _architectures(rows, folder, manifest)},
+        architectures={own.architecture: own for own in _architectures(rows, folder, name, manifest)},
+        parameters=_parameters(models, manifest),
         queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
         settings=json.dumps(settings, sort_keys=True),
     )
 
 
-def _architectures(rows: pd.DataFrame, folder: Path, manifest: Manifest) -> Iterator[ArchitectureRows]:
-    tools = {each.name: len(each.tools) for each in manifest.architectures}
+def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifest) -> Iterator[ArchitectureRows]:
+    facts = {each.name: each for each in manifest.architectures}
     for name, group in rows.groupby("architecture", sort=False, observed=True):
         indexed = group.set_index(KEY)
         if indexed.index.has_duplicates:
             raise DataError(f"{folder}: {name!r} has the question {indexed.index[indexed.index.duplicated()][0]} twice")
-        never_asked = max(0, _expected_rows(manifest) - len(indexed))
-        yield ArchitectureRows(str(name), indexed, folder / CALLS_FILE, tools.get(str(name)), never_asked)
+        own = facts.get(str(name))
+        yield ArchitectureRows(
+            str(name),
+            indexed,
+            folder / CALLS_FILE,
+            run,
+            tools=len(own.tools) if own else None,
+            exemplars=sum(own.exemplars.values()) if own else 0,
+            complete=manifest.status == "done",
+            never_asked=max(0, _expected_rows(manifest) - len(indexed)),
+        )
+
+
+def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:
+    """Of the smallest of these models: as their files say, else as the name does; None where that isn't known."""
+    known = {each["name"]: each["parameters"] for each in manifest.models.values() if each.get("parameters")}
+    sizes = [known.get(model) or _named_size(model) for model in models if model != "None"]
+    return min((float(size) for size in sizes if size), default=None)
+
+
+def _named_size(model: str) -> float | None:
+    """The number of parameters that a name gives: 1.5e9 of `qwen2.5-coder-1.5b`."""
+    sizes = [float(number) * {"b": 1e9, "m": 1e6}[unit.lower()] for number, unit in _SIZE.findall(model)]
+    return sizes[-1] if sizes else None
 
 
 def _expected_rows(manifest: Manifest) -> int:
@@ -233,23 +269,6 @@ def _model(model: str, planner: str, solver: str) -> str:
         f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in (model, "None")
     ]
     return " + ".join([model, *roles])
-
-
-def averaged(used: Sequence[RunGroup]) -> RunGroup:
-    """Run groups of several data sets as one, for the line that says what a finding is of."""
-    first, *others = used
-    if not others:
-        return first
-    return replace(
-        first,
-        data="other",
-        dataset=f"all of {', '.join(title(each.data) for each in used)}",
-        runs=tuple(run for each in used for run in each.runs),
-        complete=all(each.complete for each in used),
-        queued=any(each.queued for each in used),
-        oracle=any(each.oracle for each in used),
-        ambiguous=False,
-    )
 
 
 def before(each: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:

@@ -177,7 +177,8 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
         raise SpecError(f"{where}: {'; '.join(unknown_keys)}")
     fault = faults[0]
     message = fault["msg"].removeprefix("Value error, ")  # pydantic's, before the message of a validator
-    raise SpecError(f"{where}: {_key(fault['loc'])}: {message}, got {_shown(fault['input'])}")
+    place = ": ".join(filter(None, [where, _key(fault["loc"])]))
+    raise SpecError(f"{place}: {message}, got {_shown(fault['input'])}")
 
 
 def _key(location: tuple[int | str, ...]) -> str:

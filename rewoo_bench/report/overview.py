@@ -15,7 +15,7 @@ from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.summary import reasons
 from rewoo_bench.analysis.verdict import SAVING, Pricing, verdict
 from rewoo_bench.claims import check, gather, read_claims
-from rewoo_bench.claims.render import measured
+from rewoo_bench.claims.render import also, ours, run_of, sources
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.flags import FLAGS, flag_lines
@@ -231,12 +231,18 @@ def _claims(folders: Sequence[Path]) -> list[dict[str, Any]]:
         return []
     return [
         {
-            "id": finding.claim.id,
-            "says": finding.claim.says,
-            "source": finding.claim.source,
-            "measured": measured(finding),
+            **{name: getattr(finding.claim, name) for name in ("id", "about", "says", "claimed", "note")},
+            "source": sources(finding),
+            "measured": ours(finding),
             "verdict": finding.verdict,
             "why": finding.reason,
+            "run": run_of(finding),
+            "also": also(finding),
+            "cited": list(finding.claim.cited),
+            "figures": [
+                [", ".join(one.runs), one.model, f"{one.measured}, n = {one.interval.n:,}", one.verdict]
+                for one in [*([finding.decided] if finding.decided else []), *finding.also]
+            ],
         }
         for finding in findings
         if finding.verdict not in ("no data", "not testable here")

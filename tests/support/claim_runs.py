@@ -23,39 +23,38 @@ from rewoo_bench.runs.schema import CALLS, QUESTIONS
 GOLDEN = Path(__file__).parents[1] / "golden" / "claims"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md"}
 SMALL = """
+[sources]
+"somebody | 2023" = "Somebody and others 2023"
+
 [[claim]]
 id = "tokens"
-topic = "cost"
 says = "ReAct takes 2.5 times the tokens of ReWOO"
-source = "somebody | 2023, Table 1"
+source = ["somebody | 2023, Table 1: 5 / 2", "nobody 2024"]
 number = 2.5
 measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }
 on = { data = ["hotpotqa"] }
-rule = { name = "near", relative = 0.2, null = 1 }
+rule = { relative = 0.2 }
 note = "a fifth to either side"
 
 [[claim]]
 id = "better"
-topic = "accuracy"
 says = "ReWOO is right more often than ReAct, by 4 points"
 source = "somebody 2023, Table 1"
 number = 0.04
 measure = { name = "difference", column = "exact_match", of = "rewoo", minus = "react" }
 on = { data = ["hotpotqa"] }
-rule = { name = "above", null = 0 }
+rule = { above = 0 }
 
 [[claim]]
 id = "failing"
-topic = "failures"
 says = "ReAct takes more tokens where all tools fail"
 source = "somebody 2023, Table 2"
 measure = { name = "change", column = "total_tokens", of = "react" }
 on = { failure_rate = 1 }
-rule = { name = "above", null = 0 }
+rule = { above = 0 }
 
 [[claim]]
 id = "tuned"
-topic = "accuracy"
 says = "A tuned planner does as well"
 source = "somebody 2023"
 untestable = "nothing is tuned here"
@@ -71,7 +70,7 @@ def claims_file(folder: Path, text: str = SMALL) -> Path:
 def one_claim(rule: str, measure: str = "", on: str = "", **keys: Any) -> str:
     """A claims.toml of one claim; the measure is ReAct's tokens over ReWOO's where none is given."""
     measure = measure or 'name = "ratio", column = "total_tokens", of = "react", to = "rewoo"'
-    lines = ["[[claim]]", 'id = "it"', 'topic = "cost"', 'says = "so"', 'source = "there"']
+    lines = ["[[claim]]", 'id = "it"', 'says = "so"', 'source = "there"']
     lines += [f"{key} = {value}" for key, value in keys.items()]
     return "\n".join([*lines, f"measure = {{ {measure} }}", f"rule = {{ {rule} }}", f"on = {{ {on} }}"])
 
@@ -86,6 +85,7 @@ def run_folder(
     status: str = "done",
     generator: str | None = None,
     concurrency: int = 8,
+    exemplars: dict[str, int] | None = None,
     **options: Any,
 ) -> Path:
     """A run of these rows; `options` are those of its run.json."""
@@ -103,7 +103,9 @@ def run_folder(
         "status": status,
         "options": {"temperature": 0.0, **options},
         "dataset": {"name": data, "format": form, "seed": 0, "source": {"generator": generator}, "ids_hash": ids},
-        "architectures": [{"name": name, "tools": {f"T{i}": {} for i in range(tools)}} for name in names],
+        "architectures": [
+            {"name": name, "tools": {f"T{i}": {} for i in range(tools)}, "exemplars": exemplars or {}} for name in names
+        ],
         "models": {"default": {"name": rows[0]["model"]}} if rows else {},
         "concurrency": concurrency,
         "corpus": None,
@@ -120,10 +122,13 @@ def found(text: str, folder: Path, *runs: Path) -> list[Finding]:
 def small(folder: Path) -> list[Finding]:
     """Four claims on a model of a few questions and on an oracle."""
     right, wrong = "1101100111", "1100100101"
-    runs = [  # a model's, an oracle's, and the model's with failing tools, which somebody stopped
+    runs = [  # a model's, an oracle's, a small model's, and the model's with failing tools, which somebody stopped
         run_folder(folder / "0001", system(matches=right), system("react", wrong, 2600)),
         run_folder(
             folder / "0002", system(matches=right, model="oracle"), system("react", right, 1700, model="oracle")
+        ),
+        run_folder(
+            folder / "0004", system(matches=right, model="tiny-135m"), system("react", wrong, 900, model="tiny-135m")
         ),
         run_folder(folder / "0003", system("react", "0" * 10, 3300), tool_failure_rate=1.0, status="stopped"),
     ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.claims import Claim
 from rewoo_bench.claims.averages import Average, AverageSaving
-from rewoo_bench.claims.derived_columns import SHARES
+from rewoo_bench.claims.derived_columns import SCORES
 from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
 from rewoo_bench.claims.run_groups import ArchitectureRows, RunGroup
 
@@ -63,7 +63,8 @@ def several(measure: Average, truth: float, n: int, draw: np.random.Generator) -
         plain = saving if isinstance(measure, AverageSaving) else difference
         below, above = columns_of(plain, truth, steps, draw)
         group = run_group({measure.of: (above, 2), measure.architectures()[1]: (below, 1)}, measure, steps)
-        groups.append(replace(group, data=data, runs=(data,)))
+        own = {name: replace(rows, run=data) for name, rows in group.architectures.items()}
+        groups.append(replace(group, data=data, architectures=own))
     return groups[0], groups
 
 
@@ -78,10 +79,10 @@ def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Ge
     if isinstance(measure, RatioTrend):
         return 1_000 * noise, 1_000 * noise * (2 + truth * steps) * draw.lognormal(0, spread, n)
     if isinstance(measure, Mean):
-        share = measure.column in SHARES
+        share = measure.column in SCORES
         return steps, (draw.random(n) < truth).astype(float) if share else truth + draw.normal(0, 0.1, n)
     if isinstance(measure, Difference | Change | MoreTools):
-        if measure.column in SHARES:
+        if measure.column in SCORES:
             return answers(truth, draw, n)
         return 10_000 * noise, 10_000 * noise + truth * draw.lognormal(0, spread, n)
     below = 1_000 * draw.lognormal(0, 0.4, n)
@@ -118,16 +119,21 @@ def run_group(
         for name, (column, _) in columns.items()
     }
     nowhere = Path("no calls here")
-    built = {name: ArchitectureRows(name, rows[name], nowhere, tools) for name, (_, tools) in columns.items()}
-    return RunGroup("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", ("run",), True, built)
+    built = {name: ArchitectureRows(name, rows[name], nowhere, tools=tools) for name, (_, tools) in columns.items()}
+    return RunGroup("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", built)
 
 
 def held(measure: Measure, column: Floats) -> dict[str, object]:
     """The columns of questions.parquet that hold what the measure's column is made from."""
+    if isinstance(measure, Mean) and measure.among:
+        named: dict[str, dict[str, object]] = {
+            "over_limit": {"stop_reason": np.where(column == 1, "step_limit", "answered")},
+            "seven_steps": {"steps": np.where(column == 1, 8, 3)},
+            "looping": {"loop_step": np.where(column == 1, 3, np.nan), "loop_tokens": 0.0},
+        }
+        return {**named[measure.column], "exact_match": measure.among == "exact_match"}
     if measure.column == "wrong_answer":
         return {"exact_match": column == 0}
-    if measure.column == "over_limit":
-        return {"stop_reason": np.where(column == 1, "step_limit", "answered")}
     if measure.column == "plan_steps":
         return {"steps": column - 1}
     if measure.column == "calls_beyond_tools":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,17 @@ from comparison_rows import system
 
 from rewoo_bench.claims import Claim, check, gather, read_claims
 from rewoo_bench.claims.data_sets import BY_FORMAT
-from rewoo_bench.claims.derived_columns import SHARES
+from rewoo_bench.claims.derived_columns import SCORES
 from rewoo_bench.claims.measures import Difference, Mean, Ratio
 from rewoo_bench.claims.needed import needed
 from rewoo_bench.claims.render import render
-from rewoo_bench.claims.rules import Near
+from rewoo_bench.claims.rules import Rule
 from rewoo_bench.cli.main import main
 from rewoo_bench.stats.paired import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
 
 RESULTS = Path(__file__).parents[3] / "results" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}
-BANDS = [claim for claim in BY_ID.values() if claim.test and isinstance(claim.test.rule, Near)]
+BANDS = [claim for claim in BY_ID.values() if claim.test and claim.test.rule.needs_number]
 
 
 def drawn(claim: Claim, n: int, draw: np.random.Generator) -> Interval:
@@ -41,7 +40,7 @@ def drawn(claim: Claim, n: int, draw: np.random.Generator) -> Interval:
         b = np.where(changed < 0.25, changed >= 0.125 - number / 2, a).astype(float)
         return difference_of_proportions(a, b)
     assert isinstance(measure, Mean)
-    if measure.column in SHARES and number in (0.0, 1.0):
+    if measure.column in SCORES and number in (0.0, 1.0):
         return wilson(round(number * n), n)
     return difference_of_means(np.zeros(n), number + draw.normal(0, 0.1, n))
 
@@ -64,35 +63,28 @@ def test_a_share_of_nothing_can_be_reproduced_by_fifty_questions() -> None:
 
 
 def test_an_interval_too_wide_says_how_many_questions_one_takes_that_fits() -> None:
-    rule = Near(absolute=0.05)
+    rule = Rule(absolute=0.05)
     verdict, reason = rule.judge(Interval(0.0, -0.1, 0.1, 50), 0.0, lambda value: f"{value:.2f}")
     assert verdict == "undecided"
-    assert (
-        reason
-        == "the interval is partly outside -0.05 to 0.05, and wider; about 200 questions give an interval that fits"
+    assert reason == (
+        "the claim is from -0.05 to 0.05, the interval crosses -0.05 and 0.05, and is wider than the band; "
+        "about 200 questions would fit it"
     )
 
 
-def test_what_the_design_makes_so_is_counted_apart(tmp_path: Path) -> None:
-    react = [{**row, "llm_calls": 3, "tool_calls": 2} for row in system("react", "1" * 8, 2600)]
-    run = run_folder(tmp_path / "0001", system(matches="1" * 8), react)
-    findings = check([BY_ID["n-plus-one-calls"], BY_ID["hotpotqa-tokens-react-rewoo"]], gather(run))
-    shown = json.loads(render(findings, "json"))
-    assert shown["findings"][0]["verdict"] == "by construction"
-    assert shown["verdicts"]["by construction"] == 1
+@pytest.mark.parametrize("tool_calls", [2, 0])
+def test_what_our_design_decides_is_by_construction_also_where_the_claim_fails(tmp_path: Path, tool_calls: int) -> None:
+    calls = [{**row, "llm_calls": 3, "tool_calls": tool_calls} for row in system("react", "1" * 8)]
+    (finding,) = check([BY_ID["n-plus-one-calls"]], gather(run_folder(tmp_path / "0001", calls)))
+    assert finding.decided is not None
+    assert finding.verdict == "by construction"
+    assert finding.decided.verdict == ("reproduced" if tool_calls else "contradicted")
 
 
-def test_what_the_design_should_make_so_and_does_not_is_contradicted(tmp_path: Path) -> None:
-    claim = BY_ID["n-plus-one-calls"]
-    calls = [{**row, "llm_calls": 3, "tool_calls": 0} for row in system("react", "1" * 8)]
-    (finding,) = check([claim], gather(run_folder(tmp_path / "0001", calls)))
-    assert finding.verdict == "contradicted"
-
-
-def test_the_formula_of_rewoo_is_no_identity() -> None:
-    run = RESULTS / "chain-smollm2-135m"
-    (finding,) = check([BY_ID["rewoo-formula"]], gather(run))
-    assert finding.verdict == "contradicted"
+def test_the_formula_of_rewoo_is_off_by_what_our_own_prompts_have() -> None:
+    (finding,) = check([BY_ID["rewoo-formula"]], gather(RESULTS / "hotpotqa-qwen-1.5b-100"))
+    assert finding.interval is not None
+    assert (finding.verdict, finding.interval.high < 0.9) == ("by construction", True)
 
 
 def command(*arguments: str | Path) -> int | str | None:
@@ -115,21 +107,11 @@ def test_a_chain_that_does_not_fit_the_step_limit_is_refused(
     assert command(*wanted, "-n", "16", "--max-steps", "15", "--no-progress") == 0
 
 
-CHAINS = [
-    "react-quadratic",
-    "rewoo-linear",
-    "gap-widens",
-    "few-steps",
-    "many-steps",
-    "few-steps-native",
-    "many-steps-native",
-]
+CHAINS = ["react-quadratic", "rewoo-linear", "gap-widens", "many-steps"]
+ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula"]
 
 
-ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula", "cached-planner"]
-
-
-@pytest.mark.parametrize("name", [*CHAINS, "tool-heavy-saving", *ANY_DATA])
+@pytest.mark.parametrize("name", [*CHAINS, *ANY_DATA])
 def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = BY_ID[name]
     assert claim.test is not None
@@ -139,9 +121,9 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
     capsys.readouterr()
     (finding,) = check([claim], gather(out))
     assert finding.verdict not in ("no data", "undecided")
-    assert finding.left_out == 0
-    assert finding.interval is not None
-    assert finding.interval.n >= 12
+    assert finding.decided is not None
+    assert finding.decided.left_out == 0
+    assert finding.decided.interval.n >= 12
 
 
 COMMANDS = sorted({needed(claim.test).partition(";")[0] for claim in BY_ID.values() if claim.test})
@@ -167,22 +149,53 @@ def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_path: Path) -> None:
-    rows = [cut_off(system(matches="1" * 8)), cut_off(system("react", "1" * 8, 2600))[:6]]
-    whole = [{**row, "question_type": "chain-5x1"} for row in system("react", "1" * 8, 2600)]
+    rows = [cut_off(system(matches="1" * 8)), cut_off(system("react-native", "1" * 8, 2600))[:6]]
+    whole = [{**row, "question_type": "chain-5x1"} for row in system("react-native", "1" * 8, 2600)]
     run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", generator="chain")
     (finding,) = check([BY_ID["many-steps"]], gather(run))
-    assert finding.interval is not None
-    assert (finding.interval.n, finding.left_out) == (6, 2)
-    assert 2 < finding.interval.estimate < 3  # with the two cut off it would be 3.4
-    assert "n = 6, 2 rows left out" in render([finding], "terminal")
+    assert finding.decided is not None
+    assert (finding.decided.interval.n, finding.decided.left_out) == (6, 2)
+    assert 2 < finding.decided.interval.estimate < 3  # with the two cut off it would be 3.4
 
 
 def test_questions_that_were_never_asked_are_counted() -> None:
     """The committed run was stopped when 50 of its 100 questions were done."""
-    run = RESULTS / "hotpotqa-qwen-1.5b"
-    claim = BY_ID["hotpotqa-tokens-react-rewoo"]
-    (finding,) = check([claim], gather(run))
-    assert finding.interval is not None
-    assert (finding.interval.n, finding.left_out, finding.never_asked) == (50, 0, 50 + 50)  # of each architecture
-    stopped = "the run was stopped: 100 of its questions x architectures were never asked"
-    assert f"unfinished, n = 50, {stopped};" in render([finding], "terminal")
+    (finding,) = check([BY_ID["hotpotqa-tokens-react-rewoo"]], gather(RESULTS / "hotpotqa-qwen-1.5b"))
+    assert finding.decided is not None
+    decided = finding.decided
+    assert (decided.interval.n, decided.left_out, decided.never_asked) == (50, 0, 50 + 50)  # of each architecture
+    assert "hotpotqa-qwen-1.5b (unfinished)" in render([finding], "markdown")
+
+
+def test_runs_whose_questions_another_run_has_count_once() -> None:
+    """The three runs of the 1.5B model asked 50, 73 and the whole 100 of the same questions."""
+    runs = [RESULTS / f"hotpotqa-qwen-1.5b{name}" for name in ("", "-eight", "-100")]
+    (finding,) = check([BY_ID["hotpotqa-steps-react"]], gather(*runs))
+    assert finding.decided is not None
+    assert (finding.decided.runs, finding.also) == (("hotpotqa-qwen-1.5b-100",), ())
+
+
+def test_a_figure_names_the_run_whose_rows_it_has() -> None:
+    """The ablation has the questions of failure-smollm2-135m/0, and variants alone."""
+    (finding,) = check(
+        [BY_ID["hotpotqa-tokens-react-rewoo"]],
+        gather(RESULTS / "ablation-smollm2-135m", RESULTS / "failure-smollm2-135m" / "0"),
+    )
+    assert [figure.runs for figure in finding.also] == [("failure-smollm2-135m/0",)]
+
+
+def test_what_a_small_model_ran_is_not_tested_at_this_scale_unless_it_is_chosen() -> None:
+    claims, groups = [BY_ID["gap-widens"]], gather(RESULTS / "chain-smollm2-135m")
+    (finding,) = check(claims, groups)
+    assert (finding.verdict, finding.interval) == ("not tested at this scale", None)
+    assert [figure.verdict for figure in finding.also] == ["not tested at this scale"]
+    (chosen,) = check(claims, groups, model="135m")
+    assert chosen.verdict == "contradicted"
+
+
+def test_direct_prompting_with_exemplars_is_not_the_papers(tmp_path: Path) -> None:
+    systems = [system(matches="1" * 8), system("direct", "1" * 8)]
+    for folder, exemplars, verdict in (("6", {"answer": 6}, "no data"), ("0", {}, "undecided")):
+        run = run_folder(tmp_path / folder, *systems, exemplars=exemplars)
+        (finding,) = check([BY_ID["hotpotqa-em-rewoo-direct"]], gather(run))
+        assert finding.verdict == verdict
