@@ -13,16 +13,14 @@ from rewoo_bench.evaluation.telemetry import trace_id_of
 from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.loops import first_repetition
 from rewoo_bench.metering.calls import Call
-from rewoo_bench.metering.meter import ABANDONED
 from rewoo_bench.runners.react_turns import AT_LIMIT
-from rewoo_bench.runs.schema import CALLS
+from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
 
-NO_LLM_ROLES = frozenset({"embedding", "count", ABANDONED})  # calls that generate nothing, or not for this answer
-_NO_STEP_ROLES = NO_LLM_ROLES | {"tool", "judge"}
+_NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
 
 
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:

@@ -27,7 +27,7 @@ from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.runs.schema import CALLS
+from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
@@ -128,8 +128,9 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
     path = folder / CALLS_FILE
     if path.is_file():
         calls = read_table(path, CALLS, columns=[*key, "kind", "role", *tokens]).to_pandas()
-        calls = calls[calls["role"] != "judge"].assign(tool_calls=calls["kind"] == "tool")
-        sums = calls.groupby(key)[[*tokens, "tool_calls"]].sum().reindex(measured.index, fill_value=0)
+        asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
+        calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
+        sums = calls.groupby(key)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
     for column, (parts, sums) in expected.items():
         written, sums = measured[column].astype("int64"), sums.astype("int64")

@@ -36,7 +36,7 @@ from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, 
 from rewoo_bench.wire_request import WireMessages
 
 _NO_PARTS = PromptParts()
-ABANDONED = "abandoned"
+ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/schema.py)
 """Role of a call that an earlier session paid for and the last one didn't make."""
 WIRE = "wire"
 """Role of a call of an external agent's own tool, read from its requests."""

@@ -130,6 +130,9 @@ CALLS = pa.schema(
     ]
 )
 
+NO_LLM_ROLES = frozenset({"judge", "embedding", "count", "abandoned"})
+"""Roles of model calls that aren't counted in `llm_calls`: they generate nothing, or not for the answer."""
+
 LATER = frozenset(
     {
         *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),

@@ -448,6 +448,7 @@ def test_a_table_that_is_not_its_manifests_is_no_measurement(
         {"input_tokens": 50, "total_tokens": 100},
         {"output_tokens": 10, "input_tokens": 950, "total_tokens": 960},
         {"tool_calls": 1},
+        {"llm_calls": 1},
     ],
 )
 def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, doctored: dict[str, int]) -> None:
