@@ -6,7 +6,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,13 +49,14 @@ from rewoo_bench.evaluation.step_limits import step_limit_notes
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
+from rewoo_bench.journal.common_prefixes import common_prefixes
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.metering.interrupt import shutdown_on_signal
 from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY
-from rewoo_bench.runs.manifest import Manifest, write_manifest
+from rewoo_bench.runs.manifest import Manifest, PrefixFacts, write_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools.mcp_servers import McpServers
 
@@ -212,7 +213,8 @@ async def _evaluated(
         facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
-        rows = await _write_tables(opened, manifest, tasks, end, facts)
+        questions = {example.id: example.question for example in prepared_run.dataset.examples}
+        rows = await _write_tables(opened, manifest, tasks, questions, end, facts)
     is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
@@ -262,7 +264,12 @@ async def _ask(
 
 
 async def _write_tables(
-    opened: RunFolder, manifest: Manifest, tasks: Sequence[TaskKey], end: SessionEnd, facts: dict[str, Any]
+    opened: RunFolder,
+    manifest: Manifest,
+    tasks: Sequence[TaskKey],
+    questions: Mapping[str, str],
+    end: SessionEnd,
+    facts: dict[str, Any],
 ) -> int:
     """Writes the tables and the manifest; the number of rows. Changes `end` where rows are missing.
 
@@ -275,6 +282,11 @@ async def _write_tables(
             end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
         changed["recorded_calls"] = opened.journal.recorded_calls
+        tools = {each.name: [*each.tools] for each in manifest.architectures}
+        prefixes = common_prefixes(opened.journal.database, questions, tools)
+        changed["shared_prefixes"] = {
+            name: {role: PrefixFacts(**facts) for role, facts in roles.items()} for name, roles in prefixes.items()
+        }
         write_manifest(folder, manifest.model_copy(update=changed))
     except OSError as error:
         cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"

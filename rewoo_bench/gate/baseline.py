@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, Stri
 from rewoo_bench.errors import DataError
 from rewoo_bench.escaping import controls_as_json
 from rewoo_bench.gate.verdict import Group
-from rewoo_bench.runs.manifest import ArchitectureFacts, DatasetFacts
+from rewoo_bench.runs.manifest import ArchitectureFacts, DatasetFacts, PrefixFacts
 from rewoo_bench.short_names import short_name
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class ArchitectureBaseline(BaseModel):
     manifest: dict[str, Any]
     usage_sources: list[str]
     means: dict[str, FiniteFloat]
+    shared_prefixes: dict[str, PrefixFacts] = {}
+    """By role, where its prompts of different questions begin to differ; empty in a replay and in older baselines."""
 
     @pydantic.field_validator("manifest")
     @classmethod

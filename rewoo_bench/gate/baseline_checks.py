@@ -17,7 +17,15 @@ from rewoo_bench.argument_checks import check_switches, shown
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.answer_checks import exact_answers, live_answers
 from rewoo_bench.gate.baseline import Baseline
-from rewoo_bench.gate.count_checks import EXACT_MARGIN, LIVE_MARGIN, cache_check, described, exact_counts, live_counts
+from rewoo_bench.gate.count_checks import (
+    EXACT_MARGIN,
+    LIVE_MARGIN,
+    cache_check,
+    described,
+    exact_counts,
+    live_counts,
+    prefix_checks,
+)
 from rewoo_bench.gate.growth import Growth, growth_of
 from rewoo_bench.gate.mismatches import Mismatch, changes, incomparable_rows, incomparable_runs
 from rewoo_bench.gate.verdict import Check, Group, Status, too_many_failed
@@ -71,17 +79,20 @@ def _architecture(
     if changed:
         yield _changed(group, changed, growth, accepted=terms.accept_prompts)
     yield from _failed_questions(group, growth, exact)
+    sides = (before.architectures[name], now.architectures[name])
+    prefixes = list(prefix_checks(group, *sides, EXACT_MARGIN, changed=bool(changed)))
+    yield from prefixes
     if not growth.n:
         return
     default = EXACT_MARGIN if exact else LIVE_MARGIN
     margin = default if terms.max_increase is None else terms.max_increase
     if exact:
         yield from exact_counts(group, growth, old, new, margin, cause)
-        yield from cache_check(group, growth, old, new, margin, tests, exact=exact)
+        yield from cache_check(group, growth, old, new, margin, tests, prefixes, exact=exact)
         yield from exact_answers(group, old, new, oracle=oracle)
     else:
         yield from live_counts(group, growth, old, new, margin, tests, cause, strict=terms.strict)
-        yield from cache_check(group, growth, old, new, margin, tests, exact=exact)
+        yield from cache_check(group, growth, old, new, margin, tests, prefixes, exact=exact)
         yield from live_answers(group, old, new, tests, oracle=oracle)
 
 

@@ -17,7 +17,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.gate.baseline import COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.runs.failed_rows import left_out
-from rewoo_bench.runs.manifest import DatasetFacts, Manifest
+from rewoo_bench.runs.manifest import DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.manifest_diff import LOOSE
 from rewoo_bench.runs.options import options_that
 
@@ -47,7 +47,10 @@ def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool |
             options={name: manifest.options.get(name) for name in OPTIONS},
             prices=prices and {_plain(model): price for model, price in prices.items()},
             tokenizer=manifest.tokenizer,
-            architectures={name: _facts(facts.get(name, {}), group) for name, group in groups.items()},
+            architectures={
+                name: _facts(facts.get(name, {}), group, manifest.shared_prefixes.get(name, {}))
+                for name, group in groups.items()
+            },
             columns=list(LINE_COLUMNS),
             questions={name: _lines(group) for name, group in groups.items()},
         )
@@ -75,11 +78,16 @@ def _plain(name: str) -> str:
     return f"{prefix}{Path(name).name}" if prefix else name
 
 
-def _facts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> ArchitectureBaseline:
+def _facts(
+    manifest: Mapping[str, Any], rows: pd.DataFrame, prefixes: Mapping[str, PrefixFacts]
+) -> ArchitectureBaseline:
     counts = [name for name in COUNTS if name in rows]
     means = {name: round(float(rows[name].astype("float64").mean()), 4) for name in counts if rows[name].notna().any()}
     return ArchitectureBaseline(
-        manifest=dict(manifest), usage_sources=sorted(map(str, rows["usage_source"].dropna().unique())), means=means
+        manifest=dict(manifest),
+        usage_sources=sorted(map(str, rows["usage_source"].dropna().unique())),
+        means=means,
+        shared_prefixes=dict(prefixes),
     )
 
 

@@ -8,10 +8,10 @@ scripts/simulate_gate.py measures how often that is wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.gate.baseline import CACHED
+from rewoo_bench.gate.baseline import CACHED, ArchitectureBaseline
 from rewoo_bench.gate.growth import Growth, scored_pairs
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, Status, shown
 from rewoo_bench.stats.power import smallest_growth
@@ -95,14 +95,22 @@ def live_counts(
 
 
 def cache_check(
-    group: Group, growth: Growth, old: pd.DataFrame, new: pd.DataFrame, margin: float, tests: int, *, exact: bool
+    group: Group,
+    growth: Growth,
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    margin: float,
+    tests: int,
+    prefixes: Sequence[Check],
+    *,
+    exact: bool,
 ) -> Iterator[Check]:
     """Input tokens read from the prefix cache; none for an older baseline, which lacks them.
 
     Less of a prompt makes both kinds of input tokens fewer, and more evidence adds some that aren't cached. A cache
     that breaks moves tokens from one kind to the other: that fails where they are more than the margin of all input
     tokens. A provider's cache hits more or less from run to run, so a live model's fails where it reads less than half,
-    with confidence, and else warns.
+    with confidence, and else warns. The checks of shared prefixes (`prefix_checks`) have the cause.
     """
     if CACHED not in growth.changes or not growth.changes[CACHED].before:
         return
@@ -115,8 +123,33 @@ def cache_check(
         before, now = inputs.before - cached.before, inputs.now - cached.now
         text += f", and {shown(CACHED, now)} input tokens a question aren't cached instead of {shown(CACHED, before)}"
         text += "" if cached.now else f"; {NOTHING_CACHED}"
+        shorter = [check.text for check in prefixes if check.status == "fail"]
+        same = ["all questions share as long a prefix as before: the cache, or what follows that prefix, is another"]
+        text += "".join(f"; {cause}" for cause in shorter or (same if prefixes else []))
     limit = cached.before - margin * inputs.before
     yield Check("prefix cache", status, group, CACHED, text, cached.now, limit, cached.before, growth.n)
+
+
+def prefix_checks(
+    group: Group, before: ArchitectureBaseline, now: ArchitectureBaseline, margin: float, *, changed: bool
+) -> Iterator[Check]:
+    """Where the prompts of different questions begin to differ, by role: a prefix cache holds nothing behind that.
+
+    A prefix that ends earlier fails, unless a text of the prompts was `changed` and it still ends where the question
+    begins: then it is a shorter prompt.
+    """
+    for role, old in before.shared_prefixes.items():
+        if (new := now.shared_prefixes.get(role)) is None:
+            continue
+        missing = old.tokens - new.tokens
+        is_shorter = missing > margin * old.tokens and not (changed and new.ends_in in ("question", "trace"))
+        text = f"the shared prefix of the {role}'s prompts ends in the {old.ends_in}, after {old.tokens:,} tokens"
+        if is_shorter:
+            text = f"the shared prefix of the {role}'s prompts ends {missing:,} tokens earlier, in the {new.ends_in}"
+            text += f" ({old.tokens:,} -> {new.tokens:,} tokens)"
+        status: Status = "fail" if is_shorter else "pass"
+        sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
+        yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)
 
 
 def _halved(old: pd.DataFrame, new: pd.DataFrame, tests: int) -> bool:

@@ -78,18 +78,18 @@ class JournalReader:
 
     def __init__(self, database: JournalFile) -> None:
         self.path = database.path
-        self._database = database
+        self.database = database
 
     def survey(self, recorded_calls: int = 0) -> Survey:
         """Reads every call. `recorded_calls` is the least number that there should be. Raises `JournalError`."""
         found = Survey()
-        for number, row in self._database.numbered("calls"):
+        for number, row in self.database.numbered("calls"):
             if is_sound(row):
                 found.calls += 1
                 found.spent.add(row[9], row[10])
             else:
                 found.damaged[number] = str(row[0])
-        counted = self._database.counted_calls()
+        counted = self.database.counted_calls()
         if counted is None:
             count = f"its number of calls ({CountFile(self.path).path.name}) is missing or damaged"
             found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
@@ -107,14 +107,14 @@ class JournalReader:
 
     def report_damaged_questions(self) -> None:
         """Warns of damaged results: they cost nothing, since their calls are recorded."""
-        checked = [(row[0], is_sound(row)) for row in self._database.each("questions")]
+        checked = [(row[0], is_sound(row)) for row in self.database.each("questions")]
         if bad := [str(task) for task, sound in checked if not sound]:
             message = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
             _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", self.path, message)
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """The recorded calls of a question, in the order written."""
-        rows = self._database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
+        rows = self.database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
         return [
             CallRecord(task, CallKey(*row[1:6]), row[6], (), read_answer(row[8]), row[9], row[10], text_ids=row[7])
             for row in rows
@@ -122,22 +122,22 @@ class JournalReader:
 
     def has_answers(self) -> bool:
         """Whether any model call was answered."""
-        return bool(self._database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
+        return bool(self.database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
 
     def holds_answers(self) -> bool:
         """Whether any call was answered or billed: also a tool's call, and one that failed after it was billed."""
         answered = "status = 'ok' OR billed_tokens > 0 OR cost_usd > 0"
-        return bool(self._database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
+        return bool(self.database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""
         ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
-        texts = [self._database.rows("texts", "WHERE id = ?", (id_,)) for id_ in ids]
+        texts = [self.database.rows("texts", "WHERE id = ?", (id_,)) for id_ in ids]
         return [rows[0][1] if rows else "" for rows in texts]
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
-        return {row[0] for row in self._database.each("questions") if not row[1] and is_sound(row)}
+        return {row[0] for row in self.database.each("questions") if not row[1] and is_sound(row)}
 
     def count_finished(self) -> int:
         return len(self.finished())
@@ -146,7 +146,7 @@ class JournalReader:
         """The results of questions, in their order: rows and trace of each finished one."""
         names = [str(task) for task in tasks]
         places = ", ".join("?" * len(names))
-        results = self._database.rows("questions", f"WHERE task IN ({places})", names)
+        results = self.database.rows("questions", f"WHERE task IN ({places})", names)
         by_task = {task: (rows, trace) for task, _, rows, trace, _ in results}
         return [by_task[name] for name in names if name in by_task]
 
@@ -202,7 +202,7 @@ class Journal(JournalReader):
 
     async def close(self) -> None:
         await self.settle()
-        self._database.close()  # first: the last connection leaves one file
+        self.database.close()  # first: the last connection leaves one file
         await self._writer.close()
 
     def _add_text(self, text: str) -> int:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -76,6 +76,14 @@ class ArchitectureFacts(_Facts):
     tool_prompts_sha256: dict[str, str] | None = None
 
 
+class PrefixFacts(_Facts):
+    """What the prompts of all questions have in common, which is all that a prefix cache can hold for the next one."""
+
+    tokens: int
+    ends_in: Literal["tool list", "instructions", "exemplars", "question", "trace"]
+    """The part in which they begin to differ."""
+
+
 class EngineFacts(_Facts):
     """A cluster that asked the questions."""
 
@@ -114,6 +122,8 @@ class Manifest(_Facts):
     tokenizer: str | None = None
     """The tokenizer for providers that report no usage."""
     environment: dict[str, Any] = {}
+    shared_prefixes: dict[str, dict[str, PrefixFacts]] = {}
+    """By architecture and role: the beginning of the prompts that all questions share. Empty in a replay."""
     rows: int | None = None
     """Rows of questions.parquet."""
     recorded_calls: int | None = None

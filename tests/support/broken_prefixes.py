@@ -1,0 +1,42 @@
+"""ReAct whose prompts begin differently for each question, as $PREFIX says: what breaks a provider's prefix cache."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rewoo_bench.runners.react import ReAct
+from rewoo_bench.runners.react_native import NativeReAct
+from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
+
+
+class _AtATime:
+    """The model, with the time at the start of its system prompt."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, messages: Sequence[Message], **options: Any) -> Completion:
+        first, *others = messages
+        stamped = replace(first, content=f"It is {time.time_ns()} now.\n{first.content}")
+        return await self._model.complete([stamped, *others], **options)
+
+
+def _broken(question: str, model: Model, tools: Mapping[str, Tool]) -> dict[str, Any]:
+    how = os.environ.get("PREFIX")
+    if how == "tools in any order" and len(question) % 2:
+        tools = dict(reversed(list(tools.items())))
+    return {"model": _AtATime(model) if how == "time" else model, "tools": tools}
+
+
+class Broken(ReAct):
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool], **_: Any) -> Trajectory:
+        return await super().run(question, **_broken(question, model, tools))
+
+
+class BrokenNative(NativeReAct):
+    async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool], **_: Any) -> Trajectory:
+        return await super().run(question, **_broken(question, model, tools))
