@@ -8,6 +8,7 @@ A model with an HTTP endpoint sends the request as it is; any other one answers 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -18,6 +19,9 @@ from rewoo_bench.types import Message
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
 OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})
+_WHO_ASKS = re.compile(
+    r"(openai|anthropic|x)-(.*-)?(access|customer|login|org\w*|project|session|subscription|team|user)(-.*)?"
+)
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
@@ -49,8 +53,8 @@ class WireRequest:
 
     @property
     def chooses_account(self) -> bool:
-        """Whether the agent asks under an organisation or a project of its own choice."""
-        return any(name.lower() in OF_THE_ACCOUNT for name, _ in self.headers)
+        """Whether the agent says who asks: an organisation, a project, a user or a subscription of its own choice."""
+        return any(name.lower() in OF_THE_ACCOUNT or _WHO_ASKS.fullmatch(name.lower()) for name, _ in self.headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,13 @@ STREAMED = tuple(name for name in EACH_WAY if name.endswith("_streamed"))
 
 
 ASKED: list[str] = []
+WHO_ASKS: list[str] = []
 
 
 def chooses_an_account(question: str, *, base_url: str, api_key: str, model: str, tools: object) -> str:
-    """Its second question is asked under an organisation that the provider refuses."""
+    """Its second question is asked under a name that the provider refuses."""
     ASKED.append(question)
-    headers = {"Authorization": f"Bearer {api_key}", **({"OpenAI-Organization": "wrong"} if len(ASKED) == 2 else {})}
+    headers = {"Authorization": f"Bearer {api_key}", **({WHO_ASKS[-1]: "wrong"} if len(ASKED) == 2 else {})}
     body = {"model": model, "messages": [{"role": "user", "content": question}]}
     asked = httpx.post(f"{base_url}/chat/completions", json=body, headers=headers, timeout=30)
     assert asked.status_code == (401 if len(ASKED) == 2 else 200)
@@ -144,11 +145,16 @@ def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixtu
     assert "401" in capfd.readouterr().err
 
 
-def test_a_refused_account_that_an_agent_chose_ends_its_question_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("header", ["OpenAI-Organization", "X-User-Subscription", "X-Access"])
+def test_a_refused_account_that_an_agent_chose_ends_its_question_alone(
+    header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_ORG_ID", raising=False)
+    ASKED.clear()
+    WHO_ASKS.append(header)
 
     def fault(entry: Entry, nth: int) -> Fault | None:
-        return "refused" if entry.headers.get("openai-organization") == "wrong" else None
+        return "refused" if entry.headers.get(header.lower()) == "wrong" else None
 
     with DialectServer(fault) as provider:
         agent = write_agent("chooses", callable="test_gateway_faults:chooses_an_account")
