@@ -1,8 +1,8 @@
 """The tables of a run from its journal: at the run's end, and for a page of a run that goes on.
 
-    export(Path("results/local/mine"), journal, tasks, {})    # questions.parquet, calls.parquet, traces.jsonl
+    export(Path("results/local/mine"), journal, tasks, columns)    # questions.parquet, calls.parquet, traces.jsonl
 
-The journal has the rows as JSON, so this needs nothing that runs a benchmark.
+The journal has the rows as JSON, and the prompts, so this needs nothing that runs a benchmark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.json
@@ -24,6 +24,12 @@ from rewoo_bench.output_file import new_file, removed_unless_written
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.oracle_rows import COLUMN
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rewoo_bench.journal.shared_prefixes import SharedPrefixes
 
 _QUESTIONS_A_GROUP = 1000
 _ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
@@ -45,9 +51,12 @@ def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
 def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], columns: Mapping[str, Any]) -> int:
     """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
 
-    The files get their names when all three are complete: on a full disk the earlier ones stay.
+    `columns` are those of questions.parquet that all rows share; without the run's model, as for a page of a run that
+    goes on, what calls share with earlier ones (`Shared`) is left out. The files get their names when all three are
+    complete: on a full disk the earlier ones stay.
     """
     written = 0
+    shared = _shared(journal, columns) if "model" in columns else None
     rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (
@@ -60,7 +69,7 @@ def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], colum
             if finished := journal.questions(group):
                 of_questions, of_calls = tables_of([rows for rows, _ in finished])
                 questions.add(_with_oracle(of_questions, columns.get(COLUMN)))
-                calls.add(of_calls)
+                calls.add(of_calls if shared is None else _with_shared(of_calls, shared))
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
         questions.close()
@@ -75,6 +84,34 @@ def _with_oracle(questions: pa.Table, oracle: bool | None) -> pa.Table:
         return questions
     position = questions.schema.get_field_index(COLUMN)
     return questions.set_column(position, questions.schema.field(position), _repeated(oracle, len(questions)))
+
+
+def _shared(journal: JournalReader, columns: Mapping[str, Any]) -> SharedPrefixes:
+    from rewoo_bench.journal.shared_prefixes import shared_prefixes
+
+    of_roles = {role: str(columns.get(f"{role}_model") or "") for role in ("planner", "solver")}
+    return shared_prefixes(journal.database, {"": str(columns["model"]), **of_roles})
+
+
+def _with_shared(calls: pa.Table, shared: SharedPrefixes) -> pa.Table:
+    """The rows of calls with the columns `Shared`."""
+    from rewoo_bench.journal.shared_prefixes import Shared
+
+    for name, values in zip(Shared._fields, shared.of(calls).T, strict=True):
+        position = calls.schema.get_field_index(name)
+        field = calls.schema.field(position)
+        calls = calls.set_column(position, field, _numbers(values, field.type))
+    return calls
+
+
+def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
+    """A column of numbers, null for NaN. `pa.array` would import pandas."""
+    import numpy as np
+
+    known = ~np.isnan(values)
+    numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
+    bits = np.packbits(known, bitorder="little").tobytes()
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])
 
 
 def _repeated(value: bool, rows: int) -> pa.Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.conventions import SETTINGS, SHORT_NAMES
 from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
               help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
-@click.option("--prices", multiple=True, metavar="[ROLE:]SHEET:MODEL",
-              help="Count the dollars in the last lines at these prices (`rewoo-bench reprice --list`), from the "
-                   "prompts in the runs' journals; planner: or solver: in front for a model of its own. Repeatable.  "
-                   "[default: the runs' own, else openai:gpt-5-mini]")
+@click.option("--prices", multiple=True, metavar="NAME|[ROLE:]SHEET:MODEL",
+              help=f"Count the dollars in the last lines at this price: {SHORT_NAMES}, or SHEET:MODEL "
+                   "(`rewoo-bench reprice --list`); planner: or solver: in front for a model of its own. Repeatable.  "
+                   "[default: the runs' own, else openai]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
@@ -41,12 +41,12 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     """
     from rewoo_bench.analysis.compare import compare as compare_rows
     from rewoo_bench.analysis.comparison_render import render
-    from rewoo_bench.repricing.dollars import priced
+    from rewoo_bench.analysis.dollars import pricing_of
     from rewoo_bench.runs.folder import load, manifests
 
     rows, read = load(*runs), manifests(*runs)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
-                              pricing=priced(runs, rows, read, prices))
+                              pricing=pricing_of(runs, rows, read, prices))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render(comparison, form)))

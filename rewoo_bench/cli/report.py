@@ -22,9 +22,9 @@ from rewoo_bench.escaping import terminal
 @click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
 def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool) -> int:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
+    from rewoo_bench.analysis.dollars import pricing_of
     from rewoo_bench.output_file import is_stream
     from rewoo_bench.report.write import write_report
-    from rewoo_bench.repricing.dollars import priced
     from rewoo_bench.view.prompts import journal_prompts
 
     if without_texts and with_prompts:
@@ -33,7 +33,7 @@ def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_p
     path = out or folder / "report.html"
     with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
         size = write_report(
-            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, dollars=priced
+            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, dollars=pricing_of
         )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.conventions import SETTINGS, SHORT_NAMES
 from rewoo_bench.errors import UsageError
 from rewoo_bench.escaping import terminal
 
@@ -29,19 +29,18 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 # fmt: off
 @click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--prices", multiple=True, required=True, metavar="NAME|FILE",
-              help="A shipped price sheet, or one of your own (sheet.toml). Repeatable. planner:NAME:MODEL is for the "
-                   "planner's own model, solver: likewise.  [default for them: the sheet's prices of that model]")
+@click.option("--prices", multiple=True, required=True, metavar="NAME|SHEET[:MODEL]",
+              help=f"A price by its short name: {SHORT_NAMES}; or SHEET:MODEL, or a whole sheet, shipped or your own "
+                   "(sheet.toml). Repeatable. planner:SHEET:MODEL is for the planner's own model, solver: likewise.  "
+                   "[default for them: the sheet's prices of that model]")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Only this model of the sheets. Repeatable.  [default: all of them]")
 @click.option("--baseline", metavar="NAME",
               help="Architecture to compare the others with.  [default: the run's first]")
 @click.option("--batch", is_flag=True,
               help="Prices of the provider's batch interface: each round of model calls is one batch, without a cache.")
-@click.option("--shared-cache", is_flag=True,
-              help="One cache for the whole run.  [default: one for each architecture]")
 @click.option("--recorded-cache", is_flag=True,
-              help="Take the cached tokens that the provider reported: works without a journal.")
+              help="Take the cached tokens that the provider reported, whatever the rule.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "json"]), default="terminal",
               help="Output format.")
 @click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -50,10 +49,11 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
 def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-            shared_cache: bool, recorded_cache: bool, form: Format, rows: Path | None, figures: str | None) -> int:
+            recorded_cache: bool, form: Format, rows: Path | None, figures: str | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
-    Which tokens a provider would have cached is worked out from the prompts in the run's journal.
+    Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
+    calls.parquet says: published runs can be priced, too.
     """
     from rewoo_bench.repricing import reprice as reprice_run
     from rewoo_bench.repricing.render import render
@@ -62,7 +62,7 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
         raise UsageError(f"--figures is gone; draw a map with: rewoo-bench plot {quote(str(run))} --only break-even "
                          f"--prices SHEET:MODEL --out {quote(figures)}")
     repriced = reprice_run(run, prices=prices, models=models, baseline=baseline, batch=batch,
-                           shared_cache=shared_cache, recorded_cache=recorded_cache)
+                           recorded_cache=recorded_cache)
     click.echo(terminal(render(repriced, form)))
     if rows is not None:
         _write_rows(repriced, rows)

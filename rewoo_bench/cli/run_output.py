@@ -40,8 +40,8 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
 def write_page(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
+    from rewoo_bench.analysis.dollars import pricing_of
     from rewoo_bench.report.write import write_report
-    from rewoo_bench.repricing.dollars import priced
 
     if len(outcome.keys) > MOST_ROWS:
         note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
@@ -49,7 +49,7 @@ def write_page(outcome: Outcome) -> Path | None:
         return None
     page = outcome.folder / "report.html"
     try:
-        write_report([outcome.folder], page, figures=False, dollars=priced)
+        write_report([outcome.folder], page, figures=False, dollars=pricing_of)
     except DataError:  # no row yet
         return None
     except UsageError as error:
@@ -101,11 +101,11 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
 
 def _verdicts(folder: Path, rows: pa.Table) -> list[str]:
     """What each architecture comes to beside the first: tokens, dollars and accuracy."""
+    from rewoo_bench.analysis.dollars import pricing_of
     from rewoo_bench.analysis.verdict import verdicts_of_run
-    from rewoo_bench.repricing.dollars import priced
     from rewoo_bench.runs.folder import manifests
 
-    return verdicts_of_run(rows, priced([folder], rows, manifests(folder)))
+    return verdicts_of_run(rows, pricing_of([folder], rows, manifests(folder)))
 
 
 def show_failed_agents(outcome: Outcome) -> bool:

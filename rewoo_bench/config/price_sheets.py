@@ -35,6 +35,17 @@ from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, UsageError, unknown
 
 SHIPPED = Path(__file__).with_name("prices")
+RULES = {
+    "none": "none:gpt-5-mini",
+    "openai": "openai:gpt-5-mini",
+    "anthropic-5m": "anthropic:claude-sonnet-4-5",
+    "anthropic-1h": "anthropic_1h:claude-sonnet-4-5",
+    "gemini": "google:gemini-2.5-flash",
+    "deepseek": "deepseek:deepseek-chat",
+    "vllm": "vllm:computed",
+    "llama.cpp": "llama_cpp:computed",
+}
+"""Short names of prices, each of one SHEET:MODEL: its prices and the rule of its cache."""
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
@@ -48,25 +59,18 @@ class CacheRule(BaseModel):
     """A `[cache.NAME]` table: how a provider keeps prompts.
 
     `automatic` finds the longest prefix of earlier prompts. `explicit` finds prefixes that end at a mark of the
-    request (`cache_control`). `slots` is llama.cpp: each slot has its last prompt and answer.
+    request (`cache_control`). A hit begins the lifetime anew. analysis/call_prices.py applies it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["automatic", "explicit", "slots"]
+    kind: Literal["automatic", "explicit"]
     minimum_prefix_tokens: Annotated[int, Field(ge=0)] | None = None
     """The shortest prefix that is kept; None is not known."""
     block_tokens: _Count | None = None
     """Prefixes are found in whole blocks; None is not known."""
     lifetime_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a prefix is kept; None is not known."""
-    renewed_by_hit: bool = True
-    """Whether a hit begins the lifetime anew."""
-    look_back_messages: _Count | None = None
-    """Messages before a mark among which an earlier mark is found (explicit); None is all."""
-    slots: _Count = 1
-    saved_tokens: Annotated[int, Field(ge=0)] = 0
-    """Tokens of the prompts that left a slot and are kept in memory (slots)."""
     source: str
     as_of: date
     note: str = ""
@@ -79,11 +83,17 @@ class CacheRule(BaseModel):
             "block_tokens": "the size of a cached block isn't known: 1 token is assumed",
             "lifetime_s": "the lifetime of a cached prefix isn't known: it never ends here",
         }
-        if self.kind == "slots":
-            return []
         if self.kind == "explicit":
             del assumed["block_tokens"]  # its prefixes end at marks
         return [text for name, text in assumed.items() if getattr(self, name) is None]
+
+    def __str__(self) -> str:
+        """`prefixes of 1,024 tokens and more, in blocks of 128`."""
+        marked = "marked " if self.kind == "explicit" else ""
+        least, block, life = self.minimum_prefix_tokens, self.block_tokens, self.lifetime_s
+        said = f"{marked}prefixes of {least:,} tokens and more" if least else f"{marked}prefixes of any length"
+        said += f", in blocks of {block:,}" if block and block > 1 else ""
+        return said + (f", kept for {life / 60:g} minutes" if life else "")
 
 
 class ModelPrices(BaseModel):
@@ -121,6 +131,10 @@ class Sheet(BaseModel):
     source: str
     as_of: date
     note: str = ""
+    rule: str = ""
+    """Whose rule of the cache it is, in a sentence; the title by default."""
+    prices: str = ""
+    """What the prices are, in a sentence; MODEL's prices of the date by default."""
     cache: dict[str, CacheRule] = {}
     models: dict[str, ModelPrices] = Field(min_length=1)
 
@@ -159,6 +173,22 @@ class Tariff:
     path: Path
     """The sheet's file."""
     notes: tuple[str, ...] = ()
+    rule_of: str = ""
+    prices_are: str = ""
+
+    @property
+    def under(self) -> str:
+        """The price by its name, behind `under`.
+
+        `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128; gpt-5-mini's prices of 2026-11-24`.
+        """
+        prices = self.prices_are or f"{self.model}'s prices of {self.as_of}"
+        return f"{self.cache_rule}; {prices}"
+
+    @property
+    def cache_rule(self) -> str:
+        """The rule of the cache by its name."""
+        return "no cache" if self.rule is None else f"{self.rule_of or self.title}'s rule: {self.rule}"
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
         """Dollars of some tokens: numbers, or arrays of them.
@@ -233,6 +263,13 @@ def tariff_of(text: str, model: str = "") -> Tariff:
     return chosen
 
 
+def named_tariff(text: str) -> Tariff:
+    """The prices that a short name (`RULES`) or SHEET:MODEL stands for. Raises `UsageError`."""
+    if ":" not in text and ".toml" not in text and text not in RULES:
+        raise UsageError(f"{unknown('price', text, RULES)}; or SHEET:MODEL (rewoo-bench reprice --list)")
+    return tariff_of(RULES.get(text, text))
+
+
 def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """Values of `--prices` without a role, and by role those that begin with one, such as `planner:openai:gpt-4o`.
 
@@ -287,6 +324,8 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             as_of=sheet.as_of,
             path=path,
             notes=tuple(note for note in notes if note),
+            rule_of=sheet.rule,
+            prices_are=sheet.prices,
         )
 
 

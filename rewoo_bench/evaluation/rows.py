@@ -14,11 +14,12 @@ from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.loops import first_repetition
 from rewoo_bench.metering.calls import Call
 from rewoo_bench.runners.react_turns import AT_LIMIT
-from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES
+from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, SHARED
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
-_TOKENS = [name for name in CALLS.names if name.endswith("_tokens")]  # null for a tool, which has none
+# Null for a tool, which has none. `SHARED` are of the whole run, and known at its end.
+_TOKENS = [name for name in CALLS.names if name.endswith("_tokens") and name not in SHARED]
 
 _NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
 

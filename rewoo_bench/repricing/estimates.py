@@ -1,6 +1,6 @@
 """A finished run under price sheets: what each architecture would have cost, with intervals.
 
-    repriced = reprice("results/local/mine", prices=["openai"], models=["gpt-4o-mini"])
+    repriced = reprice("results/local/mine", prices=["openai", "anthropic-5m"])
     print(repriced)                 # a table for each model: tokens, cached share, dollars with intervals
     repriced.lines[0].usd_per_1000  # Interval(estimate=0.41, low=0.38, high=0.44, n=100)
     repriced.questions()            # a row for each question, architecture and model
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_prices import STAND_IN, CallCosts, Calls, priced, read_calls
+from rewoo_bench.analysis.dollars import UNKNOWN, own_models
 from rewoo_bench.argument_checks import as_path, check_names, check_switches
-from rewoo_bench.config.price_sheets import CacheRule, Tariff, by_role, split_by_role, tariffs
+from rewoo_bench.config.price_sheets import RULES, Tariff, by_role, named_tariff, split_by_role, tariffs
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.repricing.tokens import COLUMNS, Tokens, own_models, recorded_tokens, reported_tokens
-from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.failed_rows import failed, left_out
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
@@ -36,9 +37,10 @@ BATCH = (
     "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; a "
     "question needs as many batches, one after the other, as the column `rounds` says"
 )
+_CLOCKS_DIFFER_S = 2e-5
 _ORACLE = "an oracle answers at once: its calls are closer to each other than a model's, so more of them are cached"
-_ONE_CACHE = "all architectures share one cache (--shared-cache)"
-_OWN_CACHE = "each architecture, trial and model of a role has a cache of its own; --shared-cache gives them one"
+_OWN_CACHE = "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
+_REPORTED = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,11 @@ class RepricedData:
     batch: bool
     rows: pd.DataFrame
     """Some columns of the run's rows, with the tokens of each."""
-    tokens: Tokens
+    calls: Calls
+    rounds: NDArray[np.int64]
+    """Of each row the longest chain of calls: as many batches, one after the other."""
+    recorded: bool
+    """Whether cached tokens are those that the provider reported."""
     by_role: Mapping[Tariff, Mapping[str, Tariff]]
     """For each of `tariffs` the prices of the planner and of the solver that have a model of their own, by role."""
 
@@ -86,17 +92,21 @@ class RepricedData:
         return pd.concat([self._questions(each) for each in ((tariff,) if tariff else self.tariffs)], ignore_index=True)
 
     def _questions(self, tariff: Tariff) -> pd.DataFrame:
-        found, cost = self.tokens.priced(self.by_role[tariff], batch=self.batch)
+        costs, sizes = self.costs(tariff), self.calls.columns
         return self.rows.assign(
             sheet=tariff.sheet,
             priced_model=tariff.model,
-            input_tokens=self.tokens.input,
-            cached_input_tokens=found[:, 0],
-            cache_write_tokens=found[:, 1],
-            output_tokens=self.tokens.output,
-            rounds=self.tokens.rounds,
-            repriced_usd=cost,
+            input_tokens=self.calls.of_rows(sizes["input_tokens"] + sizes["lost_tokens"]),
+            cached_input_tokens=self.calls.of_rows(costs.cached),
+            cache_write_tokens=self.calls.of_rows(costs.written),
+            output_tokens=self.calls.of_rows(sizes["output_tokens"]),
+            rounds=self.rounds,
+            repriced_usd=self.calls.of_rows(costs.usd),
         )
+
+    def costs(self, tariff: Tariff) -> CallCosts:
+        """Cached and written tokens and dollars of each of `calls`."""
+        return priced(self.calls, self.by_role[tariff], batch=self.batch, recorded=self.recorded)
 
 
 def repriced_run(
@@ -106,39 +116,58 @@ def repriced_run(
     models: Sequence[str] = (),
     baseline: str | None = None,
     batch: bool = False,
-    shared_cache: bool = False,
     recorded_cache: bool = False,
 ) -> RepricedData:
     """The run under each model's prices. Raises `UsageError`, and `DataError` where the run lacks what it takes."""
     check_names(models=models)
-    check_switches(batch=batch, shared_cache=shared_cache, recorded_cache=recorded_cache)
+    check_switches(batch=batch, recorded_cache=recorded_cache)
     folder = as_path("run", run, "the folder of a run")
     rows = load(folder)
     if not len(rows):
         raise DataError(f"{str(folder)!r} has no rows")
-    columns = read_columns(rows, COLUMNS)
-    own = own_models(columns)
-    sheets, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
-    chosen = tariffs(sheets, models)
+    own = own_models(read_columns(rows, ["model", "planner_model", "solver_model"]))
+    names, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
+    chosen = _chosen(names, models)
     if not chosen:
-        raise UsageError("no price sheet given")
+        raise UsageError("no price given")
     charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
-    names = [str(name) for name in rows["architecture"].unique()]
-    if baseline is not None and baseline not in names:
-        raise UsageError(unknown("baseline", baseline, names))
-    used = [each for roles in charged.values() for each in roles.values()]
-    rules = list(dict.fromkeys(tariff.rule for tariff in used if tariff.rule is not None))
-    if recorded_cache:
-        tokens = reported_tokens(folder, rows, rules)
-    else:
-        tokens = recorded_tokens(folder, columns, [] if batch else rules, shared=shared_cache)
-    first = baseline or names[0]
-    lines = [line for tariff in chosen for line in _lines(charged[tariff], tokens, rows, first, batch=batch)]
-    notes = [*_notes(rules, rows, batch=batch, shared=shared_cache, recorded=recorded_cache), *tokens.notes]
-    notes += _of_roles(charged, own)
+    architectures = [str(name) for name in rows["architecture"].unique()]
+    if baseline is not None and baseline not in architectures:
+        raise UsageError(unknown("baseline", baseline, architectures))
+    calls = read_calls(folder, rows)
+    notes = [*_notes(calls, rows, charged, batch=batch, recorded=recorded_cache), *_of_roles(charged, own)]
     present = [name for name in _COLUMNS if name in rows.columns]
     kept = rows[present].assign(failed=left_out(rows))
-    return RepricedData(folder, first, tuple(lines), tuple(chosen), tuple(notes), batch, kept, tokens, charged)
+    made = RepricedData(
+        folder, baseline or architectures[0], (), tuple(chosen), tuple(notes), batch, kept, calls, _rounds(calls),
+        recorded_cache, charged,
+    )  # fmt: skip
+    return replace(made, lines=tuple(line for tariff in chosen for line in _lines(made, tariff, rows)))
+
+
+def _chosen(names: Sequence[str], models: Sequence[str]) -> list[Tariff]:
+    """The prices that are named: a short name's or SHEET:MODEL, or all of a sheet's; of `models` only, where given."""
+    if models:
+        return tariffs(names, models)
+    found = []
+    for name in dict.fromkeys(names):
+        file, _, model = name.partition(".toml")
+        is_one = name in RULES or (bool(model) if file != name else ":" in name)
+        found += [named_tariff(name)] if is_one else tariffs([name])
+    return found
+
+
+def _rounds(calls: Calls) -> NDArray[np.int64]:
+    """Of each row the longest chain of calls, each begun when the one before had ended."""
+    rounds, until = np.zeros(calls.rows, dtype=np.int64), np.full(calls.rows, -np.inf)
+    start = calls.columns["started_at"]
+    end = start + np.nan_to_num(calls.columns["latency_s"])
+    for place in np.argsort(end, kind="stable"):
+        row = calls.row[place]
+        if start[place] >= until[row] - _CLOCKS_DIFFER_S:
+            rounds[row] += 1
+            until[row] = end[place]
+    return rounds
 
 
 def _of_roles(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str, str]) -> Iterator[str]:
@@ -161,35 +190,38 @@ def _of_roles(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str, 
             )
 
 
-def _lines(
-    tariffs: Mapping[str, Tariff], tokens: Tokens, rows: pd.DataFrame, baseline: str, *, batch: bool
-) -> Iterator[Line]:
-    tariff, (found, cost) = tariffs[""], tokens.priced(tariffs, batch=batch)
-    input_tokens, output_tokens = tokens.input, tokens.output
+def _lines(made: RepricedData, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]:
+    priced_rows = made.questions(tariff)
+    cost = priced_rows["repriced_usd"].to_numpy(float)
+    if np.isnan(cost[~failed(rows)]).any():
+        raise DataError(f"{str(made.folder)!r}: {UNKNOWN}; or take what the provider reported: --recorded-cache")
     architectures = rows["architecture"].astype(str).to_numpy(dtype=object)
     questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], left_out(rows)
     for name in dict.fromkeys(architectures):
         own = architectures == name
         some = own & ~lost
 
-        def mean(values: NDArray[Any], some: NDArray[np.bool_] = some) -> Interval:
-            return mean_of(values[some], clusters=questions[some])
+        def of(column: str, some: NDArray[np.bool_] = some) -> NDArray[Any]:
+            return priced_rows[column].to_numpy(float)[some]
 
-        rounds = tokens.rounds[some]
+        def mean(values: NDArray[Any], some: NDArray[np.bool_] = some) -> Interval:
+            return mean_of(values, clusters=questions[some])
+
+        rounds = made.rounds[some]
         yield Line(
             sheet=tariff.sheet,
             model=tariff.model,
             architecture=name,
             total=int(own.sum()),
             failed=int((own & lost).sum()),
-            input_tokens=mean(input_tokens),
-            cached_share=_share(input_tokens[some], found[some, 0], questions[some]),
-            cache_write_tokens=mean(found[:, 1]),
-            output_tokens=mean(output_tokens),
+            input_tokens=mean(of("input_tokens")),
+            cached_share=_share(of("input_tokens"), of("cached_input_tokens"), questions[some]),
+            cache_write_tokens=mean(of("cache_write_tokens")),
+            output_tokens=mean(of("output_tokens")),
             rounds=float(rounds.mean()) if len(rounds) else float("nan"),
             most_rounds=int(rounds.max(initial=0)),
-            usd_per_1000=mean(1000 * cost),
-            ratio=None if name == baseline else _ratio(cost, rows, (baseline, name), lost),
+            usd_per_1000=mean(1000 * of("repriced_usd")),
+            ratio=None if name == made.baseline else _ratio(cost, rows, (made.baseline, name), lost),
         )
 
 
@@ -208,11 +240,15 @@ def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: 
 
 
 def _notes(
-    rules: Sequence[CacheRule], rows: pd.DataFrame, *, batch: bool, shared: bool, recorded: bool
+    calls: Calls, rows: pd.DataFrame, charged: Mapping[Tariff, Mapping[str, Tariff]], *, batch: bool, recorded: bool
 ) -> Iterator[str]:
     if batch:
         yield BATCH
-    elif rules and not recorded:
-        yield _ONE_CACHE if shared else _OWN_CACHE
+    elif recorded:
+        yield _REPORTED
+    elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
+        yield _OWN_CACHE
+        if calls.stands_in:
+            yield STAND_IN
         if bool(oracle_rows(rows).any()):
             yield _ORACLE

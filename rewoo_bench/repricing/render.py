@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Format = Literal["terminal", "markdown", "csv", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _METHOD = (
-    "which tokens are cached is worked out from the recorded prompts: characters of the common prefix, scaled by the "
-    "call's own input tokens"
+    "which tokens are cached is worked out from what each prompt shares with earlier ones (calls.parquet, columns "
+    "shared_…): characters of the common prefix, scaled by the call's own input tokens"
 )
 
 
@@ -66,25 +66,24 @@ def reprice(
     models: Sequence[str] = (),
     baseline: str | None = None,
     batch: bool = False,
-    shared_cache: bool = False,
     recorded_cache: bool = False,
 ) -> Repriced:
-    """What a finished run would have cost under price sheets, from the prompts in its journal.
+    """What a finished run would have cost under other prices, from what its prompts share (calls.parquet).
 
-    `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are names of shipped sheets
-    (`rewoo-bench reprice --list`) or TOML files; `models` are some of their models, all by default. A planner or
+    `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are short names (`openai`,
+    `anthropic-1h`), SHEET:MODEL, or whole sheets (`rewoo-bench reprice --list`, or TOML files); with `models` they are
+    sheets, and those are some of their models. A planner or
     solver with a model of its own has the sheet's prices of that model, where there are any, or those that
     `planner:SHEET:MODEL` names among `prices`. Ratios are to the `baseline`, the run's first
     architecture by default. `batch` takes the prices of the provider's batch interface, without a cache.
-    `shared_cache` gives all architectures one cache. `recorded_cache` takes the cached tokens that the provider
-    reported, for a run without a journal.
+    `recorded_cache` takes the cached tokens that the provider
+    reported.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """
     folder = run if isinstance(run, str | Path) else getattr(run, "folder", None)
     made = repriced_run(
-        folder, prices=prices, models=models, baseline=baseline, batch=batch, shared_cache=shared_cache,
-        recorded_cache=recorded_cache,
+        folder, prices=prices, models=models, baseline=baseline, batch=batch, recorded_cache=recorded_cache
     )  # fmt: skip
     return Repriced(**vars(made))
 
@@ -128,6 +127,7 @@ def _text(
         lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
         roles = {role: other.model for role, other in repriced.by_role[tariff].items() if role}
         heading = f"{tariff.sheet}, {model_label(tariff.model, **roles)}: {tariff.source}; as of {tariff.as_of}"
+        heading += f"; under {tariff.cache_rule}" if tariff.rule else ""
         blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
         if tariff.notes:
             blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in tariff.notes).removesuffix("\n>"))
@@ -137,8 +137,7 @@ def _text(
 
 def _notes(repriced: Repriced) -> Iterable[str]:
     yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
-    has_cache = any(found.any() for rule, found in repriced.tokens.found.items() if rule is not None)
-    if has_cache and not any("--recorded-cache" in each for each in repriced.notes):
+    if not repriced.recorded and any(line.cached_share.estimate > 0 for line in repriced.lines):
         yield _METHOD
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
         yield f"{lost:,} rows that the infrastructure failed are in no mean"

@@ -121,6 +121,13 @@ CALLS = pa.schema(
         ("question_tokens", pa.int64()),
         ("written_tokens", pa.int64()),
         ("found_tokens", pa.int64()),
+        ("shared_question_tokens", pa.int64()),
+        ("shared_question_age_s", pa.float64()),
+        ("shared_run_tokens", pa.int64()),
+        ("shared_run_age_s", pa.float64()),
+        ("marked_tokens", pa.int64()),
+        ("last_marked_tokens", pa.int64()),
+        ("shared_marked_tokens", pa.int64()),
         ("usage_source", pa.string()),
         ("finish_reason", pa.string()),
         ("latency_s", pa.float64()),
@@ -133,6 +140,18 @@ CALLS = pa.schema(
 NO_LLM_ROLES = frozenset({"judge", "embedding", "count", "abandoned"})
 """Roles of model calls that aren't counted in `llm_calls`: they generate nothing, or not for the answer."""
 
+SHARED = CALLS.names[CALLS.names.index("shared_question_tokens") : CALLS.names.index("usage_source")]
+"""Columns of calls.parquet that say what an earlier call had of a prompt, and where its cache marks are.
+
+`shared_question_tokens`: the longest prefix of the prompt that an earlier call of the same question had;
+`shared_run_tokens`: that a call of another question had, of the same architecture, trial and model. A cache that keeps
+all prompts finds the longer one. The ages are seconds since any call last had that prefix. `marked_tokens`: up to the
+first cache mark, the end of the part that all questions share; `last_marked_tokens`: up to the last one;
+`shared_marked_tokens`: the longest prefix up to a mark of an earlier call. All in the tokens of `input_tokens`, and
+null for a tool, for a call in no question's cost, in a replay and where there is no journal
+(journal/shared_prefixes.py).
+"""
+
 LATER = frozenset(
     {
         *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),
@@ -140,6 +159,7 @@ LATER = frozenset(
         *("loop_step", "loop_tokens"),  # of questions
         *("cache_write_tokens", "discarded_tokens"),
         *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),  # of calls
+        *SHARED,
     }
 )
 """Columns that runs of earlier versions lack."""

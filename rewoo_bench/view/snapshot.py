@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rewoo_bench.analysis.dollars import pricing_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.journal.database import connect_to_read
 from rewoo_bench.journal.records import TaskKey
@@ -23,7 +24,6 @@ from rewoo_bench.journal_tables import export
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import Line, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
-from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
@@ -115,7 +115,7 @@ def take_snapshot(folder: Path) -> Snapshot:
             run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
             for run, manifest in manifests(source).items()
         }
-        dollars = priced([folder], rows, present) if source is folder else None
+        dollars = pricing_of([folder], rows, present) if source is folder else None
         head = overview(rows, present, [source], dollars)
         head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_so_far(folder), *_cluster(folder)]}
         table = question_table(rows)

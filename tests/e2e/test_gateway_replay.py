@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -12,8 +13,8 @@ from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_program, write_questions
 
-from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.repricing.recorded import recorded_calls
+from rewoo_bench.journal.database import connect_to_read
+from rewoo_bench.journal.prompts import recorded_prompts
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -101,6 +102,5 @@ def test_a_resumed_run_pays_once_for_a_client_that_hung_up_and_asked_again() -> 
         assert set(rows().llm_calls) == {2}
         assert len(provider.books) == 2 * 3
         check_books(provider)
-    places = {str(TaskKey("asks-again", name, 0)): number for number, name in enumerate(rows().example_id)}
-    with recorded_calls(Path("out"), places, [0.0, 0.0]) as priced:
-        assert len(priced.kept) == 2 * 2
+    with closing(connect_to_read(Path("out/journal.sqlite"))) as journal:
+        assert len(recorded_prompts(journal).kept) == 2 * 2

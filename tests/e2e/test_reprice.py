@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from command_runs import new, quiet
+from prompt_caches import replayed
 from repricing_runs import sheet
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.config.price_sheets import tariffs
-from rewoo_bench.repricing.tokens import COLUMNS, recorded_tokens
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.types import CallCost, Completion, Usage
@@ -62,12 +59,12 @@ def chain() -> Path:
     return Path("chain")
 
 
-def test_the_estimate_of_cached_tokens_is_near_what_llama_cpp_reported() -> None:
-    """A recorded run of the embedded model: each architecture within 5%, with llama.cpp's own rule as a sheet."""
+def test_what_prompts_share_is_near_what_llama_cpp_reported() -> None:
+    """A recorded run of the embedded model: each architecture within 5%, with llama.cpp's own rule."""
     rows = load(GOLDEN)
-    rule = tariffs(["llama_cpp"])[0].rule
+    rule = named_tariff("llama.cpp").rule
     assert rule is not None
-    estimated = recorded_tokens(GOLDEN, read_columns(rows, COLUMNS), [rule], shared=False).found[rule][:, 0]
+    estimated = replayed(GOLDEN, rule)[:, 0]
     reported = rows["cached_input_tokens"].to_numpy(dtype=float)
     for name in ("rewoo", "react", "direct"):
         own = (rows["architecture"] == name).to_numpy(bool)
@@ -129,35 +126,24 @@ def test_the_list_of_sheets(capfd: pytest.CaptureFixture[str]) -> None:
     assert "2026-11-24" in shown
 
 
-def test_a_published_copy_has_no_prompts_but_what_was_reported(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_published_copy_has_the_price_of_its_run_and_what_was_reported(chain: Path) -> None:
     rewoo_bench.publish(chain, "copy")
-    line = refused(capfd, "copy", "--prices", "openai")
-    assert "'copy' has no journal.sqlite, and so no prompts; with --recorded-cache" in line
-    assert reprice("copy", "--prices", "openai", "--model", "gpt-4o-mini", "--recorded-cache") == 0
-    assert "cached tokens are those that the provider reported" in capfd.readouterr().out
-    for line_ in rewoo_bench.reprice("copy", prices="openai", models=["gpt-4o-mini"], recorded_cache=True).lines:
+    first, copy = (rewoo_bench.reprice(run, prices=["openai", "anthropic-5m"]).lines for run in (chain, "copy"))
+    assert first == copy
+    for line in rewoo_bench.reprice("copy", prices="openai", recorded_cache=True).lines:
         rows = load(chain)
-        own = rows[rows["architecture"] == line_.architecture]
-        assert line_.input_tokens.estimate == pytest.approx(own["input_tokens"].mean())
+        own = rows[rows["architecture"] == line.architecture]
+        assert line.input_tokens.estimate == pytest.approx(own["input_tokens"].mean())
         share = own["cached_input_tokens"].sum() / own["input_tokens"].sum()
-        assert line_.cached_share.estimate == pytest.approx(share)
+        assert line.cached_share.estimate == pytest.approx(share)
 
 
-def test_a_journal_without_texts(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(chain, "bare")
-    with sqlite3.connect("bare/journal.sqlite") as database:
-        database.execute("DELETE FROM texts")
-    database.close()
-    assert "texts of its prompts are missing or damaged; with --recorded-cache" in refused(
-        capfd, "bare", "--prices", "openai"
-    )
-
-
-def test_a_replay_has_its_calls_in_another_journal(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_replay_has_only_what_the_provider_reported(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "recorded") == 0
     assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "again") == 0
-    line = refused(capfd, "again", "--prices", "openai")
-    assert "has no model call, as the journal of a replay: reprice the run that it replays" in line
+    line = refused(capfd, "again", "--prices", "deepseek")
+    assert "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs and replays" in line
+    assert reprice("again", "--prices", "deepseek", "--recorded-cache") == 0
 
 
 def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Run folders with a journal of made-up calls, whose tokens and times a test chooses.
+"""Run folders with a journal and tables of made-up calls, whose tokens and times a test chooses.
 
     ask(0, 10, 1380, 50, text("P", 1280), text("q1", 100))      # sent at second 0, answered at 10
     write(folder, {("react", "q1"): [ask(…), ask(…)]})
@@ -9,16 +9,19 @@ A text of n tokens has 4 n characters, so that characters are converted without 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import anyio
 from gate_runs import row, write_run
 
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.store import open_journal
+from rewoo_bench.journal.database import connect_to_read
+from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, as_bytes
+from rewoo_bench.journal.store import JournalReader, open_journal
+from rewoo_bench.journal_tables import export
 
 BEGUN = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 SHEET = """title = "A sheet of a test"
@@ -65,7 +68,13 @@ def write(folder: Path, calls: Mapping[tuple[str, str], Sequence[Ask]], **rows: 
         for (architecture, id_), asked in calls.items()
         for number, each in enumerate(asked)
     ]
-    anyio.run(_write_journal, folder, records)
+    questions = [
+        (TaskKey(architecture, id_, 0), as_bytes({"question": line, "calls": list(_rows(architecture, id_, asked))}))
+        for line, ((architecture, id_), asked) in zip(lines, calls.items(), strict=True)
+    ]
+    anyio.run(_write_journal, folder, records, questions)
+    with closing(connect_to_read(folder / "journal.sqlite")) as database:
+        export(folder, JournalReader(database), [task for task, _ in questions], lines[0])
     return folder
 
 
@@ -92,7 +101,26 @@ def _record(task: TaskKey, number: int, call: Ask) -> CallRecord:
     return CallRecord(task, key, call.status, (*call.texts, form), answer, call.tokens_in + call.lost, None)
 
 
-async def _write_journal(folder: Path, records: Sequence[CallRecord]) -> None:
+async def _write_journal(
+    folder: Path, records: Sequence[CallRecord], questions: Sequence[tuple[TaskKey, bytes]]
+) -> None:
     async with open_journal(folder / "journal.sqlite") as journal:
         for record in records:
             await journal.add_call(record)
+        for task, rows in questions:
+            await journal.add_question(task, rows, b"{}", failed=False)
+
+
+def _rows(architecture: str, id_: str, asked: Sequence[Ask]) -> Iterator[dict[str, Any]]:
+    """The rows of calls.parquet."""
+    for number, call in enumerate(asked):
+        ok = call.status == "ok"
+        yield {
+            "run_id": "r", "architecture": architecture, "example_id": id_, "trial": 0, "call_index": number,
+            "kind": "model", "name": "m", "role": call.role, "place": f"turn {number}", "level": 0,
+            "status": call.status, "attempts": 1, "input_tokens": call.tokens_in * ok, "cached_input_tokens": 0,
+            "output_tokens": call.tokens_out * ok, "reasoning_tokens": 0, "cache_write_tokens": 0,
+            "billed_tokens": call.tokens_in + call.tokens_out + call.lost, "usage_source": "provider",
+            "latency_s": call.end - call.start, "waiting_s": 0.0, "replayed": False,
+            "started_at": BEGUN + timedelta(seconds=call.start),
+        }  # fmt: skip

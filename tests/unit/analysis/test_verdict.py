@@ -12,12 +12,14 @@ from comparison_rows import A, B, frame, manifest, system
 from gate_runs import row, write_run
 from repricing_runs import ask, text, write
 
+from rewoo_bench.analysis.call_prices import STAND_IN
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render
+from rewoo_bench.analysis.dollars import pricing_of
 from rewoo_bench.analysis.pairs import Effect, Pair
 from rewoo_bench.analysis.verdict import Pricing, own_prices, verdict, verdicts_of_run
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.runs.folder import load, load_table, manifests
 from rewoo_bench.stats.paired import Interval
 
@@ -87,11 +89,9 @@ def run_of_two(folder: Path) -> Path:
 
 def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_named(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
-    pricing = priced([run], load(run), manifests(run))
-    assert pricing.under == "gpt-5-mini's prices, cached input by OpenAI's rule"
-    assert pricing.note.startswith(
-        "gpt-5-mini's prices are hypothetical, since no prices are known for local/x: the sheet openai of "
-    )
+    pricing = pricing_of([run], load(run), manifests(run))
+    assert pricing.under == named_tariff("openai").under
+    assert pricing.note.startswith("the price is an example, since none is known for local/x (--prices NAME: none, ")
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
     assert rewoo == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)
@@ -100,29 +100,35 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
 
 def test_a_chosen_sheet_replaces_the_runs_own_prices(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
-    pricing = priced([run], load(run), manifests(run), ["openai:gpt-4o"])
-    assert pricing.under == "gpt-4o's prices, cached input by OpenAI's rule"
-    assert pricing.note.startswith("gpt-4o's prices are those of the sheet openai of ")
-    with pytest.raises(UsageError, match=r"--prices openai: .*available: .*gpt-4o.*; write openai:MODEL"):
-        priced([run], load(run), manifests(run), ["openai"])
+    pricing = pricing_of([run], load(run), manifests(run), ["openai:gpt-4o"])
+    assert pricing.under.endswith("gpt-4o's prices of 2026-11-24")
+    assert pricing.note == ""
+    with pytest.raises(UsageError, match=r"unknown price 'opnai', did you mean 'openai'\?.*anthropic-1h"):
+        pricing_of([run], load(run), manifests(run), ["opnai"])
 
 
-def test_a_run_without_prompts_has_no_dollars_and_says_why(tmp_path: Path) -> None:
+def test_a_run_without_calls_has_no_dollars_and_says_why(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
-    (run / "journal.sqlite").unlink()
-    pricing = priced([run], load(run), manifests(run))
+    (run / "calls.parquet").unlink()
+    pricing = pricing_of([run], load(run), manifests(run))
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
-    command = r"no prompts; .* by: rewoo-bench reprice \S*/run --prices openai:gpt-4o --recorded-cache$"
-    with pytest.raises(DataError, match=command):
-        priced([run], load(run), manifests(run), ["openai:gpt-4o"])
+    with pytest.raises(DataError, match=r"run' has no calls.parquet"):
+        pricing_of([run], load(run), manifests(run), ["openai:gpt-4o"])
+
+
+def test_an_older_local_run_is_priced_by_what_llama_cpp_reported_and_says_so() -> None:
+    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    pricing = pricing_of([run], load(run), manifests(run))
+    assert pricing.cost_usd is not None
+    assert STAND_IN in pricing.note
 
 
 def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
     run, table = run_of_two(tmp_path / "run"), load_table(tmp_path / "run")
-    pricing, read = priced([run], table, manifests(run)), manifests(run)
-    compared = compare(load(run), manifests=read, intersect=True, pricing=priced([run], load(run), read))
+    pricing, read = pricing_of([run], table, manifests(run)), manifests(run)
+    compared = compare(load(run), manifests=read, intersect=True, pricing=pricing_of([run], load(run), read))
     assert verdicts_of_run(table, pricing) == compared.verdicts
-    assert "the dollars of rewoo under gpt-5-mini's prices" in compared.verdicts[0]
+    assert "the dollars of rewoo under OpenAI's rule: prefixes of 1,024" in compared.verdicts[0]
 
 
 def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:

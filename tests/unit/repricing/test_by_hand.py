@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from repricing_runs import Ask, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.errors import NothingToDraw, UsageError
+from rewoo_bench.analysis.dollars import pricing_of
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.repricing import Repriced
-from rewoo_bench.repricing.dollars import priced
 from rewoo_bench.repricing.estimates import Line
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.schema import SHARED
 
 PREFIX = text("P", 1280)
 AUTOMATIC = """
@@ -158,32 +160,24 @@ def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
     assert line.cached_share.estimate == 0
 
 
-def test_a_hit_renews_the_lifetime_only_where_the_provider_does_so(tmp_path: Path) -> None:
+def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
     calls = {
         ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
     }
-    run = write(tmp_path / "run", calls)
-    renewed = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
-    fixed = AUTOMATIC.replace("lifetime_s = 300", "lifetime_s = 300\nrenewed_by_hit = false")
-    assert renewed.cached_share.estimate == pytest.approx(2 * 1280 / (3 * 1380))
-    assert only(rewoo_bench.reprice(run, prices=sheet(tmp_path, fixed))).cached_share.estimate == pytest.approx(
-        1280 / (3 * 1380)
-    )
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(2 * 1280 / (3 * 1380))
 
 
-def test_each_architecture_has_its_own_cache_unless_they_share_one(tmp_path: Path) -> None:
+def test_each_architecture_has_its_own_cache(tmp_path: Path) -> None:
     calls = {
         ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, text("q1", 100))],
         ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, text("r1", 100))],
     }
-    run, prices = write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)
-    own, shared = (rewoo_bench.reprice(run, prices=prices, shared_cache=shared) for shared in (False, True))
+    own = rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC))
     assert [line.cached_share.estimate for line in own.lines] == [0, 0]
-    assert [line.cached_share.estimate for line in shared.lines] == [0, pytest.approx(1280 / 1380)]
     assert own.lines[1].ratio is not None
     assert own.lines[1].ratio.estimate == pytest.approx(1)
-    assert "share one cache" in str(shared)
     assert "has a cache of its own" in str(own)
 
 
@@ -210,18 +204,19 @@ def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path)
     assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
 
 
-def test_a_journal_without_times_is_taken_one_call_after_the_other_and_says_so(tmp_path: Path) -> None:
+def test_calls_of_an_older_journal_without_times_are_taken_in_their_order(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
-    calls = {
-        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False), ask(0, 10, 1380, 0, *prompt, is_timed=False)]
-    }
-    run = write(tmp_path / "run", calls)
-    repriced = rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
-    assert only(repriced).cached_share.estimate == pytest.approx(1280 / (2 * 1380))
-    assert "2 of 2 calls were recorded without their times" in str(repriced)
-    assert "2 of 2 calls were recorded without their cache marks" in str(
-        rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT))
-    )
+    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False) for _ in range(2)]}
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(1280 / (2 * 1380))
+
+
+def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_said(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    calls = pq.read_table(run / "calls.parquet").drop_columns(SHARED)
+    pq.write_table(calls, run / "calls.parquet")
+    with pytest.raises(DataError, match=r"doesn't say what its prompts share.*--recorded-cache"):
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
 
 
 ROLES = """
@@ -288,7 +283,7 @@ def test_prices_for_a_role_that_has_none_of_its_own(tmp_path: Path, prices: list
 
 def test_the_sentence_of_dollars_prices_each_role_too(tmp_path: Path) -> None:
     run, path = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
-    pricing = priced([run], load(run), manifests(run), [f"{path}:m"])
+    pricing = pricing_of([run], load(run), manifests(run), [f"{path}:m"])
     assert pricing.cost_usd is not None
     assert 1e6 * pricing.cost_usd == pytest.approx([150 * 10 + 10 * 40 + 200 * 1 + 20 * 4])
-    assert pricing.under == "m's prices (planner: big's), without a cache"
+    assert pricing.under == "no cache; m's prices of 2026-11-24 (planner: big's)"

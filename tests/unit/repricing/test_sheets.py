@@ -10,7 +10,8 @@ import pytest
 from repricing_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.config.price_sheets import read_sheet, shipped, tariffs
+from rewoo_bench.cli.conventions import SHORT_NAMES
+from rewoo_bench.config.price_sheets import RULES, named_tariff, read_sheet, shipped, tariffs
 from rewoo_bench.errors import UsageError
 from rewoo_bench.repricing.render import sheet_list
 
@@ -49,7 +50,7 @@ def test_shipped_prices_are_those_of_the_source_that_they_name() -> None:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     from litellm import model_cost
 
-    for name in set(shipped()) - {"llama_cpp"}:
+    for name in set(shipped()) - {"llama_cpp", "vllm"}:
         prices = read_sheet(shipped()[name])
         if f"litellm {version('litellm')}," not in prices.source:
             pytest.skip(f"the sheets have the prices of {prices.source}")
@@ -109,6 +110,22 @@ def test_a_wrong_sheet_is_one_clear_line(tmp_path: Path, body: str, head: str, p
     said = message(path)
     assert said.startswith(str(path))
     assert part in said
+
+
+def test_a_short_name_stands_for_one_model_of_a_sheet_with_its_rule() -> None:
+    assert ", ".join(RULES) == SHORT_NAMES
+    assert named_tariff("openai").under == (
+        "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes; "
+        "gpt-5-mini's prices of 2026-11-24"
+    )
+    assert named_tariff("none").under == "no cache; gpt-5-mini's prices of 2026-11-24"
+    assert named_tariff("vllm").under == (
+        "vLLM's rule: prefixes of any length, in blocks of 16; a dollar for a million computed tokens, cached ones free"
+    )
+    hour, minutes = named_tariff("anthropic-1h"), named_tariff("anthropic-5m")
+    assert (hour.cache_write, minutes.cache_write) == pytest.approx((2 * hour.input, 1.25 * minutes.input))
+    with pytest.raises(UsageError, match=r"unknown price 'opnai', did you mean 'openai'\?.*anthropic-1h"):
+        named_tariff("opnai")
 
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import FORMAT_VERSION, Manifest, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.schema import SHARED
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Step, Trajectory, Usage
 
@@ -44,7 +45,8 @@ CALL_COLUMNS = """
 run_id architecture example_id trial call_index kind name role place level status attempts input_tokens
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
 context_tokens exemplar_tokens question_tokens
-written_tokens found_tokens usage_source finish_reason latency_s waiting_s replayed started_at
+written_tokens found_tokens shared_question_tokens shared_question_age_s shared_run_tokens shared_run_age_s
+marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason latency_s waiting_s replayed started_at
 """
 
 
@@ -109,9 +111,9 @@ def test_a_tools_call_has_no_tokens(tmp_path: Path) -> None:
     folder = written(tmp_path, result(calls=calls))
     of_model, of_tool = rows(folder, "calls.parquet")
     tokens = [name for name in of_tool if name.endswith("_tokens")]
-    assert len(tokens) == 12
+    assert len(tokens) == 17
     assert {of_tool[name] for name in tokens} == {None}
-    assert None not in {of_model[name] for name in tokens}
+    assert None not in {of_model[name] for name in tokens if name not in SHARED}
 
 
 def test_the_cost_of_a_question_whose_calls_all_failed_isnt_known(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""A provider's prompt cache, played on recorded calls in the order in which they were sent.
+"""A provider's prompt cache, played on the prompts of a journal in the order in which they were sent.
 
-    cache = cache_of(rules)                 # several rules at once
-    [(cached, written), …] = cache.send(call)
+It looks at the prompts themselves, so it is what the columns of calls.parquet are held against.
+
+    cached, written = replayed(folder, rule)            # of each row of questions.parquet
+    AutomaticCache(rule).send(call)                     # of one call
 
 A prefix can be found from the end of the call that sent it on: calls at the same time don't find each other's.
 """
@@ -9,14 +11,22 @@ A prefix can be found from the end of the call that sent it on: calls at the sam
 from __future__ import annotations
 
 import heapq
+import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rewoo_bench.config.price_sheets import CacheRule
-from rewoo_bench.repricing.recorded import Prompt, RecordedCall
+from rewoo_bench.journal.database import connect_to_read
+from rewoo_bench.journal.prompts import Prompt, SentCall, recorded_prompts
+from rewoo_bench.runs.folder import load
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _TEXTS_KNOWN = 2_000
@@ -37,9 +47,8 @@ class PrefixTimes:
     lifetime.
     """
 
-    def __init__(self, lifetime_s: float | None, *, renewed_by_hit: bool) -> None:
+    def __init__(self, lifetime_s: float | None) -> None:
         self._lifetime_s = math.inf if lifetime_s is None else lifetime_s
-        self._renewed = renewed_by_hit
         self._used: dict[int, float] = {}
         self._pending: list[tuple[float, int, Sequence[int]]] = []
         self._sent = 0
@@ -63,8 +72,7 @@ class PrefixTimes:
 
     def hit(self, prefixes: Sequence[int], now: float) -> None:
         """Begins the lifetime of used prefixes anew."""
-        if self._renewed:
-            self._use(prefixes, now)
+        self._use(prefixes, now)
 
     def add(self, prefixes: Sequence[int], end: float) -> None:
         """Prefixes of a call that ends then."""
@@ -72,20 +80,17 @@ class PrefixTimes:
         heapq.heappush(self._pending, (end, self._sent, prefixes))
 
     def _use(self, prefixes: Sequence[int], now: float) -> None:
-        if self._renewed:
-            self._used.update(dict.fromkeys(prefixes, now))
-        else:
-            self._used.update({prefix: now for prefix in prefixes if not self.has(prefix, now)})
+        self._used.update(dict.fromkeys(prefixes, now))
 
 
 class AutomaticCache:
-    """Finds the longest prefix of earlier prompts, for several rules with the same lifetime."""
+    """Finds the longest prefix of earlier prompts."""
 
-    def __init__(self, rules: Sequence[CacheRule]) -> None:
-        self._rules = rules
-        self._times = PrefixTimes(rules[0].lifetime_s, renewed_by_hit=rules[0].renewed_by_hit)
+    def __init__(self, rule: CacheRule) -> None:
+        self._rule = rule
+        self._times = PrefixTimes(rule.lifetime_s)
 
-    def send(self, call: RecordedCall) -> list[Found]:
+    def send(self, call: SentCall) -> Found:
         self._times.settle(call.start)
         prefixes, ends = _prefixes(call.prompt)
         known = 0
@@ -94,7 +99,7 @@ class AutomaticCache:
         self._times.hit(prefixes[:known], call.start)
         self._times.add(prefixes, call.end)
         share = ends[known - 1] / ends[-1] if known and ends[-1] else 0.0
-        return [_whole_blocks(rule, call.input_tokens, share) for rule in self._rules]
+        return _whole_blocks(self._rule, call.input_tokens, share)
 
 
 class ExplicitCache:
@@ -102,9 +107,9 @@ class ExplicitCache:
 
     def __init__(self, rule: CacheRule) -> None:
         self._rule = rule
-        self._times = PrefixTimes(rule.lifetime_s, renewed_by_hit=rule.renewed_by_hit)
+        self._times = PrefixTimes(rule.lifetime_s)
 
-    def send(self, call: RecordedCall) -> list[Found]:
+    def send(self, call: SentCall) -> Found:
         self._times.settle(call.start)
         prompt, least = call.prompt, self._rule.minimum_prefix_tokens or 0
         ends = list(accumulate(map(len, prompt.texts)))
@@ -115,16 +120,28 @@ class ExplicitCache:
         cached = sizes[found] if found >= 0 else 0
         self._times.hit(prefixes[found : found + 1] if found >= 0 else (), call.start)
         self._times.add([prefixes[mark] for mark in marks], call.end)
-        return [Found(cached, max(0, sizes[marks[-1]] - cached) if marks else 0)]
+        return Found(cached, max(0, sizes[marks[-1]] - cached) if marks else 0)
 
     def _longest(self, prefixes: Sequence[int], mark: int, now: float) -> int:
         """The position of the last text of the longest known prefix up to a mark; -1 where there is none."""
-        back = self._rule.look_back_messages or mark + 1
-        nearest = range(mark, max(-1, mark - back - 1), -1)
-        return next((position for position in nearest if self._times.has(prefixes[position], now)), -1)
+        return next((position for position in range(mark, -1, -1) if self._times.has(prefixes[position], now)), -1)
 
 
-Cache = AutomaticCache | ExplicitCache
+def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
+    """Cached and written tokens of each row of a run whose roles all have one model."""
+    rows = load(folder)
+    keys = zip(rows["architecture"], rows["example_id"], rows["trial"], strict=True)
+    places = {json.dumps([name, id_, trial]): place for place, (name, id_, trial) in enumerate(keys)}
+    found = np.zeros((len(rows), 2), dtype=np.int64)
+    caches: dict[object, AutomaticCache | ExplicitCache] = {}
+    with closing(connect_to_read(folder / "journal.sqlite")) as database:
+        calls = recorded_prompts(database)
+        for call in calls.among(np.ones(len(calls.kept), dtype=bool)):
+            architecture, _, trial = json.loads(calls.tasks[call.task])
+            new = AutomaticCache if rule.kind == "automatic" else ExplicitCache
+            cache = caches.setdefault((architecture, trial), new(rule))
+            found[places[calls.tasks[call.task]]] += cache.send(call)
+    return found
 
 
 @lru_cache(maxsize=_TEXTS_KNOWN)

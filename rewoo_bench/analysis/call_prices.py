@@ -1,0 +1,201 @@
+"""What the calls of a run cost under a price: the one place where the rule of a cache becomes tokens and dollars.
+
+    calls = read_calls(Path("results/local/mine"), rows)    # of calls.parquet, in the order of `rows`
+    cached, written = cached_tokens(calls.columns, tariff.rule)     # of each call
+    costs = priced(calls, {"": tariff})                     # the same, and dollars
+    calls.of_rows(costs.usd)                                # sums of each row
+
+A rule has a minimum, blocks, a lifetime and breakpoints (`CacheRule`), and a tariff the prices of reading and writing.
+What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/schema.py), so no prompt is needed.
+It is a cache of one user who runs one architecture, and a hit is certain: providers promise none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.config.price_sheets import CacheRule, Tariff
+from rewoo_bench.errors import DataError
+from rewoo_bench.model_names import LOCAL
+from rewoo_bench.runs.folder import CALLS_FILE, read_table
+from rewoo_bench.runs.schema import CALLS, SHARED
+from rewoo_bench.runs.table_columns import Column, read_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Numbers = NDArray[np.float64]
+UNPRICED_ROLES = ("judge", "count", "embedding")
+ROW_KEY = ("architecture", "example_id", "trial")
+STAND_IN = (
+    "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
+    "for it, cache marks are taken from the parts of the prompts, and every prefix is taken to be in time"
+)
+_PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
+_NUMBERS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
+    *("started_at", "latency_s", *_PARTS, *SHARED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model calls of a run that count in a question's cost."""
+
+    rows: int
+    row: NDArray[np.int64]
+    """The position of each call's question."""
+    role: NDArray[np.object_]
+    columns: Mapping[str, Numbers]
+    """Columns of calls.parquet, NaN where a value is missing, and `lost_tokens`: of failed attempts, paid in full."""
+    stands_in: bool = False
+    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
+
+    def of_rows(self, values: Numbers) -> Numbers:
+        """Sums of the calls of each row."""
+        sums = np.zeros(self.rows)
+        np.add.at(sums, self.row, values)
+        return sums
+
+
+class CallCosts(NamedTuple):
+    """Of each call the input tokens found in the cache and those written to it, and dollars; NaN is not known."""
+
+    cached: Numbers
+    written: Numbers
+    usd: Numbers
+
+
+def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
+    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
+    names = [*ROW_KEY, "kind", "role", "name", *_NUMBERS]
+    if not folder.is_dir():
+        raise DataError(f"{str(folder)!r} is no run's folder, and so has no {CALLS_FILE}")
+    try:
+        table = read_table(folder / CALLS_FILE, CALLS, columns=names)
+    except FileNotFoundError:
+        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
+    there = read_columns(table, table.column_names)
+    missing = np.full(len(table), np.nan)
+    row = _rows_of(there, asked)
+    roles = np.array([*there["role"].names, ""], dtype=object)[there["role"].values]
+    is_model = there["kind"].values == _code(there["kind"], "model")
+    some = is_model & ~np.isin(roles, UNPRICED_ROLES) & (row >= 0)
+    columns = {name: there[name].values[some] if name in there else missing[some] for name in _NUMBERS}
+    for name in ("cached_input_tokens", "cache_write_tokens"):
+        columns[name] = np.nan_to_num(columns[name])
+    for name in SHARED:  # of a call that failed
+        columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
+    used = columns["input_tokens"] + columns["output_tokens"]
+    columns["lost_tokens"] = np.maximum(columns["billed_tokens"] - used, 0)
+    calls = Calls(len(asked["trial"].values), row[some], roles[some], columns)
+    models = np.array([*there["name"].names, ""], dtype=object)[there["name"].values[some]]
+    unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
+    if unknown.any() and all(str(model).startswith(LOCAL) for model in np.unique(models[unknown])):
+        stand_in = _stand_in(columns, calls.row).items()
+        filled = {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
+        return replace(calls, columns=columns | filled, stands_in=True)
+    return calls
+
+
+def cached_tokens(calls: Mapping[str, Numbers], rule: CacheRule | None) -> tuple[Numbers, Numbers]:
+    """Input tokens of each call that a cache with this rule holds, and those that are written to it.
+
+    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares.
+    """
+    tokens = calls["input_tokens"]
+    if rule is None:
+        return np.zeros_like(tokens), np.zeros_like(tokens)
+    least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
+    lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
+    run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
+
+    def in_time(tokens: Numbers, age: Numbers) -> Numbers:
+        return np.where(age > lifetime, 0.0, tokens)
+
+    if rule.kind == "explicit":
+        of_run = calls["shared_run_tokens"] + 1  # rounded down, where the tokens up to a mark are rounded
+        marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
+        longest = in_time(found, np.where(found <= of_run, run_age, question_age))
+        cached = np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
+        cached = np.where(cached < least, 0.0, cached)
+        return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
+    of_question = in_time(calls["shared_question_tokens"], question_age)
+    shared = np.minimum(np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age)), tokens - 1)
+    cached = shared // block * block
+    cached = np.where(cached < max(least, 1), 0.0, cached)
+    cached = np.where(tokens < max(least, 1), 0.0, cached)
+    return cached, np.where(tokens < max(least, 1), 0.0, tokens // block * block - cached)
+
+
+def priced(calls: Calls, tariffs: Mapping[str, Tariff], *, batch: bool = False, recorded: bool = False) -> CallCosts:
+    """The calls under the prices of each role (`""`: every other).
+
+    What is written is counted where it has a price of its own. Nothing is cached in a `batch`. `recorded` takes what
+    the provider reported in place of the rule. Raises `UsageError` for a batch without a price.
+    """
+    parts = np.full((3, len(calls.row)), np.nan)
+    for role in dict.fromkeys(calls.role):
+        tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
+        sizes = {name: values[own] for name, values in calls.columns.items()}
+        cached, written = cached_tokens(sizes, None if batch else tariff.rule)
+        if recorded:
+            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
+        written = written * float(tariff.cache_write is not None)
+        whole = sizes["input_tokens"] + sizes["lost_tokens"]
+        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, sizes["output_tokens"], batch=batch)
+    return CallCosts(*parts)
+
+
+def _code(column: Column, name: str) -> int:
+    return column.names.index(name) if name in column.names else -2
+
+
+def _rows_of(calls: Mapping[str, Column], asked: Mapping[str, Column]) -> NDArray[np.int64]:
+    """The position of each call's row, -1 where it isn't asked for."""
+    names: list[NDArray[np.int64]] = []
+    for name in ROW_KEY[:2]:
+        places = {text: place for place, text in enumerate(asked[name].names)}
+        codes = np.array([*(places.get(text, -1) for text in calls[name].names), -1], dtype=np.int64)
+        names.append(codes[calls[name].values])
+    trials = 1 + max(calls["trial"].values.max(initial=0), asked["trial"].values.max(initial=0))
+
+    def keys(first: NDArray[Any], second: NDArray[Any], trial: NDArray[Any]) -> NDArray[Any]:
+        numbers: NDArray[Any] = (first * (1 + len(asked["example_id"].names)) + second) * trials + trial
+        return numbers
+
+    wanted = keys(asked["architecture"].values, asked["example_id"].values, asked["trial"].values)
+    order = np.argsort(wanted, kind="stable")
+    found = keys(names[0], names[1], calls["trial"].values)
+    place = np.minimum(np.searchsorted(wanted[order], found), len(wanted) - 1)
+    known = (wanted[order][place] == found) & (names[0] >= 0) & (names[1] >= 0) if len(wanted) else np.zeros(0, bool)
+    return np.where(known, order[place], -1) if len(wanted) else np.full(len(found), -1, dtype=np.int64)
+
+
+def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[str, Numbers]:
+    """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts."""
+    tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
+    parts = np.stack([np.nan_to_num(columns[name]) for name in _PARTS])
+    same = parts[0] + parts[1]
+    marked = np.round(tokens * same / np.maximum(parts.sum(axis=0), 1))
+    has_trace = np.nan_to_num(columns["written_tokens"]) > 0
+    last = np.where(has_trace, tokens, marked)
+    had_trace = np.r_[False, (row[1:] == row[:-1]) & has_trace[:-1]] if len(row) else has_trace
+    unknown = np.full(len(tokens), np.nan)
+    return {
+        "shared_question_tokens": reported,
+        "shared_question_age_s": unknown,
+        "shared_run_tokens": np.minimum(reported, marked),
+        "shared_run_age_s": unknown,
+        "marked_tokens": marked,
+        "last_marked_tokens": last,
+        "shared_marked_tokens": np.where(has_trace & had_trace, reported, np.where(reported >= marked, marked, 0.0)),
+    }
