@@ -60,8 +60,9 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
 
     for name in CATEGORIES:
         place = table.schema.get_field_index(name)
-        if place >= 0 and not pa.types.is_dictionary(table.schema.field(place).type):
-            table = table.set_column(place, name, table[name].dictionary_encode())
+        kind = table.schema.field(place).type if place >= 0 else None
+        if kind is not None and not (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)):
+            table = table.set_column(place, name, table[name].cast(pa.string()).dictionary_encode())
     rows: pd.DataFrame = table.to_pandas(
         types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
     )

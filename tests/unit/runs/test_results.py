@@ -319,3 +319,11 @@ def test_a_manifest_of_the_first_format_has_short_names() -> None:
     )
     assert [each.runner for each in read.architectures] == ["react-native", "mine:Loop"]
     assert read.dataset.source["generator"] == "chain"
+
+
+def test_rows_that_pandas_wrote_again_are_read(tmp_path: Path) -> None:
+    written(tmp_path / "run", result())
+    frame = load(tmp_path / "run")
+    assert frame["level"].isna().all()
+    frame.to_parquet(tmp_path / "own.parquet", index=False)
+    assert load(tmp_path / "own.parquet")["level"].isna().all()
