@@ -25,7 +25,6 @@ from rewoo_bench.advice.wording import (
     tokens,
     with_bounds,
 )
-from rewoo_bench.stats.paired import too_few_for_tails
 from rewoo_bench.text.counts import counted, round_up
 
 _MOST_COMPARED = 3
@@ -181,8 +180,9 @@ def _next(part: Part) -> Iterator[str]:
 def _cautions(part: Part) -> Iterator[str]:
     if part.pairs_tested > 1 and part.contrasts:
         yield f"p is exact McNemar's, adjusted for {part.pairs_tested} pairs (Holm); the intervals aren't adjusted."
-    if any(too_few_for_tails(each.cost) for each in part.contrasts.values()):
-        yield "With fewer than 50 questions the intervals of costs may be too narrow."
+    if part.contrasts:
+        n = min(each.cost.n for each in part.contrasts.values())
+        yield f"An event that fewer than 3 in {n:,} questions have may be missing; no interval of costs allows for it."
     timed = any(each.latency is not None and math.isfinite(each.latency.high) for each in part.candidates)
     for warning in [*part.runs.warnings, *(part.runs.waits if timed else ())][:_MOST_WARNINGS]:
         yield f"Note: {warning}."

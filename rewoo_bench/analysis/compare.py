@@ -21,7 +21,7 @@ from rewoo_bench.analysis.align import aligned
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import PRICED, Pair, measured, paired
+from rewoo_bench.analysis.pairs import ALPHA, PRICED, Effect, Pair, measured, paired
 from rewoo_bench.analysis.summary import summarise
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
@@ -133,15 +133,27 @@ def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
 
 
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together."""
+    """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together.
+
+    The detectable difference of exact match is that at Holm's first step: 0.05 by the number of tests.
+    """
+    from rewoo_bench.stats.power import minimum_detectable_difference
     from rewoo_bench.stats.tests import holm
 
     family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
     adjusted_p = iter(holm(family) if family else [])
 
+    def settled(pair: Pair, effect: Effect) -> Effect:
+        if pair.is_exploratory(effect):
+            return replace(effect, p_holm=math.nan)
+        effect = replace(effect, p_holm=next(adjusted_p))
+        if effect.discordant_share is None or effect.pairs is None:
+            return effect
+        level = ALPHA / len(family)
+        return replace(effect, detectable=minimum_detectable_difference(effect.discordant_share, effect.pairs, level))
+
     def settle(pair: Pair) -> Pair:
-        settled = [replace(f, p_holm=math.nan if pair.is_exploratory(f) else next(adjusted_p)) for f in pair.figures]
-        return replace(pair, figures=tuple(settled))
+        return replace(pair, figures=tuple(settled(pair, effect) for effect in pair.figures))
 
     return tuple(map(settle, pairs))
 

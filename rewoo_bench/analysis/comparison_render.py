@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from rewoo_bench.analysis.comparison_data import ComparisonData
-from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, Table, tables
+from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, RARE, Table, tables
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
-from rewoo_bench.stats.paired import ENOUGH_FOR_TAILS, too_few_for_tails
+from rewoo_bench.stats.mean_bounds import FEW, FEWEST
 from rewoo_bench.text.counts import counted
 from rewoo_bench.text.tables import markdown_table, text_table
 
@@ -53,10 +54,15 @@ def notes(comparison: ComparisonData) -> list[str]:
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where the provider gave no usage")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
-    if any(too_few_for_tails(ratio) for ratio in ratios):
+    if ratios:
+        n = min(ratio.n for ratio in ratios)
         lines.append(
-            f"ratios of fewer than {ENOUGH_FOR_TAILS} questions: where one question in 100 costs many times the "
-            "others, the 95% interval may hold the truth less than 90 times in 100 (results/coverage.md)"
+            f"an event that fewer than 3 in {n:,} questions have may be missing here, and no interval of a ratio "
+            "allows for it (results/coverage.md)"
+        )
+    if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
+        lines.append(
+            f"{RARE} {A_RARE_EVENT}: fewer than {FEWEST} questions, or fewer than {FEW:.0f} make most of the spread"
         )
     if any(pair.rows > pair.questions for pair in comparison.pairs):
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
@@ -64,10 +70,11 @@ def notes(comparison: ComparisonData) -> list[str]:
         lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
     if comparison.pairs:
         lines.append(
-            "p: exact McNemar for EM, Wilcoxon's signed ranks for the others: of the differences question by "
-            "question, so it can be small where the interval of a ratio of means holds 1. Holm: adjusted for the "
-            f"{counted(comparison.tests, 'test')} of EM, total tokens and cost; the others are exploratory. "
-            "Detectable: the smallest EM difference that this number of questions shows 4 times in 5."
+            "p: exact McNemar for EM; for the others the test of the estimate before it, below 0.05 where its interval "
+            f"leaves out no effect. Holm: adjusted for the {counted(comparison.tests, 'test')} of EM, total tokens and "
+            "cost; the others are exploratory. "
+            "Detectable: the smallest EM difference that exact McNemar at Holm's first step "
+            f"({ALPHA:g} / {max(comparison.tests, 1)}) shows 4 times in 5, if as many questions differ as here."
         )
     return lines
 

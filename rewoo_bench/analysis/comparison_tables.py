@@ -21,6 +21,8 @@ Column = tuple[str, Callable[[T], str]]
 DISCORDANT = "only first / only second"
 MARK = "*"
 """Behind an accuracy that means nothing."""
+RARE = "?"
+"""Behind an interval from which a rare event may be missing."""
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
@@ -140,9 +142,9 @@ def _cost(system: System) -> str:
     return "unknown" if cost is None else f"{1000 * cost:.3f}"
 
 
-def _interval(value: Interval, form: str) -> str:
+def _interval(value: Interval, form: str, mark: str = "") -> str:
     shown = "-" if math.isnan(value.estimate) else format(value.estimate, form)
-    return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]"
+    return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]{mark}{RARE if value.rare else ''}"
 
 
 def _solved(value: Interval) -> str:
@@ -169,8 +171,7 @@ def _of(measure: str, show: Callable[[Effect], str]) -> Callable[[Pair], str]:
 
 
 def _difference(measure: str) -> Callable[[Pair], str]:
-    shown = _of(measure, lambda effect: _interval(effect.interval, "+.3f"))
-    return lambda pair: shown(pair) + (MARK if pair.oracle else "")
+    return lambda pair: _of(measure, lambda e: _interval(e.interval, "+.3f", MARK if pair.oracle else ""))(pair)
 
 
 def _discordant(effect: Effect) -> str:
@@ -239,9 +240,9 @@ _AMOUNT: tuple[Column[tuple[Pair, Effect]], ...] = (
     ("of", lambda each: _NAMES[each[1].measure]),
     ("n", lambda each: f"{each[1].interval.n:,}"),
     ("of means", lambda each: _interval(each[1].interval, ".3f")),
-    ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
     ("p", lambda each: _p(each[1].p)),
     ("Holm", lambda each: _p(each[1].p_holm)),
+    ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
 )
 
 _SOLVED: tuple[Column[tuple[Pair, Effect]], ...] = (

@@ -24,12 +24,14 @@ from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
     difference_of_proportions,
+    difference_p,
     effective_pairs,
     geometric_mean_ratio,
     ratio_of_means,
+    ratio_p,
 )
 from rewoo_bench.stats.per_solved import ratio_per_solved
-from rewoo_bench.stats.tests import McNemar, mcnemar_exact, minimum_detectable_difference, wilcoxon
+from rewoo_bench.stats.tests import McNemar, mcnemar_exact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +41,10 @@ Floats = NDArray[np.float64]
 Measured = Mapping[str, NDArray[Any]]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
+ALPHA = 0.05
+"""The level that the family's tests share (Holm)."""
+A_RARE_EVENT = "a rare event may be missing"
+"""What is said of an interval where few questions make the spread (`Interval.rare`)."""
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
@@ -56,12 +62,15 @@ class Effect:
     kind: Literal["difference", "ratio"]
     interval: Interval
     p: float
-    """Exact McNemar for exact match, Wilcoxon's signed ranks for the others."""
+    """Exact McNemar for exact match; of the others below 0.05 exactly where `interval` (95%) leaves out no effect."""
     p_holm: float
     """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory test."""
     discordant: McNemar | None = None
+    discordant_share: float | None = None
+    pairs: float | None = None
+    """Independent pairs that the rows are worth."""
     detectable: float | None = None
-    """The smallest difference that this number of questions shows 4 times in 5."""
+    """The smallest difference that exact McNemar at Holm's first step shows 4 times in 5 (`compare.adjusted`)."""
     geometric: Interval | None = None
 
 
@@ -144,15 +153,16 @@ def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect 
         return None
     interval = difference_of_proportions(a, b, clusters=clusters)
     test = mcnemar_exact(a, b, clusters)
-    share = (test.only_a + test.only_b) / len(a)
-    detectable = minimum_detectable_difference(share, effective_pairs(a, b, clusters))
-    return Effect("exact_match", "difference", interval, test.p, test.p, test, detectable)
+    share, pairs = (test.only_a + test.only_b) / len(a), effective_pairs(a, b, clusters)
+    return Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs)
 
 
 def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     if not len(a):
         return None
-    p, interval = wilcoxon(a, b, clusters), difference_of_means(a, b, ends=(0.0, 1.0), clusters=clusters)
+    ends = (0.0, 1.0)
+    interval = difference_of_means(a, b, ends=ends, clusters=clusters)
+    p = difference_p(a, b, ends=ends, clusters=clusters)
     return Effect("f1", "difference", interval, p, p)
 
 
@@ -162,7 +172,7 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> E
     a, b, clusters = _both(a, b, clusters)
     if not len(a) or not a.any() or (name in ("cost_usd", PRICED) and not complete):
         return None
-    p = wilcoxon(a, b, clusters)
+    p = ratio_p(a, b, clusters=clusters)
     geometric = geometric_mean_ratio(a, b, clusters)
     return Effect(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)
 

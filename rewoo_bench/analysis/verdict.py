@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import PRICED, Effect, Pair, measured, paired
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, PRICED, Effect, Pair, measured, paired
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 
@@ -133,4 +133,5 @@ def _bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
 def _saving(effect: Effect, pair: Pair) -> str:
     ratio = effect.interval
     saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
-    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'} by the data)"
+    rare = f"; {A_RARE_EVENT}" if ratio.rare else ""
+    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'} by the data{rare})"

@@ -1,49 +1,100 @@
-"""Student's bounds of a mean, with one value more than the sample has.
+"""Student's bounds of a mean, with some more of the farthest values than the sample has.
 
-    mean_bounds(values, below=0.0, above=1.0, level=0.95)  ->  (low, high)
+    found = MeanBounds.of(values, least=0.5)
+    found.bounds(0.95)      ->  (low, high)
+    found.p(0.0)            ->  p of "the mean is 0": below 0.05 exactly where that interval leaves 0 out
 
-A tail that few questions reach (ReAct at its step limit: four times the tokens) is missing from many small
-samples, and neither Student's interval nor a bootstrap can allow for it. So the upper bound is that of the
-values with one more far above, and the lower one that with one more far below. For an event that none of n
-questions shows, this allows a share of about 3 / n, as the rule of three does
-(Hanley and Lippman-Hand 1983, JAMA 249). No interval has zero width, and for many questions it is Student's.
+Where a few questions make most of the spread (ReAct at its step limit: four times the tokens), another sample has
+one more of them, or one less, and Student's interval is too narrow. So the upper bound is that of the values with some
+weight more on the largest, and the lower bound that with as much more on the smallest. The weight is 2 / m, at most 1,
+where m is the number of questions that make the spread: (sum of d²)² / sum of d⁴, for distances d from the mean; it is
+n divided by the kurtosis. So the weight falls as 1 / n, and for many questions the interval is Student's.
 
-How far such a value may be from the others: to the end of the scale where there is one, else REACH times
-the range of the sample. REACH and the others were chosen for coverage on the project's own runs
-(scripts/measure_coverage.py): the least that holds the truth 90 times in 100 at n = 50 and more.
+Where m is below `FEW`, or n below `FEWEST`, the sample is no guide to its own tail: `rare` is true, "a rare event may
+be missing" has to stand beside the interval, and one value more is added farther away than any other: at the end of
+the scale where there is one, else `REACH` times the range beyond the values. No interval has zero width.
+
+A tail that none of n questions shows can't be seen in them: the rule of three (Hanley and Lippman-Hand 1983, JAMA 249)
+says that events of up to 3 in n questions may be missing. No interval here allows for these (results/coverage.md).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from rewoo_bench.stats.bootstrap import Floats, student
 
-REACH = 0.75  # of the sample's range: how far beyond its ends one value more may be
-LEAST = 0.25  # of the mean; the least distance, or equal values would leave no doubt
+FEW = 3.0  # questions that make the spread
+FEWEST = 20  # questions of a sample
+WEIGHT = 2.0  # of what is added, if one question makes the spread; chosen for coverage (results/coverage.md)
+REACH = 0.75  # of the sample's range
+LEAST = 0.25  # of the mean; the least reach of an amount, or equal values would leave no doubt
 LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
+_NO_SPREAD = 1e-9  # of the least reach: what arithmetic leaves of equal values
 
 
-def mean_bounds(values: Floats, below: float, above: float, level: float) -> tuple[float, float]:
-    """Bounds of the mean of two values or more; `below` and `above` are what one value more could be."""
-    return _bound(values, below, level, -1), _bound(values, above, level, +1)
+@dataclass(frozen=True, slots=True)
+class MeanBounds:
+    """The mean and standard error of the values with the added ones: below, and above."""
+
+    n: int
+    means: tuple[float, float]
+    errors: tuple[float, float]
+    rare: bool
+    """Whether a rare event may be missing: of `FEWEST` questions or more, `FEW` have to make the spread."""
+
+    @classmethod
+    def of(cls, values: Floats, *, least: float = 0.0, ends: tuple[float, float] | None = None) -> MeanBounds:
+        """Of two values or more; `ends` are those of their scale, else `least` is the least reach beyond them.
+
+        Where the values are equal and neither is known, a mean may be anything.
+        """
+        n, low, high = len(values), float(values.min()), float(values.max())
+        spread = high - low
+        makers = makers_of(values) if spread > _NO_SPREAD * (ends[1] - ends[0] if ends else least) else 0.0
+        rare = makers < FEW or n < FEWEST
+        if rare:
+            reach = max(REACH * spread, least) or math.inf
+            low, high = ends or (low - reach, high + reach)
+        if math.isinf(high):
+            return cls(n, (-math.inf, math.inf), (0.0, 0.0), rare)
+        below, above = (_with_more(values, end, 1.0 if rare else weight_of(makers)) for end in (low, high))
+        return cls(n, (below[0], above[0]), (below[1], above[1]), rare)
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """Lower and upper bound of the mean."""
+        t = student(self.n, level)
+        return self.means[0] - t * self.errors[0], self.means[1] + t * self.errors[1]
+
+    def p(self, null: float) -> float:
+        """The smallest 1 - level at which the interval leaves `null` out; 1 where it lies between the two means."""
+        from scipy.special import stdtr
+
+        distance = max(self.means[0] - null, null - self.means[1])
+        if distance <= 0:
+            return 1.0
+        error = self.errors[0] if null < self.means[0] else self.errors[1]
+        return 2 * float(stdtr(self.n - 1, -distance / error)) if error else 0.0
 
 
-def reaching(values: Floats, least: float, reach: float = REACH) -> tuple[float, float]:
-    """What one value more could be, of values that have no end: below them all, and above, by `least` at least.
-
-    `reach` is in ranges of the values. Where all are zero and `least` is too, the distance is unknown: anything.
-    """
-    low, high = float(values.min()), float(values.max())
-    distance = max(reach * (high - low), least) or math.inf
-    return low - distance, high + distance
+def makers_of(values: Floats) -> float:
+    """How many questions make the spread: 1 if one differs from equal others, n / 3 of normally distributed ones."""
+    apart = values - values.mean()
+    squares = (apart / np.abs(apart).max()) ** 2
+    return float(squares.sum() ** 2 / (squares @ squares))
 
 
-def _bound(values: Floats, more: float, level: float, side: int) -> float:
-    if math.isinf(more):
-        return more
-    n = len(values)
-    added = np.append(values, more)
-    return float(added.mean()) + side * student(n, level) * float(added.std(ddof=1)) / math.sqrt(n + 1)
+def weight_of(makers: float) -> float:
+    """The weight of what is added to values whose spread so many questions make."""
+    return min(1.0, WEIGHT / makers)
+
+
+def _with_more(values: Floats, value: float, weight: float) -> tuple[float, float]:
+    """Mean and standard error of the values with some weight more at one value."""
+    n, mean = len(values) + weight, float(values.mean())
+    moved = weight * (value - mean) / n
+    squares = len(values) * float(values.var()) + weight * (value - mean) ** 2 - n * moved**2
+    return mean + moved, math.sqrt(max(squares, 0.0) / (n - 1) / n)

@@ -27,9 +27,7 @@ from rewoo_bench.stats.columns import (
     check_yes_or_no,
     paired_columns,
 )
-from rewoo_bench.stats.mean_bounds import LEAST, LEAST_APART, mean_bounds, reaching
-
-ENOUGH_FOR_TAILS = 50  # questions; intervals of fewer may be too narrow (results/coverage.md)
+from rewoo_bench.stats.mean_bounds import LEAST, LEAST_APART, MeanBounds, makers_of, weight_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,8 @@ class Interval:
     high: float
     n: int
     level: float = 0.95
+    rare: bool = False
+    """Whether a rare event may be missing: few questions, or few that make the spread (mean_bounds.py)."""
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
@@ -80,9 +80,8 @@ def ratio_of_means(
 ) -> Interval:
     """mean(b) / mean(a), with the interval of mean_bounds.py on the logarithm (delta method).
 
-    It allows for a tail that no question of the sample has reached; see `too_few_for_tails`. Without
-    `unseen_tail` it is a studentised bootstrap: for a test of two runs of one system, which have the same
-    tail. Where either mean is zero, the interval runs from zero to infinity.
+    `unseen_tail=False` is a studentised bootstrap: for a test of two runs of one system, which have the same tail.
+    Where either mean is zero, the interval runs from zero to infinity.
     """
     first, second = by_question(a, b, clusters)
     check_amounts(first, second)
@@ -92,14 +91,23 @@ def ratio_of_means(
     if not unseen_tail:
         low, high = log_ratio_bounds(first, second, level)
         return Interval(estimate, math.exp(low), math.exp(high), n, level)
-    apart = second / second.mean() - first / first.mean()
-    low, high = mean_bounds(apart, *reaching(apart, LEAST_APART), level)
-    return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level)
+    found = _apart(first, second)
+    low, high = found.bounds(level)
+    return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level, found.rare)
 
 
-def too_few_for_tails(interval: Interval) -> bool:
-    """Whether the interval may hold the truth less than 90 times in 100, if one question in 100 makes a tail."""
-    return interval.n < ENOUGH_FOR_TAILS
+def ratio_p(a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None) -> float:
+    """p of "the means are equal": below 0.05 exactly where the 95% interval of `ratio_of_means` leaves 1 out."""
+    first, second = by_question(a, b, clusters)
+    check_amounts(first, second)
+    if len(first) < 2 or not first.any() or not second.any():
+        return 1.0
+    return _apart(first, second).p(-math.log(second.mean() / first.mean()))
+
+
+def _apart(first: Floats, second: Floats) -> MeanBounds:
+    """Bounds of log(mean(b) / mean(a)), from its estimate."""
+    return MeanBounds.of(second / second.mean() - first / first.mean(), least=LEAST_APART)
 
 
 def mean_of(
@@ -118,8 +126,9 @@ def mean_of(
     n, mean = len(column), _mean(column)
     if n < 2:
         return Interval(mean, lowest, highest, n, level)
-    low, high = mean_bounds(column, *(ends or reaching(column, LEAST * abs(mean))), level)
-    return Interval(mean, max(low, lowest), min(high, highest), n, level)
+    found = MeanBounds.of(column, least=LEAST * abs(mean), ends=ends)
+    low, high = found.bounds(level)
+    return Interval(mean, max(low, lowest), min(high, highest), n, level, found.rare)
 
 
 def difference_of_means(
@@ -136,10 +145,23 @@ def difference_of_means(
     widest = math.inf if ends is None else ends[1] - ends[0]
     if n < 2:
         return Interval(_mean(difference), -widest, widest, n, level)
+    found = _differing(first, second, ends)
+    low, high = found.bounds(level)
+    return Interval(_mean(difference), max(low, -widest), min(high, widest), n, level, found.rare)
+
+
+def difference_p(
+    a: ArrayLike, b: ArrayLike, *, ends: tuple[float, float] | None = None, clusters: ArrayLike | None = None
+) -> float:
+    """p of "the means are equal": below 0.05 exactly where the 95% interval of `difference_of_means` leaves 0 out."""
+    first, second = by_question(a, b, clusters)
+    return _differing(first, second, ends).p(0.0) if len(first) > 1 else 1.0
+
+
+def _differing(first: Floats, second: Floats, ends: tuple[float, float] | None) -> MeanBounds:
     least = LEAST * max(abs(_mean(first)), abs(_mean(second)))
-    farthest = reaching(difference, least) if ends is None else (-widest, widest)
-    low, high = mean_bounds(difference, *farthest, level)
-    return Interval(_mean(difference), max(low, -widest), min(high, widest), n, level)
+    widest = None if ends is None else (ends[0] - ends[1], ends[1] - ends[0])
+    return MeanBounds.of(second - first, least=least, ends=widest)
 
 
 def geometric_mean_ratio(
@@ -156,8 +178,9 @@ def geometric_mean_ratio(
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
-    low, high = mean_bounds(logs, *reaching(logs, LEAST, reach=0.0), level)  # logarithms have short tails
-    return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level)
+    found = MeanBounds.of(logs, least=LEAST)
+    low, high = found.bounds(level)
+    return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level, found.rare)
 
 
 def difference_of_proportions(
@@ -210,7 +233,7 @@ def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple
     if n < 2 or labels is None:
         return only_a, only_b, float(n), n
     of_pairs = only_a + only_b - (only_b - only_a) ** 2
-    return only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first)), n
+    return only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first), (-1.0, 1.0)), n
 
 
 def _score_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -221,13 +244,20 @@ def _score_bounds(share: float, n: float, quantile: float) -> tuple[float, float
     return centre - half if share > 0 else 0.0, centre + half if share < 1 else 1.0
 
 
-def rows_worth(variance: float, of_questions: Floats, rows: int) -> float:
+def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[float, float] = (0.0, 1.0)) -> float:
     """How many independent rows have a mean as sure as this one: from the number of questions to that of rows.
 
-    `variance` is that of one row, `of_questions` has the means of the questions.
+    `variance` is that of one row, `of_questions` has the means of the questions. Few questions with a rare event don't
+    show how much its trials agree: some weight is added on a question in which all trials have it (`ends`,
+    mean_bounds.py).
     """
-    n, between = len(of_questions), float(of_questions.var(ddof=1))
-    return min(max(n * variance / between, n), rows) if between > 0 else n
+    n, between, mean = len(of_questions), float(of_questions.var()), float(of_questions.mean())
+    if not between:
+        return n
+    more = weight_of(makers_of(of_questions))
+    squares = more * max(abs(end - mean) for end in ends) ** 2 * n / (n + more)
+    of_row, of_question = (n * variance + squares) / (n + more), (n * between + squares) / (n + more - 1)
+    return min(max(n * of_row / of_question, n), rows)
 
 
 def _mean(values: Floats) -> float:

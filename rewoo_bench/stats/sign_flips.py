@@ -2,7 +2,7 @@
 
     signs_flipped(np.array([3, -1, 2]))  ->  0.5
 
-It is behind McNemar's test and Wilcoxon's.
+It is behind McNemar's test, where a question has several trials.
 """
 
 from __future__ import annotations

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.stats.bootstrap import Floats, student
+from rewoo_bench.stats.bootstrap import student
 from rewoo_bench.stats.columns import by_question, check_amounts
-from rewoo_bench.stats.mean_bounds import LEAST_APART, reaching
+from rewoo_bench.stats.mean_bounds import LEAST_APART, MeanBounds
 from rewoo_bench.stats.paired import Interval
 
 Stratum = tuple[ArrayLike, ArrayLike, ArrayLike | None]
@@ -27,8 +26,9 @@ Stratum = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> Interval:
     """The sum over strata of mean(b) / that of mean(a), with an interval on the logarithm (delta method).
 
-    Student's, with the degrees of freedom of the smallest stratum and one value more in each, as in
-    `ratio_of_means`, which it is for one stratum.
+    Student's, with the degrees of freedom of the smallest stratum, and in each with some more of its farthest
+    values, as in `ratio_of_means`, which it is for one stratum. What those add to the means is added in squares: not
+    every stratum misses a tail.
     """
     if not strata:
         raise DataError("no stratum to average over")
@@ -42,21 +42,12 @@ def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> 
         return Interval(sums[1] / sums[0] if sums[0] else math.nan, 0.0, math.inf, n, level)
     apart = [b / sums[1] - a / sums[0] for a, b in columns]
     least = [LEAST_APART * max(float(a.mean()) / sums[0], float(b.mean()) / sums[1]) for a, b in columns]
-    more = [reaching(values, each) for values, each in zip(apart, least, strict=True)]
-    low, high = (_bound(apart, [ends[side] for ends in more], student(smallest, level), side) for side in (0, 1))
-    estimate = sums[1] / sums[0]
-    return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level)
-
-
-def _bound(strata: Sequence[Floats], more: Sequence[float], quantile: float, side: int) -> float:
-    """Of the sum of the strata's means: the lower bound (side 0) or the upper one, with one value more in each.
-
-    What those values add to the means is added in squares: not every stratum misses a tail.
-    """
-    added = [np.append(values, one) for values, one in zip(strata, more, strict=True)]
-    error = math.sqrt(sum(float(values.var(ddof=1)) / len(values) for values in added))
-    apart = [float(one.mean() - values.mean()) for one, values in zip(added, strata, strict=True)]
-    return (1 if side else -1) * (math.hypot(*apart) + quantile * error)
+    found = [MeanBounds.of(values, least=each) for values, each in zip(apart, least, strict=True)]
+    moved = [math.hypot(*(e.means[side] - v.mean() for e, v in zip(found, apart, strict=True))) for side in (0, 1)]
+    errors = [student(smallest, level) * math.hypot(*(each.errors[side] for each in found)) for side in (0, 1)]
+    low, high = (moved[side] + errors[side] for side in (0, 1))
+    estimate, rare = sums[1] / sums[0], any(each.rare for each in found)
+    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), n, level, rare)
 
 
 def mean_of_differences(strata: Sequence[Interval]) -> Interval:
@@ -67,4 +58,5 @@ def mean_of_differences(strata: Sequence[Interval]) -> Interval:
     estimate = sum(each.estimate for each in strata) / k
     below = math.sqrt(sum((each.estimate - each.low) ** 2 for each in strata)) / k
     above = math.sqrt(sum((each.high - each.estimate) ** 2 for each in strata)) / k
-    return Interval(estimate, estimate - below, estimate + above, sum(each.n for each in strata), strata[0].level)
+    n, rare = sum(each.n for each in strata), any(each.rare for each in strata)
+    return Interval(estimate, estimate - below, estimate + above, n, strata[0].level, rare)

@@ -1,25 +1,15 @@
-"""Tests on paired columns: exact McNemar, Wilcoxon's signed ranks, Holm's adjustment, and what a test can detect."""
+"""Tests on paired columns: the exact McNemar test, and Holm's adjustment."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rewoo_bench.errors import DataError
-from rewoo_bench.stats.bootstrap import normal_quantile
-from rewoo_bench.stats.columns import (
-    by_question,
-    check_yes_or_no,
-    finite,
-    paired_columns,
-)
+from rewoo_bench.stats.columns import check_yes_or_no, finite, paired_columns
 from rewoo_bench.stats.sign_flips import signs_flipped
-
-_EXACT, _EXACT_WITH_TIES = 50, 13  # differences up to which Wilcoxon's test is exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +37,6 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     return McNemar(only_a, only_b, signs_flipped(signs))
 
 
-def wilcoxon(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
-    """p of Wilcoxon's signed-rank test; equal pairs say nothing, and where all are equal p is 1.
-
-    Exact for 13 questions, and for 50 where no two differ by as much; else from the normal
-    distribution. That is what `scipy.stats.wilcoxon` does, which takes half a second to import.
-    """
-    first, second = by_question(a, b, clusters)
-    differences = second - first
-    differences = differences[differences != 0]
-    n = len(differences)
-    if not n:
-        return 1.0
-    _, position, ties = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(ties) - ties + 1)[position]  # ranks from 1, equal ones averaged, times two
-    signed = np.where(differences > 0, doubled, -doubled)
-    if n <= _EXACT_WITH_TIES or (n <= _EXACT and ties.max() == 1):
-        return signs_flipped(signed)
-    variance = (n * (n + 1) * (2 * n + 1) - float((ties.astype(float) ** 3 - ties).sum()) / 2) / 24
-    return math.erfc(abs(float(signed.sum())) / 4 / math.sqrt(2 * variance))
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """p values adjusted for their number (Holm 1979), in the order given."""
     values = finite("p_values", p_values)
@@ -76,22 +45,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return [float(value) for value in adjusted]
-
-
-def minimum_detectable_difference(discordant_share: float, n: float, power: float = 0.8, alpha: float = 0.05) -> float:
-    """The smallest difference of paired shares that n questions show with this power.
-
-    Solves Miettinen's formula (1968, Biometrics 24) for the difference; where it exceeds the share of
-    discordant pairs, that share is taken to be the difference. Infinite for less than four questions.
-    """
-    if not 0 <= discordant_share <= 1:
-        raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
-    error, miss = normal_quantile(1 - alpha / 2), normal_quantile(power)
-    if n <= error**2:
-        return math.inf
-    inside = n + miss**2 - error**2
-    difference = math.sqrt(discordant_share) * (error * math.sqrt(n) + miss * math.sqrt(inside)) / (n + miss**2)
-    if 0 < difference <= discordant_share:
-        return difference
-    root = (math.sqrt(n * inside) - error * miss) / (n + miss**2)  # all discordant pairs on one side
-    return 1 - root**2
