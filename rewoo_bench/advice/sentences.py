@@ -25,6 +25,7 @@ from rewoo_bench.advice.wording import (
     tokens,
     with_bounds,
 )
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE
 from rewoo_bench.text.counts import counted, round_up
 
 _MOST_COMPARED = 3
@@ -178,11 +179,12 @@ def _next(part: Part) -> Iterator[str]:
 
 
 def _cautions(part: Part) -> Iterator[str]:
-    if part.pairs_tested > 1 and part.contrasts:
-        yield f"p is exact McNemar's, adjusted for {part.pairs_tested} pairs (Holm); the intervals aren't adjusted."
-    if part.contrasts:
-        n = min(each.cost.n for each in part.contrasts.values())
-        yield f"An event that fewer than 3 in {n:,} questions have may be missing; no interval of costs allows for it."
+    costs = [each.cost for each in [*part.contrasts.values(), *part.candidates]]
+    rare = f"{RARE}: {A_RARE_EVENT}, few questions make the spread." if any(each.rare for each in costs) else ""
+    adjusted = part.pairs_tested > 1 and part.contrasts
+    p = f"p is exact McNemar's, adjusted for {part.pairs_tested} pairs (Holm); the intervals aren't adjusted."
+    if said := " ".join(filter(None, [p if adjusted else "", rare])):
+        yield said
     timed = any(each.latency is not None and math.isfinite(each.latency.high) for each in part.candidates)
     for warning in [*part.runs.warnings, *(part.runs.waits if timed else ())][:_MOST_WARNINGS]:
         yield f"Note: {warning}."

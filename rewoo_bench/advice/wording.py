@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from rewoo_bench.analysis.pairs import RARE
 from rewoo_bench.stats.paired import Interval
 
 
@@ -59,9 +60,9 @@ def p_value(p: float) -> str:
 
 
 def with_bounds(interval: Interval, show: Callable[[float], str]) -> str:
-    """`1,433 [1,381, 1,502]`; a bound that isn't known is a question mark."""
+    """`1,433 [1,381, 1,502]`; a bound that isn't known is a question mark, and one behind it is of a rare event."""
     low, high = (show(value) if math.isfinite(value) else "?" for value in (interval.low, interval.high))
-    return f"{show(interval.estimate)} [{low}, {high}]"
+    return f"{show(interval.estimate)} [{low}, {high}]{RARE if interval.rare else ''}"
 
 
 def joined(names: Sequence[str], last: str = "and") -> str:

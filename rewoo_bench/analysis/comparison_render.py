@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from rewoo_bench.analysis.comparison_data import ComparisonData
-from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, RARE, Table, tables
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA
+from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, Table, tables
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
 from rewoo_bench.stats.mean_bounds import FEW, FEWEST
 from rewoo_bench.text.counts import counted

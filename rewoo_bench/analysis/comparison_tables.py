@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewoo_bench.analysis.comparison_data import ComparisonData, System
-from rewoo_bench.analysis.pairs import PER_SOLVED, PRICED, Effect, Pair
+from rewoo_bench.analysis.pairs import PER_SOLVED, PRICED, RARE, Effect, Pair
 from rewoo_bench.analysis.summary import Estimate, Summary, per_solved_text, reasons
 from rewoo_bench.stats.paired import Interval
 
@@ -21,8 +21,6 @@ Column = tuple[str, Callable[[T], str]]
 DISCORDANT = "only first / only second"
 MARK = "*"
 """Behind an accuracy that means nothing."""
-RARE = "?"
-"""Behind an interval from which a rare event may be missing."""
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",

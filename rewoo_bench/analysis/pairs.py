@@ -44,7 +44,8 @@ FAMILY = ("exact_match", "total_tokens", "cost_usd")
 ALPHA = 0.05
 """The level that the family's tests share (Holm)."""
 A_RARE_EVENT = "a rare event may be missing"
-"""What is said of an interval where few questions make the spread (`Interval.rare`)."""
+"""What is said of an interval where few questions make the spread (`Interval.rare`), and its mark."""
+RARE = "?"
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")

@@ -16,11 +16,9 @@ SCRIPT = runpy.run_path(str(ROOT / "scripts" / "measure_coverage.py"))
 
 @pytest.mark.parametrize(
     ("run", "architecture"),
-    # few questions reach the step limit; one in a hundred takes twice the tokens; few right answers
+    # few questions reach the step limit; few right answers
     [
-        ("sample-qwen-1.5b-eight", "plan-execute"),
-        ("sample-qwen-1.5b-eight", "rewoo-react"),
-        ("sample-smollm2-135m", "rewoo-react"),
+        ("hotpotqa-qwen-1.5b-eight", "plan-execute"),
         ("chain-smollm2-135m", "react"),
     ],
 )
