@@ -179,8 +179,8 @@ def _next(part: Part) -> Iterator[str]:
 
 
 def _cautions(part: Part) -> Iterator[str]:
-    costs = [each.cost for each in [*part.contrasts.values(), *part.candidates]]
-    rare = f"{RARE}: {A_RARE_EVENT}, few questions make the spread." if any(each.rare for each in costs) else ""
+    costs = [*(each.cost for each in part.contrasts.values()), *(each.cost for each in part.candidates)]
+    rare = f"{RARE}: {A_RARE_EVENT}, few questions make the spread." if any(cost.rare for cost in costs) else ""
     adjusted = part.pairs_tested > 1 and part.contrasts
     p = f"p is exact McNemar's, adjusted for {part.pairs_tested} pairs (Holm); the intervals aren't adjusted."
     if said := " ".join(filter(None, [p if adjusted else "", rare])):
