@@ -48,7 +48,9 @@ def load(*runs: str | Path) -> pd.DataFrame:
     Raises `DataError`.
     """
     tables = [
-        table.append_column("run_folder", pa.repeat(pa.scalar(name), len(table)).dictionary_encode())
+        table.select([each for each in table.column_names if each != "run_folder"]).append_column(
+            "run_folder", pa.repeat(pa.scalar(name), len(table)).dictionary_encode()
+        )
         for table, name in zip(_tables(runs), _folder_names(runs), strict=True)
     ]
     return as_frame(_joined(tables))
