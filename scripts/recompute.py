@@ -1,0 +1,367 @@
+"""Published figures computed again from the published rows, with pandas and scipy; nothing of rewoo_bench is imported.
+
+    python scripts/recompute.py      # each figure, and the one in README.md or results/; exit code 1 where one differs
+
+It needs `pip install pandas pyarrow scipy` and a clone. A figure agrees where it is the published one after rounding.
+The formulas are those of results/README.md, "How the figures are made", written a second time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import norm, t
+
+ROOT = Path(__file__).parents[1]
+MODELS = ROOT / "results" / "models"
+HOTPOTQA, TRIVIAQA = "hotpotqa-qwen-1.5b-100", "triviaqa-qwen-1.5b-100"
+Numbers = np.ndarray
+Estimate = tuple[float, float, float]
+"""An estimate with its 95% interval."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure: what the rows give, and what is published."""
+
+    what: str
+    found: Sequence[float] | str
+    published: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the published numbers are these after rounding, or the text is this one. "" is not published."""
+        if not self.published:
+            return True
+        if isinstance(self.found, str):
+            return self.found == self.published
+        texts = re.findall(r"[-+]?\d[\d,]*(?:\.\d+)?", self.published)
+        return 0 < len(texts) <= len(self.found) and all(map(_rounds_to, self.found, texts))
+
+    def __str__(self) -> str:
+        found = self.found if isinstance(self.found, str) else " ".join(f"{each:.4f}" for each in self.found)
+        state = ("agrees " if self.published else "alone  ") if self.agrees else "DIFFERS"
+        return f"{state}  {self.what}: {found}; published: {self.published or '-'}"
+
+
+def _rounds_to(value: float, text: str) -> bool:
+    decimals = len(text.partition(".")[2])
+    return abs(value - float(text.replace(",", ""))) <= 0.5 * 10.0**-decimals * (1 + 1e-9)
+
+
+def read(run: str, file: str = "questions") -> pd.DataFrame:
+    return pd.read_parquet(MODELS / run / f"{file}.parquet")
+
+
+def paired(rows: pd.DataFrame, column: str, *names: str) -> list[Numbers]:
+    """A column of some architectures over the questions that each of them has a value for."""
+    wide = rows[rows["architecture"].isin(names) & rows["exact_match"].notna()].pivot(
+        index=["example_id", "trial"], columns="architecture", values=column
+    )
+    wide = wide[list(names)].dropna()
+    return [wide[name].to_numpy(dtype=float) for name in names]
+
+
+# Intervals
+
+
+def share(values: Numbers) -> Estimate:
+    """Wilson's score interval (1927) of a share."""
+    n, p, z = len(values), values.mean(), norm.ppf(0.975)
+    centre, half = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return p, (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+
+
+def difference_of_shares(a: Numbers, b: Numbers) -> Estimate:
+    """Tango's score interval (1998) of mean(a) - mean(b): the differences that the score test doesn't refute."""
+    n, more, less = len(a), float(((a == 1) & (b == 0)).sum()), float(((a == 0) & (b == 1)).sum())
+    found = (more - less) / n
+
+    def score(delta: float) -> float:
+        first = 2 * n
+        second = -more - less + (2 * n - more + less) * delta
+        third = -less * delta * (1 - delta)
+        q = (math.sqrt(max(second**2 - 4 * first * third, 0.0)) - second) / (2 * first)
+        error = math.sqrt(max(n * (2 * q + delta * (1 - delta)), 1e-300))
+        return (more - less - n * delta) / error
+
+    z = float(norm.ppf(0.975))
+    low = brentq(lambda delta: score(delta) - z, -1 + 1e-12, found - 1e-9)
+    high = brentq(lambda delta: score(delta) + z, found + 1e-9, 1 - 1e-12)
+    return found, float(low), float(high)
+
+
+def bounds(values: Numbers, least: float, ends: tuple[float, float] | None = None) -> tuple[float, float]:
+    """Student's 95% bounds of a mean, with some weight more on the farthest value of either side.
+
+    The weight is 2 / m, at most 1, where m = (sum of d²)² / (sum of d⁴) of the distances from the mean. With m below 3,
+    or fewer than 20 values, it is one value more: at the end of the scale, else 0.75 of the range farther away, and at
+    least `least`.
+    """
+    n, low, high = len(values), values.min(), values.max()
+    apart = values - values.mean()
+    makers = (apart**2).sum() ** 2 / (apart**4).sum() if high > low else 0.0
+    weight = min(1.0, 2 / makers) if makers else 1.0
+    if makers < 3 or n < 20:
+        reach, weight = max(0.75 * (high - low), least), 1.0
+        low, high = ends or (low - reach, high + reach)
+    found = []
+    for end, side in ((low, -1), (high, +1)):
+        weights = np.append(np.ones(n), weight)
+        more = np.append(values, end)
+        mean = (weights * more).sum() / weights.sum()
+        variance = (weights * (more - mean) ** 2).sum() / (weights.sum() - 1)
+        found.append(mean + side * t.ppf(0.975, n - 1) * math.sqrt(variance / weights.sum()))
+    return found[0], found[1]
+
+
+def ratio_of_means(a: Numbers, b: Numbers) -> Estimate:
+    """mean(a) / mean(b): the bounds are those of its logarithm, by the delta method."""
+    ratio = a.mean() / b.mean()
+    low, high = bounds(a / a.mean() - b / b.mean(), 0.5)
+    return ratio, ratio * math.exp(low), ratio * math.exp(high)
+
+
+def mean(values: Numbers) -> Estimate:
+    """Of amounts, which are never negative."""
+    low, high = bounds(values, 0.25 * values.mean())
+    return values.mean(), max(low, 0.0), high
+
+
+def difference_of_scores(a: Numbers, b: Numbers) -> Estimate:
+    """mean(a) - mean(b) of values from 0 to 1."""
+    low, high = bounds(a - b, 0.25 * max(a.mean(), b.mean()), (-1.0, 1.0))
+    return (a - b).mean(), low, high
+
+
+# Verdicts
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of results/models/claims.md, and how it is tested."""
+
+    section: str
+    says: str
+    run: str
+    measure: Callable[..., Estimate]
+    column: str
+    names: tuple[str, ...]
+    band: tuple[float, float]
+    """The verdict is `reproduced` for an interval inside, `contradicted` for one outside, else `undecided`."""
+    scale: float = 1.0
+
+
+def saving(a: Numbers, b: Numbers) -> Estimate:
+    """1 - mean(a) / mean(b)."""
+    ratio, low, high = ratio_of_means(a, b)
+    return 1 - ratio, 1 - high, 1 - low
+
+
+PAIR, ANY = ("rewoo", "react"), math.inf
+EM, F1, STEPS = "Exact match, ReWOO's minus ", "F1, ReWOO's minus ", "ReAct's steps"
+TOKENS, OTANI = "ReAct's tokens, times ReWOO's", "Planning ahead takes 2 to 3 times fewer tokens"
+CLAIMS = (
+    Claim("HotpotQA", TOKENS, HOTPOTQA, ratio_of_means, "total_tokens", PAIR[::-1], (4.93 * 0.8, 4.93 * 1.2)),
+    Claim("TriviaQA", TOKENS, TRIVIAQA, ratio_of_means, "total_tokens", PAIR[::-1], (3.14 * 0.8, 3.14 * 1.2)),
+    Claim("HotpotQA", OTANI, HOTPOTQA, ratio_of_means, "total_tokens", PAIR[::-1], (2, 3)),
+    Claim(
+        *("HotpotQA", "ReWOO takes fewer input tokens than ReAct", HOTPOTQA, saving, "input_tokens", PAIR),
+        band=(0, ANY),
+        scale=100,
+    ),
+    Claim("HotpotQA", STEPS, HOTPOTQA, mean, "steps", ("react",), (4.97 * 0.8, 4.97 * 1.2)),
+    Claim("TriviaQA", STEPS, TRIVIAQA, mean, "steps", ("react",), (5.21 * 0.8, 5.21 * 1.2)),
+    *(
+        Claim(section, f"{what}{other}", run, measure, column, ("rewoo", name), band, 100)
+        for section, what, other, name, run, measure, column, band in (
+            ("HotpotQA", EM, "ReAct's", "react", HOTPOTQA, difference_of_shares, "exact_match", (-0.062, 0.026)),
+            ("HotpotQA", EM, "chain of thought's", "cot", HOTPOTQA, difference_of_shares, "exact_match", (0, ANY)),
+            ("HotpotQA", F1, "ReAct's", "react", HOTPOTQA, difference_of_scores, "f1", (-0.039, 0.049)),
+            ("HotpotQA", F1, "chain of thought's", "cot", HOTPOTQA, difference_of_scores, "f1", (0, ANY)),
+            ("TriviaQA", EM, "ReAct's", "react", TRIVIAQA, difference_of_shares, "exact_match", (0, ANY)),
+            ("TriviaQA", EM, "chain of thought's", "cot", TRIVIAQA, difference_of_shares, "exact_match", (-ANY, 0)),
+            ("TriviaQA", F1, "ReAct's", "react", TRIVIAQA, difference_of_scores, "f1", (0, ANY)),
+        )
+    ),
+)
+
+
+def verdict(interval: Estimate, band: tuple[float, float]) -> str:
+    _, low, high = interval
+    if band[0] < low and high < band[1]:
+        return "reproduced"
+    return "contradicted" if high < band[0] or low > band[1] else "undecided"
+
+
+def claims() -> Iterator[Compared]:
+    page = (MODELS / "claims.md").read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        section = page.partition(f"## {claim.section}\n")[2].partition("\n## ")[0]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()]
+        (row,) = [row for row in rows if row[0] == claim.says]
+        found = claim.measure(*paired(read(claim.run), claim.column, *claim.names))
+        label = f"{claim.section}: {claim.says}"
+        yield Compared(label, [claim.scale * each for each in found], row[3].partition(", n")[0])
+        yield Compared(f"{label}: verdict", verdict(found, claim.band), row[4].partition("*\\*")[0].strip("*\\"))
+
+
+# Prices
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars per million tokens, and the rule of the cache. Sources: the sheets in rewoo_bench/config/prices."""
+
+    input: float
+    output: float
+    read: float
+    write: float | None = None
+    """None where what is written to the cache costs what other input does."""
+    least: int = 0
+    """Tokens of the shortest prefix that is cached."""
+    block: int = 1
+    is_cached: bool = True
+    is_marked: bool = False
+    """Whether only prefixes that end at a mark of the prompt are cached."""
+
+
+PRICES = {
+    "none": Price(0.25, 2, 0.25, is_cached=False),
+    "openai": Price(0.25, 2, 0.025, least=1024, block=128),
+    "anthropic-5m": Price(3, 15, 0.3, write=3.75, least=1024, is_marked=True),
+    "anthropic-1h": Price(3, 15, 0.3, write=6, least=1024, is_marked=True),
+    "gemini": Price(0.3, 2.5, 0.03, least=2048),
+    "deepseek": Price(0.28, 0.42, 0.028),
+    "vllm": Price(1, 1, 0, block=16),
+    "llama.cpp": Price(1, 1, 0),
+}
+
+SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
+"""Prices in the published tables, and what these call them."""
+
+
+def priced(run: str, price: Price) -> pd.DataFrame:
+    """questions.parquet of a run with the dollars of each question, from calls.parquet.
+
+    These runs were made before calls.parquet had what prompts share. llama.cpp has no shortest prefix, so the prefix
+    that it reported stands in for it: a lower bound, since its memory is finite. Every prefix is taken to be in time.
+    """
+    calls = read(run, "calls")
+    calls = calls[(calls["kind"] == "model") & (calls["role"] != "judge")]
+    key = ["architecture", "example_id", "trial"]
+    tokens, output = calls["input_tokens"], calls["output_tokens"]
+    reported = calls["cached_input_tokens"].fillna(0)
+    cached = reported.clip(upper=tokens - 1) // price.block * price.block
+    cached, written = cached.where(cached >= max(price.least, 1), 0) * price.is_cached, 0 * tokens
+    if price.is_marked:
+        cached, written = _marked(calls, price)
+    lost = (calls["billed_tokens"] - tokens - output).clip(lower=0)  # of failed attempts
+    # dollars per 1,000 questions, of prices per million tokens
+    usd = (tokens + lost - cached) * price.input + cached * price.read + output * price.output
+    usd += written * ((price.input if price.write is None else price.write) - price.input)
+    sums = (usd / 1000).groupby([calls[name] for name in key]).sum().rename("usd").reset_index()
+    return read(run).merge(sums, on=key, how="left").fillna({"usd": 0.0})
+
+
+def _marked(calls: pd.DataFrame, price: Price) -> tuple[pd.Series, pd.Series]:
+    """Cached and written tokens where prompts have marks: behind instructions and exemplars, and behind a trace.
+
+    The place of a mark in the provider's tokens is by the share of the prompt's parts, which are counted with the
+    pinned tokenizer. A trace is found where the call before it in the question had one, too.
+    """
+    parts = calls[["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]].fillna(0)
+    same = parts["context_tokens"] + parts["exemplar_tokens"]
+    tokens, reported = calls["input_tokens"], calls["cached_input_tokens"].fillna(0)
+    first = (tokens * same / parts.sum(axis=1).clip(lower=1)).round()
+    has_trace = parts["written_tokens"] > 0
+    last = tokens.where(has_trace, first)
+    had_trace = has_trace.groupby([calls[name] for name in ("architecture", "example_id", "trial")]).shift(
+        fill_value=False
+    )
+    is_first_found = reported + 1 >= first
+    cached = first.where(is_first_found, 0.0).where(
+        ~(has_trace & had_trace), np.maximum(reported, first * is_first_found)
+    )
+    cached = cached.where(cached >= price.least, 0.0)
+    return cached, (last - cached).clip(lower=0).where(last >= price.least, 0.0)
+
+
+def main_table() -> Iterator[Compared]:
+    """The table on README's first screen, and the sentence below it: tokens, and three prices."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- main table")[2].partition("<!-- end -->")[0]
+    shown, rows = cells_of(text), read(HOTPOTQA)
+    dollars = {price: priced(HOTPOTQA, PRICES[price]) for price in SHOWN}
+    for name in ("rewoo", "react", "direct", "cot"):
+        em, tokens, calls = (paired(rows, each, name)[0] for each in ("exact_match", "total_tokens", "llm_calls"))
+        found = {"exact match [95% CI]": share(em), "tokens": mean(tokens), "model calls": [calls.mean()]}
+        found |= {f"$, {SHOWN[price]}": mean(paired(own, "usd", name)[0]) for price, own in dollars.items()}
+        for what, value in found.items():
+            yield Compared(f"README, {name}: {what}", value, shown.get((name, what), ""))
+    ratios = {"times ReWOO's tokens": ratio_of_means(*paired(rows, "total_tokens", *PAIR[::-1]))}
+    for words, own in zip(
+        ("times its dollars without a cache", "times under OpenAI's rule", "times under Anthropic's rule"),
+        dollars.values(),
+        strict=True,
+    ):
+        ratios[words] = ratio_of_means(*paired(own, "usd", *PAIR[::-1]))
+    for words, value in ratios.items():
+        said = re.search(rf"([\d.]+ \[[\d.]+, [\d.]+\]) {words}", text)
+        yield Compared(f"README, ReAct {words}", value, said[1] if said else "")
+
+
+def cells_of(text: str) -> dict[tuple[str, str], str]:
+    """The cells of the first table of a text, by the first cell of their line and their column's head."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    head, _, *rows = lines
+    return {(row[0], what): cell for row in rows if len(row) == len(head) for what, cell in zip(head, row, strict=True)}
+
+
+RUNS = {
+    "1.5B, HotpotQA": HOTPOTQA,
+    "1.5B, TriviaQA": TRIVIAQA,
+    "1.5B, bundled sample": "sample-qwen-1.5b-eight",
+    "135M, HotpotQA": "hotpotqa-smollm2-135m-300",
+    "135M, TriviaQA": "triviaqa-smollm2-135m-300",
+    "135M, bundled sample": "sample-smollm2-135m",
+    "270M base, HotpotQA": "hotpotqa-gemma-3-270m",
+    "270M base, TriviaQA": "triviaqa-gemma-3-270m",
+}
+
+
+def prices() -> Iterator[Compared]:
+    """ReAct's dollars as a multiple of ReWOO's: of each run under the prices of results/models/README.md, and of one
+    run under every rule."""
+    shown = cells_of((MODELS / "README.md").read_text(encoding="utf-8").partition("### Is ReWOO cheaper?")[2])
+    for label, run in RUNS.items():
+        found = {"tokens": ratio_of_means(*paired(read(run), "total_tokens", *PAIR[::-1]))}
+        for price, title in SHOWN.items():
+            found[f"dollars, {title}"] = ratio_of_means(*paired(priced(run, PRICES[price]), "usd", *PAIR[::-1]))
+        for what, value in found.items():
+            yield Compared(f"{label}, ReAct / ReWOO: {what}", value, shown.get((label, what), ""))
+    for name, other in PRICES.items():
+        if name not in SHOWN:
+            ratio = ratio_of_means(*paired(priced(HOTPOTQA, other), "usd", *PAIR[::-1]))
+            yield Compared(f"1.5B, HotpotQA, ReAct / ReWOO: dollars, {name}", ratio, "")
+
+
+def main() -> int:
+    """Prints every figure; 1 where one differs."""
+    found = [*main_table(), *prices(), *claims()]
+    print("\n".join(map(str, found)))
+    different, unpublished = sum(not each.agrees for each in found), sum(not each.published for each in found)
+    agreeing = len(found) - different - unpublished
+    print(f"{agreeing} figures agree, {different} differ, {unpublished} are in no published table")
+    return int(different > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

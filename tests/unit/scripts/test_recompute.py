@@ -1,0 +1,43 @@
+"""Whoever has pandas and scipy can compute the published figures from the published rows."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copytree
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "scripts" / "recompute.py"
+
+
+def run(root: Path) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, root / "scripts" / SCRIPT.name], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_the_published_figures_are_those_of_the_rows() -> None:
+    code, said = run(ROOT)
+    assert (code, [line for line in said.splitlines() if line.startswith("DIFFERS")]) == (0, [])
+    assert sum(": verdict: " in line for line in said.splitlines()) >= 10
+
+
+def test_a_figure_that_the_rows_do_not_give_is_named(tmp_path: Path) -> None:
+    for part in ("scripts/recompute.py", "README.md"):
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        (tmp_path / part).write_bytes((ROOT / part).read_bytes())
+    copytree(ROOT / "results" / "models", tmp_path / "results" / "models")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "README.md").write_text(text.replace("| rewoo | 0.27 ", "| rewoo | 0.28 "), encoding="utf-8")
+    code, said = run(tmp_path)
+    assert code == 1
+    assert "DIFFERS  README, rewoo: exact match [95% CI]: 0.2700 0.1927 0.3643; published: 0.28 [0.19, 0.36]" in said
+
+
+def test_it_imports_nothing_of_the_project() -> None:
+    tree = ast.parse(SCRIPT.read_text(encoding="utf-8"))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
+    others = {name.partition(".")[0] for name in imported} - set(sys.stdlib_module_names)
+    assert others == {"numpy", "pandas", "scipy"}
