@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.report.overview import overview
+from rewoo_bench.report.overview import claim_lines, overview
 from rewoo_bench.report.write import BUNDLE
 from rewoo_bench.runs.folder import QUESTIONS_FILE, load, manifests
 
@@ -28,7 +28,7 @@ def page(results: Path) -> str:
     style = (BUNDLE / "report.css").read_text(encoding="utf-8")
     names = [_name(results, run) for run in runs]
     contents = "".join(f'<li><a href="#{escape(name)}">{escape(name)}</a></li>' for name in names)
-    sections = "".join(_section(results, run) for run in runs)
+    sections = "".join([_claims(runs), *(_section(results, run) for run in runs)])
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -43,11 +43,28 @@ section{{border-top:1px solid var(--line);margin-top:1.5rem}}</style>
 <h1>Published runs</h1>
 <p>Means for each architecture with 95% intervals, and paired comparisons with the first architecture. How to read the
 tables: README.md in this folder. Each run's page with its questions: <code>rewoo-bench report FOLDER</code>.</p>
-<nav aria-label="Contents"><ul>{contents}</ul></nav>
+<nav aria-label="Contents"><ul><li><a href="#claims">Published claims</a></li>{contents}</ul></nav>
 {sections}</main>
 </body>
 </html>
 """
+
+
+def _claims(runs: Sequence[Path]) -> str:
+    """A line for each claim that the runs can test; how it is measured and every run's figure unfold below it."""
+    lines = []
+    for claim in claim_lines(runs):
+        ours = claim["measured"] and f", ours {claim['measured']}"
+        claimed = claim["claimed"] and f": claimed {claim['claimed']}"
+        facts = [claim["why"], claim["note"], *claim["cited"], *(", ".join(figure) for figure in claim["figures"])]
+        lines.append(
+            f"<details><summary>{escape(claim['about'])}: {escape(claim['says'])} "
+            f"<small>({escape(claim['source'])})</small>{escape(claimed)}{escape(ours)}: "
+            f"<strong>{escape(claim['verdict'])}</strong></summary>{_list('', list(filter(None, facts)))}</details>\n"
+        )
+    if not lines:
+        return ""
+    return f'<section id="claims">\n<h2>Published claims</h2>\n{"".join(lines)}</section>\n'
 
 
 def _section(results: Path, run: Path) -> str:

@@ -64,7 +64,7 @@ def overview(
             *([refused] if refused else []),
         ],
         "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison) if comparison else ())],
-        "claims": _claims(folders),
+        "claims": claim_lines(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
 
@@ -223,12 +223,14 @@ def _because(manifest: Manifest) -> str:
     return f": {manifest.reason}." if manifest.reason else "."
 
 
-def _claims(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Verdicts on the published claims that these runs can test."""
+def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """The published claims that these runs can test: a line each, and what unfolds below it."""
     try:
         findings = check(read_claims(), gather(*folders))
     except (DataError, UsageError):
         return []
+    tested = [finding for finding in findings if finding.verdict not in ("no data", "not testable here")]
+    order = [finding.claim.about for finding in tested]
     return [
         {
             **{name: getattr(finding.claim, name) for name in ("id", "about", "says", "claimed", "note")},
@@ -244,6 +246,5 @@ def _claims(folders: Sequence[Path]) -> list[dict[str, Any]]:
                 for one in [*([finding.decided] if finding.decided else []), *finding.also]
             ],
         }
-        for finding in findings
-        if finding.verdict not in ("no data", "not testable here")
+        for finding in sorted(tested, key=lambda finding: order.index(finding.claim.about))
     ]

@@ -38,3 +38,11 @@ def test_each_run_has_its_table_its_sentences_and_its_own_figures(tmp_path: Path
     assert re.findall('<img [^>]*src="([^"]*)"', made) == ["models/study/&lt;b&gt;-ratio.png"]
     assert '<tr><th scope="row">rewoo</th><td>50</td><td>0.320 [0.208, 0.458]</td>' in made
     assert "react took 3.65 [2.70, 5.09] times the tokens of rewoo (n = 50; saving by rewoo shown by the data)" in made
+
+
+def test_the_figures_of_a_claim_unfold_below_its_line(tmp_path: Path) -> None:
+    for name in ("hotpotqa-qwen-1.5b", "hotpotqa-smollm2-135m"):
+        shutil.copytree(RUN.with_name(name), tmp_path / "models" / name)
+    steps = next(line for line in page(tmp_path).splitlines() if "HotpotQA: ReAct&#x27;s steps" in line)
+    assert re.search(r"<summary>.*claimed 4\.97, ours 3\.60 .*n = 50: <strong>undecided</strong></summary>", steps)
+    assert "hotpotqa-smollm2-135m, local/smollm2-135m, 2.44 " in steps

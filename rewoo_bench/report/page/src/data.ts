@@ -27,10 +27,26 @@ export interface Overview {
   sentences: { a: string; b: string; text: string }[];
   notes: string[];
   threats: string[];
-  claims: { id: string; says: string; source: string; measured: string; verdict: string; why: string }[];
+  claims: Claim[];
   manifests: unknown[];
   figures: { name: string; alt: string; src: string }[];
   texts: boolean;
+}
+
+export interface Claim {
+  id: string;
+  about: string;
+  says: string;
+  source: string;
+  claimed: string;
+  measured: string; // of the run that decides, empty where none does
+  verdict: string;
+  run: string;
+  also: string; // how many figures of other runs lie where
+  why: string;
+  note: string;
+  cited: string[];
+  figures: [string, string, string, string][]; // run, model, measured, verdict; the deciding one first
 }
 
 export interface System {

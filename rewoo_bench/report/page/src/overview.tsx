@@ -1,4 +1,4 @@
-import type { Overview, Table } from "./data";
+import type { Claim, Overview, Table } from "./data";
 import { Figures } from "./figures";
 import { go } from "./state";
 import { Explained, Term } from "./terms";
@@ -103,22 +103,38 @@ function Claims({ head }: { head: Overview }) {
             <tr role="row">
               <th scope="col" role="columnheader">claim</th>
               <th scope="col" role="columnheader">measured [95% <Term>CI</Term>]</th>
+              <th scope="col" role="columnheader">claimed</th>
               <th scope="col" role="columnheader">verdict</th>
-              <th scope="col" role="columnheader">why</th>
             </tr>
           </thead>
           <tbody role="rowgroup">
             {head.claims.map((claim) => (
               <tr role="row">
-                <td role="cell"><span class="text">{visible(claim.says)}</span><br /><small>{visible(claim.source)}</small></td>
+                <td role="cell"><Details claim={claim} /></td>
                 <td role="cell" class="measured">{visible(claim.measured)}</td>
+                <td role="cell" class="claimed">{visible(claim.claimed)}</td>
                 <td role="cell" class={`verdict ${claim.verdict.replaceAll(" ", "-")}`}><Term>{claim.verdict}</Term></td>
-                <td role="cell" class="text">{visible(claim.why)}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+    </details>
+  );
+}
+
+function Details({ claim }: { claim: Claim }) {
+  return (
+    <details>
+      <summary><small>{visible(claim.about)}:</small> {visible(claim.says)} <small>({visible(claim.source)})</small></summary>
+      <ul>
+        <li>{visible(claim.why)}</li>
+        {claim.note && <li>{visible(claim.note)}</li>}
+        {claim.cited.map((source) => <li>{visible(source)}</li>)}
+        {claim.figures.map(([run, model, measured, verdict]) => (
+          <li>{visible(run)}, {visible(model)}: {visible(measured)}, {visible(verdict)}</li>
+        ))}
+      </ul>
     </details>
   );
 }
