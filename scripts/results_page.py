@@ -28,7 +28,8 @@ def page(results: Path) -> str:
     style = (BUNDLE / "report.css").read_text(encoding="utf-8")
     names = [_name(results, run) for run in runs]
     contents = "".join(f'<li><a href="#{escape(name)}">{escape(name)}</a></li>' for name in names)
-    sections = "".join([_claims(runs), *(_section(results, run) for run in runs)])
+    oracle = [file.parent for file in sorted((results / "oracle").rglob(QUESTIONS_FILE))]
+    sections = "".join([_claims([*runs, *oracle]), *(_section(results, run) for run in runs)])
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
 SERIES_FIGURES = ("failure", "tools")
+ORACLE = "oracle"  # the folder beside it, with an oracle's runs, for claims about costs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
-    findings = check(read_claims(), gather(*every))
+    findings = check(read_claims(), gather(*every, *runs_in(folder.with_name(ORACLE))))
     (folder / "claims.md").write_text(render(findings, "markdown").rstrip() + "\n", encoding="utf-8")
     if options.no_figures:
         return

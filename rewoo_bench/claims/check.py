@@ -32,6 +32,7 @@ from rewoo_bench.claims.run_groups import RunGroup
 from rewoo_bench.stats.paired import Interval
 
 SMALL: Verdict = "not tested at this scale"
+UNTESTABLE: Verdict = "not testable here"
 LEAST_PARAMETERS = 1e9
 """Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
 
@@ -83,15 +84,18 @@ def check(claims: Sequence[Claim], groups: Sequence[RunGroup], model: str | None
 def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Finding:
     test = claim.test
     if test is None:
-        return Finding(claim, "not testable here", claim.untestable)
+        return Finding(claim, UNTESTABLE, claim.untestable)
     figures = _without_nested(_figures(claim, test, groups))
     figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), _place(one.data, test), one.runs))
     able = [one for one in figures if (model in one.model if model else _is_able(one))]
     also = tuple(one if one in able or _is_able(one) else replace(one, verdict=SMALL) for one in figures)
-    for decided in [one for one in able if not one.oracle] or able:
-        also = tuple(one for one in also if one is not decided)
-        verdict: Verdict = "by construction" if claim.by_construction else decided.verdict
-        return Finding(claim, verdict, decided.reason, decided, also)
+    deciding = next(iter([one for one in able if not one.oracle] or able), None)
+    if claim.untestable:
+        also = tuple(replace(one, verdict=UNTESTABLE) for one in figures if one is not deciding)
+        return Finding(claim, UNTESTABLE, claim.untestable, deciding and replace(deciding, verdict=UNTESTABLE), also)
+    if deciding:
+        also = tuple(one for one in also if one is not deciding)
+        return Finding(claim, deciding.verdict, deciding.reason, deciding, also)
     if not figures:
         return Finding(claim, "no data", f"needs {needed(test)}")
     wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
@@ -118,7 +122,7 @@ def _figures(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Itera
         yield Figure(
             interval,
             _shown(interval, measure),
-            verdict,
+            "by construction" if claim.by_construction else verdict,
             reason,
             data="other" if averages else group.data,
             label=f"{len(members)} data sets, {group.model}" if averages else group.label,

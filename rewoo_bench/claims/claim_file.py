@@ -93,13 +93,11 @@ class _Written(BaseModel):
     by_construction: bool = False
     """Whether our own design makes it true or false: it tests the harness, not the claim."""
     untestable: str = ""
-    """Why it can't be tested here."""
+    """Why it can't be tested here; what the measure says, if there is one, is shown without a verdict."""
 
     @model_validator(mode="after")
     def _test_or_reason(self) -> _Written:
-        if self.untestable and (self.measure or self.rule):
-            raise ValueError("a claim is untestable or has a measure and a rule, not both")
-        if not self.untestable and not (self.measure and self.rule):
+        if bool(self.measure) != bool(self.rule) or not (self.measure or self.untestable):
             raise ValueError("expected a measure and a rule, or untestable with the reason")
         return self
 
@@ -115,7 +113,7 @@ class ClaimTest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim with its sources and its test; one without a test has the reason in `untestable`."""
+    """A claim with its sources and its test; one that can't be tested has the reason in `untestable`."""
 
     id: str
     about: str
@@ -191,7 +189,7 @@ def _claim(values: dict[str, Any], names: Mapping[str, str], where: str) -> Clai
     test = _claim_test(written, on, where)
     return Claim(
         **written.model_dump(exclude={"measure", "on", "rule"}),
-        about=_about(test, on),
+        about="Not testable here" if test is None or written.untestable else _about(test, on),
         cited=tuple(_cited(each, names) for each in written.source),
         test=test,
     )
@@ -211,9 +209,7 @@ def _claim_test(written: _Written, on: RunFilter, where: str) -> ClaimTest | Non
     return ClaimTest(validated(kinds[name], parameters, f"{where}: measure {name!r}"), on, rule)
 
 
-def _about(test: ClaimTest | None, on: RunFilter) -> str:
-    if test is None:
-        return "Not testable here"
+def _about(test: ClaimTest, on: RunFilter) -> str:
     if test.measure.data_sets():
         return "Averages over data sets"
     if on.least_steps or on.most_steps or on.unforeseen is not None:

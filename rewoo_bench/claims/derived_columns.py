@@ -9,9 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rewoo_bench.analysis.call_prices import priced, read_calls
 from rewoo_bench.analysis.cost_formulas import PARTS, cost_law
+from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.runs.schema import QUESTIONS
 
 if TYPE_CHECKING:
@@ -20,8 +24,10 @@ if TYPE_CHECKING:
 KEY = ["example_id", "trial"]
 
 
-def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None) -> pd.Series[float] | None:
-    """A column by its name, of `QUESTIONS` or of `DERIVED`."""
+def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None, folder: Path) -> pd.Series[float] | None:
+    """A column by its name, of `QUESTIONS` or of those below; `folder` is the run's."""
+    if name in PRICED:
+        return _dollars(rows, folder, *PRICED[name]) if calls is not None else None
     if name in FROM_CALLS:
         return FROM_CALLS[name](rows, calls) if calls is not None else None
     if name in FROM_ROWS:
@@ -87,6 +93,16 @@ def _law(column: str) -> Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]
     return of
 
 
+def _dollars(rows: pd.DataFrame, folder: Path, rule: str, cached: bool) -> pd.Series[float]:
+    """Dollars of each question under a named price; without a cache at the same prices where it isn't `cached`."""
+    import pandas as pd
+
+    tariff = named_tariff(rule)
+    calls = read_calls(folder, rows.reset_index())
+    costs = priced(calls, {"": tariff if cached else replace(tariff, rule=None)})
+    return pd.Series(calls.of_rows(costs.usd), rows.index)
+
+
 FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float] | None]] = {
     "calls_beyond_tools": _calls_beyond_tools,
     "wrong_answer": _wrong_answer,
@@ -101,6 +117,10 @@ FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | 
     "formula_tokens": _law("formula"),
     "prompt_tokens": _law("prompts"),
 }
+# `usd:openai` is what a question costs under that price, `usd:openai:uncached` the same without its cache.
+PRICED = {
+    f"usd:{rule}{ending}": (rule, cached) for rule in RULES for ending, cached in (("", True), (":uncached", False))
+}
 YES_OR_NO = frozenset(
     {"exact_match", "judged_correct", "wrong_answer", "over_limit", "incorrect", "seven_steps", "looping"}
 )
@@ -109,4 +129,4 @@ SECONDS = frozenset({"latency_s", "working_s"})
 # Columns without a meaning in an oracle's run: accuracy and latency.
 NOT_OF_AN_ORACLE = SCORES | SECONDS
 COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")})
-COLUMNS |= set(FROM_ROWS) | set(FROM_CALLS)
+COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICED}

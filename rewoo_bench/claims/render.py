@@ -84,7 +84,7 @@ def _counts(findings: Sequence[Finding]) -> dict[Verdict, int]:
 def _grouped(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     """By the data that they are about, in the order of the claims; those without a test are the last group."""
     groups: dict[str, list[Finding]] = {}
-    for finding in sorted(findings, key=lambda finding: finding.claim.test is None):
+    for finding in sorted(findings, key=lambda finding: bool(finding.claim.untestable)):
         groups.setdefault(finding.claim.about, []).append(finding)
     return groups
 
@@ -130,8 +130,8 @@ def _terminal(finding: Finding) -> Iterator[str]:
         f"claimed {claim.claimed}" if claim.claimed else "",
         ours(finding),
         run_of(finding),
-        finding.reason if finding.decided is None else "",
-        f"also {also(finding)}" if finding.also and finding.decided else "",
+        "" if finding.decided and not claim.untestable else finding.reason,
+        f"also {also(finding)}" if finding.also and finding.decided and not claim.untestable else "",
     ]
     yield from _wrapped(one_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
 
@@ -151,9 +151,9 @@ def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
     """A table with a line for each claim; for those that can't be tested the reason is in the place of figures."""
     if not findings:
         return
-    if findings[0].claim.test is None:
-        head = ["claim", "source", "why not"]
-        rows = [[finding.claim.says, sources(finding), markdown(finding.reason)] for finding in findings]
+    if findings[0].claim.untestable:
+        head = ["claim", "source", "why not", "ours"]
+        rows = [[finding.claim.says, sources(finding), markdown(finding.reason), ours(finding)] for finding in findings]
     else:
         head = ["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also"]
         rows = [

@@ -69,7 +69,7 @@ class ArchitectureRows:
 
     def column(self, name: str) -> pd.Series[float] | None:
         """A column of the files, or one derived from them, without failed questions; None where there is none."""
-        column = derived(name, self.rows, self.calls)
+        column = derived(name, self.rows, self.calls, self.calls_file.parent)
         return None if column is None else column.loc[self.rows.index[~left_out(self.rows)]]
 
 

@@ -110,7 +110,6 @@ def test_the_same_statement_of_several_sources_is_one_claim() -> None:
         (one_claim(ABOVE, on='dat = ["chain"]'), "on: unknown key 'dat', did you mean 'data'"),
         (one_claim(ABOVE, on='data = ["hotpot"]'), "'hotpot'"),
         (one_claim(ABOVE) + "\n" + one_claim(ABOVE), "2 claims have the id 'it'"),
-        (one_claim(ABOVE, untestable='"it is late"'), "not both"),
         ('[[claim]]\nid = "it"\nsays = "so"\nsource = "there"', "expected a measure and a rule"),
         ('[[claim]]\nid = "it"\nsays = "so"\nuntestable = "x"', "the key 'source' is missing"),
         ('[[claims]]\nid = "it"', "unknown key 'claims', did you mean 'claim'"),

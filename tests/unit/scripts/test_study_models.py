@@ -28,6 +28,7 @@ def test_the_committed_tables_and_verdicts_are_what_the_numbers_make(
 ) -> None:
     copy = tmp_path / "models"
     shutil.copytree(RESULTS, copy)
+    shutil.copytree(RESULTS.with_name("oracle"), tmp_path / "oracle")
     for name in ("tables.md", "claims.md"):
         (copy / name).unlink()
     main(["--results", str(copy), "--no-figures"])
