@@ -3,8 +3,8 @@
     python scripts/main_table.py            # writes it between the README's two marks
     python scripts/main_table.py --check    # exit code 1 where the README has another
 
-A row an architecture: exact match with its 95% interval, tokens and model calls per question. Below it, the token
-ratio of ReAct to ReWOO, with cached input at its full price and at a tenth of it.
+A row an architecture: exact match, tokens, model calls, and dollars under each price of `SHOWN`. Below it, ReAct's
+tokens and dollars as multiples of ReWOO's, and the rule of each cache.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewoo_bench import compare, load
-from rewoo_bench.analysis.compare import cached_input_priced
-from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.summary import Summary
-from rewoo_bench.runs.folder import manifests
+from rewoo_bench import load
+from rewoo_bench.analysis.dollars import SHOWN, priced_rows
+from rewoo_bench.analysis.summary import Estimate, summarise
+from rewoo_bench.analysis.verdict import bounds
+from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.stats.paired import Interval, mean_of, ratio_of_means
 
 ROOT = Path(__file__).parents[1]
 RUN = "hotpotqa-qwen-1.5b-100"
@@ -28,28 +29,42 @@ _MARKS = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL
 
 
 def table(run: Path) -> str:
-    """The table as Markdown, and a line with the token ratio."""
+    """The table as Markdown, and what it says of ReAct and ReWOO."""
     rows = load(run)
-    comparison = compare(rows, manifests=manifests(run), intersect=True)
-    summaries = {system.summary.architecture: system.summary for system in comparison.systems}
-    lines = ["| | exact match [95% CI] | tokens | model calls |", "|---|---:|---:|---:|"]
-    lines += [f"| {name} | {_cells(summaries[name])} |" for name in ARCHITECTURES]
-    full, priced = (_ratio(compare(its, intersect=True)) for its in (rows, cached_input_priced(rows)))
-    name = f"[{run.name}](results/models/{run.name})"
-    what = f"{summaries['rewoo'].total} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run {name})."
-    ratio = f"ReAct took {full} times ReWOO's tokens; {priced} times with cached input at a tenth of its price."
-    return "\n".join([*lines, "", f"{what} {ratio}"])
+    prices = priced_rows([run], rows, [[name] for name in SHOWN])
+    _, openai, anthropic = (each.tariffs[0][""] for each in prices)
+    amounts = rows[["example_id", "architecture", "total_tokens"]].assign(
+        **{name: 1000 * each.usd for name, each in zip(SHOWN, prices, strict=True)}
+    )[~left_out(rows)]
+    by_question = amounts.pivot_table(index="example_id", columns="architecture", observed=True)
 
+    def shown(estimate: Estimate | Interval, form: str = ".2f") -> str:
+        middle = estimate.mean if isinstance(estimate, Estimate) else estimate.estimate
+        return f"{middle:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
-def _cells(summary: Summary) -> str:
-    em = summary.exact_match
-    return f"{em.mean:.2f} [{em.low:.2f}, {em.high:.2f}] | {summary.total_tokens:,.0f} | {summary.llm_calls:.2f}"
+    def cells(name: str) -> list[str]:
+        (own,) = summarise(rows[rows["architecture"] == name])
+        tokens, *dollars = (mean_of(by_question[each, name].dropna()) for each in ("total_tokens", *SHOWN))
+        measured = [shown(own.exact_match), shown(tokens, ",.0f"), f"{own.llm_calls:.2f}"]
+        return [name, *measured, *map(shown, dollars)]
 
+    def ratio(column: str) -> str:
+        both = by_question[column][["rewoo", "react"]].dropna()
+        return bounds(ratio_of_means(both["rewoo"], both["react"]), 1.0)
 
-def _ratio(comparison: Comparison) -> str:
-    (pair,) = [pair for pair in comparison.pairs if (pair.a, pair.b) == ("rewoo", "react")]
-    ratio = pair["total_tokens"].interval
-    return f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+    heads = ["", "exact match [95% CI]", "tokens", "model calls"]
+    heads += ["$, no cache", "$, OpenAI's rule", "$, Anthropic's rule"]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, ARCHITECTURES)]
+    text = [
+        f"{rows['example_id'].nunique()} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run "
+        f"[{run.name}](results/models/{run.name})).",
+        f"ReAct took {ratio('total_tokens')} times ReWOO's tokens, {ratio('none')} times its dollars without a cache, "
+        f"{ratio('openai')} times under OpenAI's rule ({openai.rule}) and {ratio('anthropic-5m')} times under "
+        f"Anthropic's rule ({anthropic.rule}).",
+        f"$ are for 1,000 questions, at {openai.model}'s prices, under Anthropic's rule at {anthropic.model}'s.",
+        "This older run has no columns of shared prefixes: llama.cpp's count stands in." * prices[0].stands_in,
+    ]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", " ".join(filter(None, text))])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

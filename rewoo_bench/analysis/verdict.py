@@ -83,7 +83,7 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
     if (score := figures.get("exact_match")) is not None and not pair.oracle:
         difference = score.interval
         whose = "its" if parts else f"{pair.b}:"
-        said.append(f"{whose} exact match differs by {_bounds(difference, 0.0, '+')} (n = {difference.n:,})")
+        said.append(f"{whose} exact match differs by {bounds(difference, 0.0, '+')} (n = {difference.n:,})")
     return f"{'; '.join(said)}." if said else ""
 
 
@@ -118,13 +118,13 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
 
 
 def _times(ratio: Interval) -> str:
-    return f"{_bounds(ratio, 1.0)} times"
+    return f"{bounds(ratio, 1.0)} times"
 
 
-def _bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
+def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
     """The estimate and its interval with two digits, or more where a bound would be rounded to that of no effect."""
-    bounds = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
-    fitting = (n for n in range(2, _MOST_DIGITS) if all(round(each, n) != no_effect for each in bounds))
+    apart = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
+    fitting = (n for n in range(2, _MOST_DIGITS) if all(round(each, n) != no_effect for each in apart))
     digits = next(fitting, _MOST_DIGITS)
     middle, low, high = (round(each, digits) + 0.0 for each in (interval.estimate, interval.low, interval.high))
     return f"{middle:{sign}.{digits}f} [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
