@@ -52,8 +52,7 @@ def table(run: Path) -> str:
         both = by_question[column][["rewoo", "react"]].dropna()
         return bounds(ratio_of_means(both["rewoo"], both["react"]), 1.0)
 
-    heads = ["", "exact match [95% CI]", "tokens", "model calls"]
-    heads += ["$, no cache", "$, OpenAI's rule", "$, Anthropic's rule"]
+    heads = ["", "exact match [95% CI]", "tokens", "model calls", *(f"$, {title}" for title in SHOWN.values())]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, ARCHITECTURES)]
     text = [
         f"{rows['example_id'].nunique()} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run "

@@ -14,11 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewoo_bench import compare, load
-from rewoo_bench.analysis.compare import cached_input_priced
+from rewoo_bench import load
+from rewoo_bench.analysis.call_prices import STAND_IN, cached_tokens, read_calls
+from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import Pair
+from rewoo_bench.analysis.dollars import SHOWN, priced_rows
+from rewoo_bench.analysis.pairs import PRICED, Pair
+from rewoo_bench.analysis.verdict import Pricing, bounds
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
 
 if TYPE_CHECKING:
@@ -43,6 +47,11 @@ NAMES = {
 }
 
 
+def rules() -> str:
+    """The prices of the tables by their names, a sentence each."""
+    return " ".join(f"{under[0].upper()}{under[1:]}." for under in (named_tariff(name).under for name in SHOWN))
+
+
 @cache
 def rows_of(run: str) -> pd.DataFrame:
     return load(RESULTS / run)
@@ -56,9 +65,16 @@ def calls_of(run: str) -> pd.DataFrame:
 
 
 @cache
-def comparison(run: str, cached_price: float = 1.0) -> Comparison:
-    rows = rows_of(run) if cached_price == 1.0 else cached_input_priced(rows_of(run), cached_price)
-    return compare(rows, manifests=manifests(RESULTS / run), intersect=True)
+def dollars_of(run: str, price: str) -> Pricing:
+    (found,) = priced_rows([RESULTS / run], rows_of(run), [[price]])
+    return Pricing(cost_usd=found.usd)
+
+
+@cache
+def comparison(run: str, price: str = "") -> Comparison:
+    """The run's architectures, with their dollars under a named price where one is given."""
+    pricing = dollars_of(run, price) if price else None
+    return compare(rows_of(run), manifests=manifests(RESULTS / run), intersect=True, pricing=pricing)
 
 
 def system(run: str, architecture: str) -> System:
@@ -66,15 +82,22 @@ def system(run: str, architecture: str) -> System:
     return found
 
 
-def pair(run: str, b: str, a: str = "rewoo", cached_price: float = 1.0) -> Pair:
-    (found,) = [each for each in comparison(run, cached_price).pairs if (each.a, each.b) == (a, b)]
+def pair(run: str, b: str, a: str = "rewoo", price: str = "") -> Pair:
+    (found,) = [each for each in comparison(run, price).pairs if (each.a, each.b) == (a, b)]
     return found
 
 
-def ratio(run: str, b: str = "react", a: str = "rewoo", cached_price: float = 1.0) -> str:
-    """`3.36 [2.91, 3.96]`: the token ratio b / a with its 95% interval."""
-    found = pair(run, b, a, cached_price)["total_tokens"].interval
-    return f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
+def ratio(run: str, b: str = "react", a: str = "rewoo", price: str = "") -> str:
+    """`3.36 [2.91, 3.96]`: b / a with its 95% interval, of tokens, or of dollars under a named price."""
+    return bounds(pair(run, b, a, price)[PRICED if price else "total_tokens"].interval, 1.0)
+
+
+def cached(run: str, architecture: str, price: str) -> str:
+    """`83%`: the share of input tokens that the cache of a named price holds."""
+    rows = rows_of(run)
+    calls = read_calls(RESULTS / run, rows[rows["architecture"] == architecture])
+    found, _ = cached_tokens(calls.columns, named_tariff(price).rule)
+    return f"{found.sum() / calls.columns['input_tokens'].sum():.0%}"
 
 
 def exact_match(run: str, architecture: str) -> str:
@@ -112,11 +135,12 @@ def sound(run: str, architecture: str) -> tuple[int, int]:
 
 
 def costs() -> str:
-    lines = ["| run | n | ReAct / ReWOO | with cached input at a tenth |", "|---|---:|---:|---:|"]
+    heads = ["run", "n", "tokens", *(f"dollars, {title}" for title in SHOWN.values())]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     for run, name in NAMES.items():
         n = pair(run, "react")["total_tokens"].interval.n
-        lines.append(f"| {name} | {n} | {ratio(run)} | {ratio(run, cached_price=0.1)} |")
-    return "\n".join(lines)
+        lines.append([name, str(n), *(ratio(run, price=price) for price in ("", *SHOWN))])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def accuracies() -> str:
@@ -140,15 +164,18 @@ def exemplars() -> str:
     clauses = []
     for number in (0, 1, 2, 6):
         react, rewoo = (f"{each}?max_exemplars={number}" for each in ("react", "rewoo"))
-        full, cached = (_variant_ratio("ablation-smollm2-135m", react, rewoo, price) for price in (1.0, 0.1))
-        clauses.append(f"{full} with {number} ({cached} with cached input at a tenth)")
+        full, priced = (_variant_ratio("ablation-smollm2-135m", react, rewoo, price) for price in ("", "openai"))
+        clauses.append(f"{full} with {number} ({priced} in dollars under OpenAI's rule)")
     return ", ".join(clauses)
 
 
-def _variant_ratio(run: str, b: str, a: str, cached_price: float) -> str:
-    rows = rows_of(run) if cached_price == 1.0 else cached_input_priced(rows_of(run), cached_price)
-    found = compare(rows[rows["architecture"].isin([a, b])], baseline=a).pairs[0]["total_tokens"].interval
-    return f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
+def _variant_ratio(run: str, b: str, a: str, price: str) -> str:
+    rows = rows_of(run)
+    some = rows["architecture"].isin([a, b])
+    usd = dollars_of(run, price).cost_usd if price else None
+    pricing = None if usd is None else Pricing(cost_usd=usd[some])
+    found = compare(rows[some], baseline=a, pricing=pricing).pairs[0]
+    return bounds(found[PRICED if price else "total_tokens"].interval, 1.0)
 
 
 def failing() -> str:
@@ -206,10 +233,12 @@ def findings() -> str:
     json_pair = pair(BIG_SAMPLE, "rewoo-json")["total_tokens"].interval
     return f"""### Is ReWOO cheaper?
 
+ReAct's tokens and dollars as multiples of ReWOO's:
+
 {costs()}
 
 - **In tokens, yes, where ReAct uses its tools; but less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
-- **With cached input at a tenth of its price, hardly**: most of ReAct's additional input repeats an earlier prompt, which a prefix cache holds.
+- **In dollars, where a prefix cache reaches ReAct's prompts and not ReWOO's, no.** {rules()} On HotpotQA OpenAI's rule caches {cached(BIG_HOTPOT, "react", "openai")} of ReAct's input and {cached(BIG_HOTPOT, "rewoo", "openai")} of ReWOO's; on TriviaQA {cached(BIG_TRIVIA, "react", "openai")} and {cached(BIG_TRIVIA, "rewoo", "openai")} (1.5B). {STAND_IN[0].upper()}{STAND_IN[1:]}.
 - **Other architectures** (1.5B, HotpotQA, `{BIG_EIGHT}`), as multiples of ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
 
 ### What does it cost in accuracy?

@@ -14,10 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewoo_bench import compare, load
-from rewoo_bench.analysis.compare import cached_input_priced
+from rewoo_bench import load
+from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render as render_comparison
+from rewoo_bench.analysis.dollars import SHOWN, priced_rows
+from rewoo_bench.analysis.pairs import PRICED
 from rewoo_bench.analysis.summary import Estimate, summarise
+from rewoo_bench.analysis.verdict import Pricing, bounds
 from rewoo_bench.claims.check import check
 from rewoo_bench.claims.claim_file import read_claims
 from rewoo_bench.claims.render import render
@@ -101,10 +104,9 @@ def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]
 
 def overview(runs: Sequence[Path]) -> str:
     """ReAct and ReWOO, a row for each run with both, as a Markdown table."""
-    both = ["rewoo", "react"]
-    rows = {run.name: load(run) for run in runs if not is_replay(run)}
-    there = {name: its for name, its in rows.items() if set(both) <= set(its["architecture"])}
-    return pairs_table(["run"], {(name,): (its, both) for name, its in there.items()})
+    both = ("rewoo", "react")
+    there = [run for run in runs if not is_replay(run) and set(both) <= set(load(run)["architecture"])]
+    return pairs_table(["run"], {(run.name,): (run, both) for run in there})
 
 
 def run_table(run: Path) -> str:
@@ -155,21 +157,21 @@ def series_table(runs: Sequence[Path]) -> str:
 
 def ablation_table(run: Path) -> str:
     """Pairs of the run's architectures, in its order, as a Markdown table: ReWOO and an agent with the same change."""
-    rows = load(run)
     names = [each.name for each in read_manifest(run).architectures]
     pairs = list(zip(names[::2], names[1::2], strict=True))
-    return pairs_table(["ReWOO", "against"], {pair: (rows, pair) for pair in pairs})
+    return pairs_table(["ReWOO", "against"], {pair: (run, pair) for pair in pairs})
 
 
-def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.DataFrame, Sequence[str]]]) -> str:
-    """A row per pair of architectures (ReWOO first), after its first cells."""
+def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[Path, tuple[str, str]]]) -> str:
+    """A row per pair of a run's architectures (ReWOO first), after its first cells."""
     columns = ["n", "EM of ReWOO", "EM of the other", "other - ReWOO", "tokens", "tokens of the other"]
-    columns += ["x ReWOO's", "x ReWOO's, cached input at a tenth"]
+    columns += ["x ReWOO's", *(f"dollars x ReWOO's, {title}" for title in SHOWN.values())]
     lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
-    for cells, (rows, (rewoo, agent)) in pairs.items():
-        some = rows[rows["architecture"].isin([rewoo, agent])]
-        both_prices = (some, cached_input_priced(some))
-        plain, cached = (compare(these, intersect=True, baseline=rewoo) for these in both_prices)
+    for cells, (run, (rewoo, agent)) in pairs.items():
+        rows = load(run)
+        rows = rows[rows["architecture"].isin([rewoo, agent])]
+        priced = [Pricing(cost_usd=each.usd) for each in priced_rows([run], rows, [[name] for name in SHOWN])]
+        plain, *dollars = (compare(rows, intersect=True, baseline=rewoo, pricing=price) for price in (None, *priced))
         one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))
         pair = plain.pairs[0]
         shown = [
@@ -179,8 +181,8 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[pd.D
             signed(pair["exact_match"].interval),
         ]
         shown += [f"{each.total_tokens:,.0f}" for each in (one, other)]
-        ratios = [each["total_tokens"].interval for each in (pair, cached.pairs[0])]
-        shown += [f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in ratios]
+        ratios = [pair["total_tokens"].interval, *(each.pairs[0][PRICED].interval for each in dollars)]
+        shown += [bounds(ratio, 1.0) for ratio in ratios]
         lines.append(f"| {' | '.join(map(str, [*cells, *shown]))} |")
     return "\n".join(lines)
 

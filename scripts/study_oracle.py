@@ -19,9 +19,10 @@ import anyio
 import pandas as pd
 
 from rewoo_bench import load
-from rewoo_bench.analysis.compare import cached_input_priced
 from rewoo_bench.analysis.cost_formulas import cost_law
+from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.scaling import predict
+from rewoo_bench.analysis.verdict import bounds
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.plots.draw import draw, read, save, write_captions
@@ -66,12 +67,18 @@ def totals(rows: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index()
 
 
-def ratio(rows: pd.DataFrame, dear: str, cheap: str) -> str:
-    """The token ratio of two architectures with its 95% interval."""
-    wide = rows.pivot_table(index=["example_id", "trial"], columns="architecture", values="total_tokens", observed=True)
+def ratio(rows: pd.DataFrame, dear: str, cheap: str, column: str = "total_tokens") -> str:
+    """The ratio of two architectures, of tokens or of another column, with its 95% interval."""
+    wide = rows.pivot_table(index=["example_id", "trial"], columns="architecture", values=column, observed=True)
     pairs = wide[[cheap, dear]].astype(float)
-    found = ratio_of_means(pairs[cheap], pairs[dear])
-    return f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return bounds(ratio_of_means(pairs[cheap], pairs[dear]), 1.0)
+
+
+def with_dollars(folder: Path) -> pd.DataFrame:
+    """The rows of a run, with a column of dollars for each price of `SHOWN`."""
+    rows = load(folder)
+    prices = zip(SHOWN, priced_rows([folder], rows, [[name] for name in SHOWN]), strict=True)
+    return rows.assign(**{name: each.usd for name, each in prices})
 
 
 def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -160,24 +167,23 @@ def ablation_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         (f"{budget} tokens of each observation", f"rewoo?slot_tokens={budget}", f"react?observation_tokens={budget}")
         for budget in (25, 50, 100, 400)
     ]
-    every = load(study.run(*(name for _, *names in variants for name in names), "rewoo", "react-native"))
+    every = with_dollars(study.run(*(name for _, *names in variants for name in names), "rewoo", "react-native"))
     variants.append(("native calls, side by side", "rewoo", "react-native"))
     rows = [_ablated(name, every, agent, rewoo) for name, rewoo, agent in variants]
-    alone = load(study.run("rewoo", "react-native", model="oracle?parallel=0"))
+    alone = with_dollars(study.run("rewoo", "react-native", model="oracle?parallel=0"))
     rows.append(_ablated("native calls, one a turn", alone, "react-native", "rewoo"))
     yield "ablation", pd.DataFrame(rows)
 
 
 def _ablated(name: str, rows: pd.DataFrame, agent: str, rewoo: str) -> dict[str, Any]:
     tokens = rows.groupby("architecture", observed=True)["total_tokens"].mean().astype(float)
-    priced = cached_input_priced(rows)
     return {
         "variant": name,
         "against": agent.partition("?")[0],
         "tokens": round(tokens[agent], 1),
         "rewoo": round(tokens[rewoo], 1),
         "ratio [95% CI]": ratio(rows, agent, rewoo),
-        "ratio, cached input at a tenth": ratio(priced, agent, rewoo),
+        **{f"dollars, {title}": ratio(rows, agent, rewoo, name) for name, title in SHOWN.items()},
     }
 
 

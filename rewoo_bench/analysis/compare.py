@@ -124,14 +124,6 @@ def _compare(
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
 
-def cached_input_priced(rows: pd.DataFrame, price: float = 0.1) -> pd.DataFrame:
-    """The rows with `total_tokens` as if a cached input token were worth `price` of another one.
-
-    A tenth is what a provider's prefix cache asks for, as a rule.
-    """
-    return rows.assign(total_tokens=rows["total_tokens"] - (1 - price) * rows["cached_input_tokens"])
-
-
 def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together.
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
-SHOWN = ("none", "openai", "anthropic-5m")
-"""The prices in tables of runs whose own aren't known."""
+SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
+"""The prices in tables of runs whose own aren't known, and their titles there."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 

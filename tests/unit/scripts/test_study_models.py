@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rewoo_bench.analysis.dollars import priced_rows
 from rewoo_bench.api import bench
 from rewoo_bench.runs.publish import publish
 
@@ -71,9 +72,15 @@ def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], 
     main(["--results", str(tmp_path / "models"), "--no-figures"])
     table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").splitlines()
     rows = [line.strip("| ").split(" | ") for line in table if line.startswith("| rewoo?")]
+    assert all(f"dollars x ReWOO's, {rule}" in table[2] for rule in ("no cache", "OpenAI's rule", "Anthropic's rule"))
     assert [row[:3] for row in rows] == [[*pairs[:2], "12"], [*pairs[2:], "12"]]
     tokens = run.rows.groupby("architecture", observed=True)["total_tokens"].mean()
     assert [row[6:8] for row in rows] == [[f"{tokens[name]:,.0f}" for name in pairs[i : i + 2]] for i in (0, 2)]
-    for row in rows:
-        ratio, priced = (float(cell.split()[0]) for cell in row[8:])
-        assert priced < ratio > 1
+    for prices, names in zip([row[8:] for row in rows], (pairs[:2], pairs[2:]), strict=True):
+        tokens_and_dollars = [
+            run.rows["total_tokens"].to_numpy(),
+            *(each.usd for each in priced_rows([run.folder], run.rows, [["none"], ["openai"], ["anthropic-5m"]])),
+        ]
+        for cell, amounts in zip(prices, tokens_and_dollars, strict=True):
+            rewoo, react = (amounts[run.rows["architecture"] == name].mean() for name in names)
+            assert float(cell.split()[0]) == pytest.approx(react / rewoo, abs=0.006)
