@@ -48,15 +48,21 @@ def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
 
 
-def export(folder: Path, journal: JournalReader, tasks: Iterable[TaskKey], columns: Mapping[str, Any]) -> int:
+def export(
+    folder: Path,
+    journal: JournalReader,
+    tasks: Iterable[TaskKey],
+    columns: Mapping[str, Any],
+    prompts: JournalReader | None = None,
+) -> int:
     """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
 
     `columns` are those of questions.parquet that all rows share; without the run's model, as for a page of a run that
-    goes on, what calls share with earlier ones (`Shared`) is left out. The files get their names when all three are
-    complete: on a full disk the earlier ones stay.
+    goes on, what calls share with earlier ones (`Shared`) is left out. A replay's prompts are those of another
+    journal, `prompts`. The files get their names when all three are complete: on a full disk the earlier ones stay.
     """
     written = 0
-    shared = _shared(journal, columns) if "model" in columns else None
+    shared = _shared(prompts or journal, columns) if "model" in columns else None
     rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (

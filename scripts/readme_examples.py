@@ -3,16 +3,13 @@
     python scripts/readme_examples.py            # runs each and writes its output below it
     python scripts/readme_examples.py --check    # shows the differences; exit code 1 if there are any
 
-Three kinds of examples:
+Two kinds of examples:
 
-- A block of Python followed by a block of text, or a console block that begins with `$ rewoo-bench`: run from the root
-  of the repository, on committed runs. The Python blocks of a file share their names, and the last expression of each
-  is printed, as in a notebook. A block of Python without a block of text below it is left alone.
+- A block of Python followed by a block of text: run from the root of the repository, on committed runs. The Python
+  blocks of a file share their names, and the last expression of each is printed, as in a notebook. A block of Python
+  without a block of text below it is left alone.
 - `<!-- example: NAME -->` before a block: `EXAMPLES[NAME]` makes a run of the oracle in a temporary folder and returns
   the output of a command on it. Lines with measured seconds aren't compared.
-- `<!-- from: RUN` with a template, then a text, then `<!-- end -->`: the text is the template with numbers of the run.
-  `{react[total_tokens].interval.low:.1f}` is of the pair of react and the run's first architecture, `{n}` the number
-  of its questions.
 """
 
 from __future__ import annotations
@@ -35,15 +32,11 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FILES = ("README.md", "results/README.md", "rewoo_bench/gate/README.md")
-MY_RUN, CI_RUN = "results/local/my-run", "results/local/ci"
+CI_RUN = "results/local/ci"
 _PYTHON = re.compile(r"(```python\n(?P<code>[^`]*)```\n[^`]*?```text\n)(?P<printed>[^`]*)(```)")
-_CONSOLE = re.compile(
-    r"(```console\n\$ (?P<command>rewoo-bench (?:compare|claims|gate) [^\n]*)\n)(?P<printed>.*?\n)(```)", re.DOTALL
-)
 _EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```(?:console|text)\n(?:\$ [^\n]*\n)?)(?P<printed>.*?\n)(```)", re.DOTALL
 )
-_SENTENCES = re.compile(r"(<!-- from: (?P<run>\S+)\n(?P<template>.*?)-->\n\n).*?(\n<!-- end -->)", re.DOTALL)
 _SECONDS = re.compile(r"^.*\d s .*$", re.MULTILINE)
 
 
@@ -52,8 +45,6 @@ def rewritten(text: str, root: Path) -> str:
     names: dict[str, Any] = {}
     with contextlib.chdir(root):
         text = _PYTHON.sub(lambda block: block[1] + printed(block["code"], names) + block[4], text)
-        text = _CONSOLE.sub(lambda block: block[1] + output(block["command"]) + block[4], text)
-        text = _SENTENCES.sub(lambda part: part[1] + sentences(part["run"], part["template"]) + part[4], text)
     return _EXAMPLE.sub(lambda block: block[1] + example(block["name"], block["printed"], text) + block[4], text)
 
 
@@ -71,25 +62,15 @@ def printed(code: str, names: dict[str, Any]) -> str:
     return re.sub(r" +$", "", out.getvalue(), flags=re.MULTILINE)
 
 
-def output(command: str, folder: Path | None = None, *, errors: bool = False, code: int = 0) -> str:
-    """The standard output of a command, with `errors` also its standard error. Raises for another exit code."""
+def output(command: str, folder: Path, *, code: int = 0) -> str:
+    """The standard output of a command. Raises for another exit code."""
     program = [sys.executable, "-m", "rewoo_bench", *shlex.split(command)[1:]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     environment.pop("GITHUB_STEP_SUMMARY", None)
-    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if errors else subprocess.PIPE}
-    ended = subprocess.run(program, text=True, cwd=folder, env=environment, check=False, **streams)
+    ended = subprocess.run(program, capture_output=True, text=True, cwd=folder, env=environment, check=False)
     if ended.returncode != code:
-        raise RuntimeError(f"{command}: exit code {ended.returncode}: {ended.stdout}{ended.stderr or ''}")
+        raise RuntimeError(f"{command}: exit code {ended.returncode}: {ended.stdout}{ended.stderr}")
     return str(ended.stdout)
-
-
-def sentences(run: str, template: str) -> str:
-    """The template with numbers of a run."""
-    from rewoo_bench import compare, load
-
-    comparison = compare(load(run))
-    values: dict[str, Any] = {pair.b.replace("-", "_"): pair for pair in comparison.pairs}
-    return template.format(n=comparison.pairs[0].questions, **values)
 
 
 def example(name: str, before: str, text: str) -> str:
@@ -101,12 +82,6 @@ def example(name: str, before: str, text: str) -> str:
 def newer(before: str, now: str) -> str:
     """The output `now`; the one `before` where they differ only in lines with seconds."""
     return before if _SECONDS.sub("", now) == _SECONDS.sub("", before) else now
-
-
-def plot_example(folder: Path, text: str) -> str:
-    """`plot` of an oracle's run."""
-    output(f"rewoo-bench run --arch rewoo,react --model oracle --no-progress --out {MY_RUN}", folder)
-    return output(f"rewoo-bench plot {MY_RUN} --format png", folder, errors=True)
 
 
 def gate_example(folder: Path, text: str) -> str:
@@ -126,7 +101,7 @@ def gate_example(folder: Path, text: str) -> str:
     return output(f"rewoo-bench gate {CI_RUN} --budgets budgets.toml --baseline baseline.json", folder, code=1)
 
 
-EXAMPLES: Mapping[str, Callable[[Path, str], str]] = {"plot": plot_example, "gate": gate_example}
+EXAMPLES: Mapping[str, Callable[[Path, str], str]] = {"gate": gate_example}
 
 
 def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = print) -> int:

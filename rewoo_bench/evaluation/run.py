@@ -51,6 +51,7 @@ from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
 from rewoo_bench.journal.common_prefixes import common_prefixes
 from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.journal.store import JournalReader
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.metering.interrupt import shutdown_on_signal
@@ -214,7 +215,7 @@ async def _evaluated(
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
-        rows = await _write_tables(opened, manifest, tasks, questions, end, facts)
+        rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
     is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
@@ -265,6 +266,7 @@ async def _ask(
 
 async def _write_tables(
     opened: RunFolder,
+    replayed: JournalReader | None,
     manifest: Manifest,
     tasks: Sequence[TaskKey],
     questions: Mapping[str, str],
@@ -277,13 +279,13 @@ async def _write_tables(
     """
     folder = opened.folder
     try:
-        rows = await opened.export(tasks)
+        rows = await opened.export(tasks, replayed)
         if end.status == "done" and rows != len(tasks):
             end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
         changed["recorded_calls"] = opened.journal.recorded_calls
         tools = {each.name: [*each.tools] for each in manifest.architectures}
-        prefixes = common_prefixes(opened.journal.database, questions, tools)
+        prefixes = common_prefixes((replayed or opened.journal).database, questions, tools)
         changed["shared_prefixes"] = {
             name: {role: PrefixFacts(**facts) for role, facts in roles.items()} for name, roles in prefixes.items()
         }

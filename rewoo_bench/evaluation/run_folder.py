@@ -17,7 +17,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.evaluation.rows import lines_of
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.journal.store import JOURNAL, Journal, open_journal
+from rewoo_bench.journal.store import JOURNAL, Journal, JournalReader, open_journal
 from rewoo_bench.journal_tables import export
 from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import MANIFEST
@@ -36,12 +36,12 @@ class RunFolder:
         result, rows, traced = lines_of(result, self.columns)
         await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)
 
-    async def export(self, tasks: Iterable[TaskKey]) -> int:
-        """Writes the tables of the finished questions; returns their number."""
+    async def export(self, tasks: Iterable[TaskKey], prompts: JournalReader | None = None) -> int:
+        """Writes the tables of the finished questions; returns their number. `prompts`: what a replay replays."""
         rows = 0
         with CancelScope(shield=True):
             await self.journal.settle()
-            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns)
+            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns, prompts)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 
 

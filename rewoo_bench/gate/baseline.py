@@ -65,7 +65,9 @@ class ArchitectureBaseline(BaseModel):
     usage_sources: list[str]
     means: dict[str, FiniteFloat]
     shared_prefixes: dict[str, PrefixFacts] = {}
-    """By role, where its prompts of different questions begin to differ; empty in a replay and in older baselines."""
+    """By role, where its prompts of different questions begin to differ; empty in older baselines."""
+    usd_per_1000: dict[str, Annotated[FiniteFloat, Field(gt=0)]] = {}
+    """Dollars of 1,000 questions by the price's whole name, where a cache holds those prefixes and a question's own."""
 
     @pydantic.field_validator("manifest")
     @classmethod

@@ -1,22 +1,28 @@
 """A run's manifest and rows as a baseline.
 
-baseline_of(read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
+baseline_of(folder, read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pydantic
 
+from rewoo_bench.analysis.call_prices import priced, read_calls
+from rewoo_bench.analysis.dollars import EXAMPLE
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.baseline import COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.manifest_diff import LOOSE
 from rewoo_bench.runs.options import options_that
@@ -28,15 +34,17 @@ OPTIONS = options_that(lambda matters: matters.baseline)
 _PREFIXES = (REPLAY, LOCAL)
 
 
-def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None) -> Baseline:
-    """A run's manifest and rows as a baseline. Raises `DataError` where the run has no rows or a wrong count."""
+def baseline_of(
+    run: str | Path, manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None
+) -> Baseline:
+    """A run as a baseline. Raises `DataError` where the run has no rows or a wrong count."""
     if not len(rows):
         raise DataError(f"run {manifest.run_id!r} has no rows")
     models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
     facts = {facts.name: facts.model_dump(mode="json", exclude_unset=True) for facts in manifest.architectures}
     # by name, and not by the order of the rows, so that the file is the same
     groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
-    prices = manifest.prices
+    prices, usd = manifest.prices, _usd_per_1000(Path(run), manifest, rows)
     try:
         return Baseline(
             deterministic=is_deterministic(models) if deterministic is None else deterministic,
@@ -48,7 +56,7 @@ def baseline_of(manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool |
             prices=prices and {_plain(model): price for model, price in prices.items()},
             tokenizer=manifest.tokenizer,
             architectures={
-                name: _facts(facts.get(name, {}), group, manifest.shared_prefixes.get(name, {}))
+                name: _facts(facts.get(name, {}), group, manifest.shared_prefixes.get(name, {}), usd.get(name, {}))
                 for name, group in groups.items()
             },
             columns=list(LINE_COLUMNS),
@@ -79,7 +87,7 @@ def _plain(name: str) -> str:
 
 
 def _facts(
-    manifest: Mapping[str, Any], rows: pd.DataFrame, prefixes: Mapping[str, PrefixFacts]
+    manifest: Mapping[str, Any], rows: pd.DataFrame, prefixes: Mapping[str, PrefixFacts], usd: dict[str, float]
 ) -> ArchitectureBaseline:
     counts = [name for name in COUNTS if name in rows]
     means = {name: round(float(rows[name].astype("float64").mean()), 4) for name in counts if rows[name].notna().any()}
@@ -88,7 +96,28 @@ def _facts(
         usage_sources=sorted(map(str, rows["usage_source"].dropna().unique())),
         means=means,
         shared_prefixes=dict(prefixes),
+        usd_per_1000=usd,
     )
+
+
+def _usd_per_1000(run: Path, manifest: Manifest, rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By architecture and price, what prefixes cost where a cache holds the part that all questions share.
+
+    That part takes the place of what earlier calls of the run happened to share, so that the order in which questions
+    were asked doesn't matter. Nothing where it isn't known.
+    """
+    if not manifest.shared_prefixes or not (run / CALLS_FILE).exists():
+        return {}
+    calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
+    names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows) & rows["exact_match"].notna()
+    pairs = zip(names[calls.row], calls.role, strict=True)
+    prefixes = manifest.shared_prefixes
+    shared = [prefixes[name][role].tokens if role in prefixes.get(name, {}) else 0.0 for name, role in pairs]
+    held = {"shared_run_tokens": np.array(shared), "shared_run_age_s": np.zeros(len(shared))}
+    usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
+    dollars = {name: usd[(names == name) & scored] for name in prefixes}
+    means = {name: 1000 * float(some.mean()) for name, some in dollars.items() if len(some)}
+    return {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 
 def _lines(rows: pd.DataFrame) -> list[list[Any]]:

@@ -57,7 +57,7 @@ def check_run(
         return Verdict((), incomplete=reason)
     checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
     if before is not None:
-        checks += check_against(before, baseline_of(manifest, rows), terms, oracle=bool(oracle_rows(rows).any()))
+        checks += check_against(before, baseline_of(run, manifest, rows), terms, oracle=bool(oracle_rows(rows).any()))
     return Verdict(tuple(checks))
 
 
@@ -78,7 +78,7 @@ def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
     reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
     if reason:
         raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
-    return baseline_of(manifest, rows, deterministic=deterministic)
+    return baseline_of(path, manifest, rows, deterministic=deterministic)
 
 
 def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:

@@ -138,6 +138,8 @@ def prefix_checks(
     A prefix that ends earlier fails, unless a text of the prompts was `changed` and it still ends where the question
     begins: then it is a shorter prompt.
     """
+    prices = before.usd_per_1000.keys() & now.usd_per_1000.keys()
+    factors = {name: now.usd_per_1000[name] / before.usd_per_1000[name] for name in sorted(prices)}
     for role, old in before.shared_prefixes.items():
         if (new := now.shared_prefixes.get(role)) is None:
             continue
@@ -147,6 +149,7 @@ def prefix_checks(
         if is_shorter:
             text = f"the shared prefix of the {role}'s prompts ends {missing:,} tokens earlier, in the {new.ends_in}"
             text += f" ({old.tokens:,} -> {new.tokens:,} tokens)"
+            text += "".join(f"; {factor:.2f} times the price under {name}" for name, factor in factors.items())
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
         yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)

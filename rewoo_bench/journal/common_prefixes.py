@@ -30,7 +30,7 @@ def common_prefixes(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """By architecture and role, of the roles that two questions or more called.
 
-    `questions` are texts by id, `tools` names by architecture.
+    `questions` are texts by id, `tools` names by architecture; calls of others don't count.
     """
 
     @lru_cache(maxsize=_TEXTS_KNOWN)
@@ -43,12 +43,14 @@ def common_prefixes(
         task, _, kind, role, _, _, status, ids, *_ = record
         if kind == "model" and status == "ok" and role not in _UNPRICED and is_sound(record):
             architecture, example_id, _ = json.loads(task)
+            if example_id not in questions or architecture not in tools:
+                continue  # a replay of a part of a run
             *contents, form = unpack(f"{len(ids) // 8}q", ids)
             found[architecture, role].add(example_id, contents, *_form_of(text_of(form)), text_of)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
-            question, names = questions.get(next(iter(common.asked)), ""), tools.get(architecture, ())
+            question, names = questions[next(iter(common.asked))], tools[architecture]
             prefixes.setdefault(architecture, {})[role] = common.described(question, names)
     return prefixes
 

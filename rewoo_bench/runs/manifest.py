@@ -123,7 +123,7 @@ class Manifest(_Facts):
     """The tokenizer for providers that report no usage."""
     environment: dict[str, Any] = {}
     shared_prefixes: dict[str, dict[str, PrefixFacts]] = {}
-    """By architecture and role: the beginning of the prompts that all questions share. Empty in a replay."""
+    """By architecture and role: the beginning of the prompts that all questions share."""
     rows: int | None = None
     """Rows of questions.parquet."""
     recorded_calls: int | None = None

@@ -148,7 +148,7 @@ SHARED = CALLS.names[CALLS.names.index("shared_question_tokens") : CALLS.names.i
 all prompts finds the longer one. The ages are seconds since any call last had that prefix. `marked_tokens`: up to the
 first cache mark, the end of the part that all questions share; `last_marked_tokens`: up to the last one;
 `shared_marked_tokens`: the longest prefix up to a mark of an earlier call. All in the tokens of `input_tokens`, and
-null for a tool, for a call in no question's cost, in a replay and where there is no journal
+null for a tool, for a call in no question's cost and where there is no journal; in a replay those of the recorded run
 (journal/shared_prefixes.py).
 """
 

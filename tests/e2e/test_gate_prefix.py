@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from command_runs import quiet
 
 from rewoo_bench.gate.check import check_run
+from rewoo_bench.gate.render import text
 from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.paths import bundled_folder
 
@@ -44,6 +47,39 @@ def test_prompts_that_begin_differently_fail_with_the_part_in_which_they_do(
     (check,) = [check for check in verdict.failures if check.metric == "shared_prefix_tokens"]
     assert check.text.startswith("the shared prefix of the agent's prompts ends ")
     assert f" tokens earlier, {cause} (" in check.text
+    assert re.search(r"; \d+\.\d\d times the price under OpenAI's rule: prefixes of 1,024 tokens and more", check.text)
+
+
+def test_the_price_of_a_prefix_is_that_of_a_cache_that_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gpt-5-mini: 0.25, 0.025 cached and 2 dollars per million tokens; prefixes of 1,024 tokens, blocks of 128."""
+    verdict = judged(monkeypatch, "react", "Broken", "tools in any order")
+    usd = {}
+    for run in ("before", "now"):
+        calls = pd.read_parquet(f"{run}/calls.parquet").query("kind == 'model'")
+        prefix = json.loads(Path(run, "run.json").read_text())["shared_prefixes"]["react"]["agent"]["tokens"]
+        cached = calls["shared_question_tokens"].clip(lower=prefix) // 128 * 128
+        cached = cached.where(cached >= 1024, 0)
+        usd[run] = (0.25 * calls["input_tokens"] - 0.225 * cached + 2 * calls["output_tokens"]).sum()
+    (check,) = [check for check in verdict.failures if check.metric == "shared_prefix_tokens"]
+    assert f"; {usd['now'] / usd['before']:.2f} times the price under OpenAI's rule: " in check.text
+
+
+def test_no_price_is_named_where_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = judged(monkeypatch, "react", "Broken", "")
+    assert (verdict.failures, "times the price" in text(verdict)) == ((), False)
+
+
+def test_a_replay_has_the_prefixes_and_prices_of_the_run_that_it_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = judged(monkeypatch, "react", "Broken", "tools in any order")
+    for run, broken in (("before", ""), ("now", "tools in any order")):
+        monkeypatch.setenv("PREFIX", broken)
+        shutil.move(run, f"of {run}/recorded")  # a recording is another model where its folder has another name
+        assert quiet("--arch", "./mine", "--model", f"replay/of {run}/recorded", "--out", f"{run} again") == 0
+    texts = [
+        [check.text for check in verdict.failures if check.metric == "shared_prefix_tokens"]
+        for verdict in (first, check_run("now again", baseline="before again"))
+    ]
+    assert texts[0] == texts[1] != []
 
 
 def test_a_cache_that_reads_less_has_the_prefix_as_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:

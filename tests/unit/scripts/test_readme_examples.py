@@ -12,8 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from rewoo_bench import ScriptedModel, compare, evaluate
-from rewoo_bench.api import bench
+from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -42,22 +41,6 @@ def test_an_example_that_prints_something_else_is_rewritten(tmp_path: Path) -> N
     assert script["rewritten"](shown, tmp_path) == shown.replace("text\n3\n", "text\n2\n").replace(
         "text\n```", "text\n1\n```"
     )
-
-
-def test_a_printed_command_may_have_backticks(tmp_path: Path) -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
-    run = ROOT / "results" / "models" / "hotpotqa-qwen-1.5b"
-    shown = f"```console\n$ rewoo-bench compare {run}\nin `a - b` the first is a\n```\n"
-    assert "react took 3.65 [2.70, 5.09] times the tokens of rewoo" in script["rewritten"](shown, tmp_path)
-
-
-def test_numbers_in_sentences_are_those_of_the_run(tmp_path: Path) -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))
-    run = bench("rewoo,react", model="oracle", out=tmp_path / "run", limit=5)
-    ratio = compare(run.rows).pairs[0]["total_tokens"].interval
-    template = "{n} questions, {react[total_tokens].interval.estimate:.2f} times.\n"
-    shown = f"<!-- from: run\n{template}-->\n\nStale.\n\n<!-- end -->\n"
-    assert f"-->\n\n5 questions, {ratio.estimate:.2f} times.\n\n<!-- end -->" in script["rewritten"](shown, tmp_path)
 
 
 def test_an_example_that_differs_only_in_seconds_stays() -> None:
