@@ -37,7 +37,10 @@ def rescore(run: Path, dataset: str | None) -> int:
         click.echo(terminal(f"different: {line}"))
     what = "exact match and F1" if found.with_f1 else "exact match, from hashes of the answers"
     total = found.equal + len(found.different)
-    left_out = [(found.unscored, "have no score, since they failed"), (found.unknown, "have no answers and no hashes")]
+    left_out = [
+        (found.unscored, "have no score and no prediction: they failed"),
+        (found.unknown, "have no answers and no hashes"),
+    ]
     more = "".join(f"; {rows} rows {why}" for rows, why in left_out if rows)
     click.echo(
         terminal(

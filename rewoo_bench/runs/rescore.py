@@ -27,10 +27,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What scoring again found: `equal` rows, and a line for each different one.
+    """What scoring again found: `equal` rows, and a line for each one that differs in its score or gold answers.
 
     `with_f1` of the rows had gold answers; of the others exact match alone was compared. `unscored` rows have no
-    recorded score: the infrastructure failed. `unknown` rows have neither answers nor their hashes.
+    recorded score and no prediction: the infrastructure failed. `unknown` rows have neither answers nor their hashes.
     """
 
     scorer: str
@@ -62,17 +62,24 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
     if all(row["prediction"] is None for row in rows) and any(row["f1"] for row in rows):
         raise DataError(f"{str(folder)!r} has no predictions: an earlier version of `publish` left them out")
-    scored = [row for row in rows if row["exact_match"] is not None]
-    pairs = [(row, _score(row, row["answers"] if gold is None else gold[row["example_id"]], scorer)) for row in scored]
-    again = [(row, score) for row, score in pairs if score is not None]
+    keys = [(row["architecture"], row["example_id"], row["trial"]) for row in rows]
+    if len(set(keys)) < len(keys):
+        raise DataError(f"{str(folder)!r} has rows twice: it was changed")
+    scored = [row for row in rows if row["exact_match"] is not None or row["prediction"] is not None]
+    golds = [row["answers"] if gold is None else gold[row["example_id"]] for row in scored]
+    lines = [
+        (row, _score(row, answers, scorer), _has_others(row, answers, scorer))
+        for row, answers in zip(scored, golds, strict=True)
+    ]
+    again = [(row, score, others) for row, score, others in lines if score is not None]
     if not again:
         raise DataError(f"{str(folder)!r} has neither gold answers nor their hashes; give --dataset")
-    different = [_line(row, score, scorer, gold) for row, score in again if not _is_equal(row, score)]
+    different = [_line(*each) for each in again if each[2] or not _is_equal(*each[:2])]
     return Rescored(
         scorer=name,
         equal=len(again) - len(different),
         different=different,
-        with_f1=sum(f1 is not None for _, (_, f1) in again),
+        with_f1=sum(f1 is not None for _, (_, f1), _ in again),
         unscored=len(rows) - len(scored),
         unknown=len(scored) - len(again),
     )
@@ -87,21 +94,23 @@ def _score(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer
     return hashes and (scorer.is_exact_match(row["prediction"], hashes), None)
 
 
+def _has_others(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> bool:
+    """Whether a row's hashes are those of other gold answers."""
+    recorded, now = row.get("answers_sha256"), scorer.answers_sha256(answers) if answers else None
+    return recorded is not None and now is not None and set(recorded) != set(now)
+
+
 def _is_equal(row: Mapping[str, Any], score: tuple[bool, float | None]) -> bool:
     exact_match, f1 = score
-    return row["exact_match"] == exact_match and (f1 is None or abs(row["f1"] - f1) < _ROUNDING)
+    has_same_f1 = f1 is None or (row["f1"] is not None and abs(row["f1"] - f1) < _ROUNDING)
+    return row["exact_match"] == exact_match and has_same_f1
 
 
-def _line(
-    row: Mapping[str, Any],
-    score: tuple[bool, float | None],
-    scorer: Scorer,
-    gold: Mapping[str, Sequence[str]] | None,
-) -> str:
+def _line(row: Mapping[str, Any], score: tuple[bool, float | None], others: bool) -> str:
     """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`."""
     exact_match, f1 = score
-    recorded = f"EM {row['exact_match']:d} and F1 {row['f1']:.3f} recorded"
+    known = row["exact_match"] is not None and row["f1"] is not None
+    recorded = f"EM {row['exact_match']:d} and F1 {row['f1']:.3f} recorded" if known else "no score recorded"
     now = f"{exact_match:d} and {f1:.3f} now" if f1 is not None else f"EM {exact_match:d} now"
     line = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}: {recorded}, {now}"
-    others = gold and row.get("answers_sha256") not in (None, scorer.answers_sha256(gold[row["example_id"]]))
     return f"{line}; prediction {row['prediction']!r:.80}" + ("; the run had other gold answers" if others else "")
