@@ -26,6 +26,7 @@ from rewoo_bench.model_names import LOCAL
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
 from rewoo_bench.runs.schema import CALLS, SHARED
 from rewoo_bench.runs.table_columns import Column, read_columns
+from rewoo_bench.runs.table_columns import there as columns_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,9 @@ _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
     *("started_at", "latency_s", *_PARTS, *SHARED),
 )
+
+CALL_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
+"""Columns of calls.parquet that a price takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +79,24 @@ class CallCosts(NamedTuple):
 
 def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
     """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
-    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    names = [*ROW_KEY, "kind", "role", "name", *_NUMBERS]
     if not folder.is_dir():
         raise DataError(f"{str(folder)!r} is no run's folder, and so has no {CALLS_FILE}")
     try:
-        table = read_table(folder / CALLS_FILE, CALLS, columns=names)
+        return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
-    there = read_columns(table, table.column_names)
+
+
+def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+    """The same from a table with those of `CALL_COLUMNS` that the run has."""
+    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
+    found = read_columns(table, columns_in(table, CALL_COLUMNS))
     missing = np.full(len(table), np.nan)
-    row = _rows_of(there, asked)
-    roles = np.array([*there["role"].names, ""], dtype=object)[there["role"].values]
-    is_model = there["kind"].values == _code(there["kind"], "model")
+    row = _rows_of(found, asked)
+    roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
+    is_model = found["kind"].values == _code(found["kind"], "model")
     some = is_model & ~np.isin(roles, UNPRICED_ROLES) & (row >= 0)
-    columns = {name: there[name].values[some] if name in there else missing[some] for name in _NUMBERS}
+    columns = {name: found[name].values[some] if name in found else missing[some] for name in _NUMBERS}
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])
     for name in SHARED:  # of a call that failed
@@ -97,7 +104,7 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     used = columns["input_tokens"] + columns["output_tokens"]
     columns["lost_tokens"] = np.maximum(columns["billed_tokens"] - used, 0)
     calls = Calls(len(asked["trial"].values), row[some], roles[some], columns)
-    models = np.array([*there["name"].names, ""], dtype=object)[there["name"].values[some]]
+    models = np.array([*found["name"].names, ""], dtype=object)[found["name"].values[some]]
     unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
     if unknown.any() and all(str(model).startswith(LOCAL) for model in np.unique(models[unknown])):
         stand_in = _stand_in(columns, calls.row).items()
@@ -106,12 +113,17 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     return calls
 
 
-def cached_tokens(calls: Mapping[str, Numbers], rule: CacheRule | None) -> tuple[Numbers, Numbers]:
+def cached_tokens(
+    calls: Mapping[str, Numbers], rule: CacheRule | None, context: float = 0.0
+) -> tuple[Numbers, Numbers]:
     """Input tokens of each call that a cache with this rule holds, and those that are written to it.
 
-    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares.
+    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares. With a `context`
+    every prompt begins with that many tokens more, the same in all of them: they were sent before the run, their end is
+    marked, and they are in time.
     """
-    tokens = calls["input_tokens"]
+    before = np.where(calls["input_tokens"] > 0, context, 0.0)
+    tokens = calls["input_tokens"] + before
     if rule is None:
         return np.zeros_like(tokens), np.zeros_like(tokens)
     least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
@@ -125,32 +137,40 @@ def cached_tokens(calls: Mapping[str, Numbers], rule: CacheRule | None) -> tuple
         of_run = calls["shared_run_tokens"] + 1  # rounded down, where the tokens up to a mark are rounded
         marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
         longest = in_time(found, np.where(found <= of_run, run_age, question_age))
-        cached = np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
-        cached = np.where(cached < least, 0.0, cached)
+        cached = before + np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
+        cached, last = np.where(cached < least, 0.0, cached), before + last
         return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
     of_question = in_time(calls["shared_question_tokens"], question_age)
-    shared = np.minimum(np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age)), tokens - 1)
-    cached = shared // block * block
+    shared = before + np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age))
+    cached = np.minimum(shared, tokens - 1) // block * block
     cached = np.where(cached < max(least, 1), 0.0, cached)
     cached = np.where(tokens < max(least, 1), 0.0, cached)
     return cached, np.where(tokens < max(least, 1), 0.0, tokens // block * block - cached)
 
 
-def priced(calls: Calls, tariffs: Mapping[str, Tariff], *, batch: bool = False, recorded: bool = False) -> CallCosts:
+def priced(
+    calls: Calls,
+    tariffs: Mapping[str, Tariff],
+    *,
+    batch: bool = False,
+    recorded: bool = False,
+    context: float = 0.0,
+) -> CallCosts:
     """The calls under the prices of each role (`""`: every other).
 
     What is written is counted where it has a price of its own. Nothing is cached in a `batch`. `recorded` takes what
-    the provider reported in place of the rule. Raises `UsageError` for a batch without a price.
+    the provider reported in place of the rule. `context` is that of `cached_tokens`. Raises `UsageError` for a batch
+    without a price.
     """
     parts = np.full((3, len(calls.row)), np.nan)
     for role in dict.fromkeys(calls.role):
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
-        cached, written = cached_tokens(sizes, None if batch else tariff.rule)
+        cached, written = cached_tokens(sizes, None if batch else tariff.rule, context)
         if recorded:
             cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
         written = written * float(tariff.cache_write is not None)
-        whole = sizes["input_tokens"] + sizes["lost_tokens"]
+        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_tokens"]
         parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, sizes["output_tokens"], batch=batch)
     return CallCosts(*parts)
 

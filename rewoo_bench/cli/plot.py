@@ -30,13 +30,14 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper, and break-even, "
-                   "which is drawn only where it is named, from the prompts in a run's journal.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
+                   "are drawn only where they are named: cache, cache-map, and break-even, from a run's journal.")
 @click.option("--prices", metavar="SHEET:MODEL", default="openai:gpt-5-mini",
               help="Prices of `break-even` (`rewoo-bench reprice --list`).")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
-              help="Architectures of `ratio`, the more expensive one first; `steps` draws their formulas.")
+              help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "
+                   "their formulas.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Separate figures for the questions of each type, level or number of hops.")
 @click.pass_context

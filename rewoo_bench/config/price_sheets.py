@@ -132,7 +132,7 @@ class Sheet(BaseModel):
     as_of: date
     note: str = ""
     rule: str = ""
-    """Whose rule of the cache it is, in a sentence; the title by default."""
+    """The rule of the cache by its name, in a sentence; TITLE's rule by default."""
     prices: str = ""
     """What the prices are, in a sentence; MODEL's prices of the date by default."""
     cache: dict[str, CacheRule] = {}
@@ -188,7 +188,8 @@ class Tariff:
     @property
     def cache_rule(self) -> str:
         """The rule of the cache by its name."""
-        return "no cache" if self.rule is None else f"{self.rule_of or self.title}'s rule: {self.rule}"
+        name = self.rule_of or f"{self.title}'s rule"
+        return "no cache" if self.rule is None else f"{name}: {self.rule}"
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
         """Dollars of some tokens: numbers, or arrays of them.

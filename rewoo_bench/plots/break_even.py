@@ -26,7 +26,7 @@ _HEIGHT = 0.26  # inches of a row
 _HALF = 0.46  # of a row
 _FEWEST = 5  # rows that the sheet has room for at least
 _MOST = 8.0  # times: stronger ratios have the same colour
-_SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
+SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 
 
 def break_even_map(found: BreakEven, *, price: float | None, priced: str, facts: str) -> Picture:
@@ -58,7 +58,7 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, facts:
 def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm) -> None:
     for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
         left, right = max(0.0, price - _STEP / 2), min(1.0, price + _STEP / 2)
-        colour = _SIDES(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
+        colour = SIDES(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
         corner, width = (left, position - _HALF), right - left
         axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
         if not row.is_sure(place):
@@ -94,15 +94,15 @@ def _axes(axes: Axes, found: BreakEven, second: str) -> None:
 
 
 def _scale(figure: Figure, axes: Axes, norm: TwoSlopeNorm, first: str, second: str) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, _SIDES), ax=axes, pad=0.1, fraction=0.05, aspect=18)
+    bar = figure.colorbar(ScalarMappable(norm, SIDES), ax=axes, pad=0.1, fraction=0.05, aspect=18)
     times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
-    bar.set_ticks([math.log2(each) for each in times], labels=[_times(each) for each in times])
+    bar.set_ticks([math.log2(each) for each in times], labels=[multiple(each) for each in times])
     bar.ax.minorticks_off()
     bar.outline.set_visible(False)
     bar.set_label(f"{second} / {first} (blue: {second} is cheaper)", fontsize=8.5)
 
 
-def _times(ratio: float) -> str:
+def multiple(ratio: float) -> str:
     return f"{ratio:g}×" if ratio >= 1 else f"1/{1 / ratio:g}×"
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_prices import CALL_COLUMNS
 from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.escaping import one_line
@@ -34,11 +35,7 @@ from rewoo_bench.stats.paired import Interval, mean_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_CALLS = ("run_id", "architecture", "example_id", "trial", "call_index", "kind", "role", "place", "status")
-_SIZES = (
-    *("input_tokens", "output_tokens"),
-    *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
-)
+_CALLS = ["run_id", "call_index", "place", "status", *CALL_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
 _WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
 
@@ -182,8 +179,7 @@ def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> PlotData
     import pandas as pd
 
     check_columns(rows.columns, [*_ROW, *_WHAT_RAN, "exact_match", "total_tokens"])
-    columns = [*_CALLS, *_SIZES]
-    return _plot_data(rows, pd.DataFrame(columns=columns) if calls is None else calls.reindex(columns=columns), {})
+    return _plot_data(rows, pd.DataFrame(columns=_CALLS) if calls is None else calls.reindex(columns=_CALLS), {})
 
 
 def _plot_data(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> PlotData:
@@ -205,13 +201,13 @@ def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
     """calls.parquet of those that have one; a column that an older run lacks is missing in its rows."""
     import pandas as pd
 
-    tables = [pd.DataFrame(columns=[*_CALLS, *_SIZES])]
+    tables = [pd.DataFrame(columns=_CALLS)]
     for run in runs:
         path = (Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE
         if path.is_file():
-            tables.append(read_table(path, CALLS, columns=[*_CALLS, *_SIZES]).to_pandas())
+            tables.append(read_table(path, CALLS, columns=_CALLS).to_pandas())
     filled = [table for table in tables if len(table)]
-    return pd.concat(filled, ignore_index=True).reindex(columns=[*_CALLS, *_SIZES]) if filled else tables[0]
+    return pd.concat(filled, ignore_index=True).reindex(columns=_CALLS) if filled else tables[0]
 
 
 def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:

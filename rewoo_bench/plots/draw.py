@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.plots.cache import cache, cache_map
 from rewoo_bench.plots.conditions import failure, tools
 from rewoo_bench.plots.data import PlotData, read
 from rewoo_bench.plots.latency import latency
@@ -46,6 +47,8 @@ class Drawing:
     """Whether it includes runs with failing tools."""
     by_dataset: bool = True
     """Whether it is drawn for each data set and model, or for each model."""
+    unasked: bool = True
+    """Whether it is drawn where no figure is named."""
 
 
 FIGURES = {
@@ -57,6 +60,8 @@ FIGURES = {
     "failure": Drawing(failure, faults=True),
     "tools": Drawing(tools),
     "paper": Drawing(paper, by_dataset=False),
+    "cache": Drawing(cache, unasked=False),
+    "cache-map": Drawing(cache_map, unasked=False),
 }
 
 
@@ -67,7 +72,7 @@ def draw(
     options: PlotOptions | None = None,
     on_skip: Callable[[str, str], None] | None = None,
 ) -> Iterator[tuple[str, Picture]]:
-    """The figures (those in `only`, or all) with their names, one for each data set and model.
+    """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
 
     `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
     that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
@@ -75,7 +80,7 @@ def draw(
     for name in only:
         if name not in FIGURES:
             raise UsageError(unknown("figure", name, FIGURES))
-    for name in only or FIGURES:
+    for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
         reasons: dict[str, str] = {}
         drawn_of = _parts(name, FIGURES[name], data)
         for own_name, part in drawn_of:

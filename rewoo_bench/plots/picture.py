@@ -15,7 +15,7 @@ class PlotOptions:
     """Options of figures; most figures need none."""
 
     pair: tuple[str, str] = ("react", "rewoo")
-    """The architectures that `ratio` compares and that `steps` draws formulas for."""
+    """The architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,179 @@
+"""`cache` and `cache-map`: which of two architectures costs less, by the length of a prefix that all prompts share.
+
+`cache` has a line for each price that ships, `cache-map` a panel for each, with the look-ups that a question needs
+upwards. What is varied is told in analysis/context_prices.py.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+
+from rewoo_bench.analysis.call_prices import STAND_IN
+from rewoo_bench.analysis.context_prices import ContextPrices, context_prices
+from rewoo_bench.analysis.dollars import SHOWN
+from rewoo_bench.analysis.scaling import look_ups
+from rewoo_bench.analysis.verdict import bounds
+from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.plots.break_even import SIDES, multiple
+from rewoo_bench.plots.data import PlotData
+from rewoo_bench.plots.labels import label_lines
+from rewoo_bench.plots.picture import Picture, PlotOptions, picture
+from rewoo_bench.plots.series_styles import SeriesStyle
+from rewoo_bench.plots.style import GREY, INK, grid, logarithmic, sheet
+from rewoo_bench.stats.paired import ratio_of_means
+
+LONGEST, MAP_LONGEST = 8192, 4096
+_STEP = 32
+_CELL = 128  # tokens of a cell of the map, over which dollars are averaged: what blocks round away depends on the place
+_MOST = 4.0  # times: stronger ratios have the same colour
+_COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#000000")
+
+
+def cache(data: PlotData, options: PlotOptions) -> Picture:
+    """The ratio of dollars against the tokens of a context that all prompts share, a line for each price."""
+    contexts = np.arange(0, LONGEST + 1, _STEP)
+    found = _found(data, options.pair, contexts)
+    lines = {price: found.ratios(price) for price in RULES}
+    first, second = (data.style(name).name for name in options.pair)
+    figure, axes = sheet()
+    styles = {
+        price: SeriesStyle(title(named_tariff(price)), colour, "")
+        for price, colour in zip(RULES, _COLOURS, strict=True)
+    }
+    for price, ratios in lines.items():
+        axes.plot(contexts, ratios, color=styles[price].colour, lw=1.5)
+    values = np.concatenate(list(lines.values()))
+    logarithmic(axes, "y", min(0.8, values.min() / 1.15), max(1.25, values.max() * 1.15), inches=2.5)
+    axes.set_xlim(0, LONGEST)
+    axes.set_xticks(range(0, LONGEST + 1, 1024), [f"{each:,}" for each in range(0, LONGEST + 1, 1024)])
+    axes.axhline(1, color=INK, lw=0.9, ls=(0, (4, 2)))
+    grid(axes)
+    axes.set_xlabel("tokens of context before every prompt")
+    axes.set_ylabel(f"dollars, {first} / {second} (log scale)")
+    crossed = [price for price, ratios in lines.items() if ratios.min() < 1 < ratios.max()]
+    usd = {price: found.usd[price][0] for price in SHOWN}
+    intervals = (f"{SHOWN[price]} {bounds(ratio_of_means(*usd[price][::-1]), 1.0)}" for price in SHOWN)
+    shown = picture(
+        figure,
+        f"Under {len(crossed)} of {len(lines)} prices the length of a shared prefix decides which is cheaper",
+        f"Above 1 {second} is cheaper.",
+        _varied(found),
+        "A line has a step where the prefix of some prompts gets as long as the rule's minimum, and teeth where tokens "
+        "are cached in whole blocks.",
+        f"Without a context: {', '.join(intervals)} [95% intervals].",
+        "Each line has its own model's prices: lines compare two architectures, not providers.",
+        facts=data.facts(n=len(found.rows)),
+    )
+    label_lines(axes, {price: (LONGEST, float(ratios[-1])) for price, ratios in lines.items()}, styles)
+    return shown
+
+
+def cache_map(data: PlotData, options: PlotOptions) -> Picture:
+    """Look-ups against the tokens of a shared context, coloured by the ratio of dollars, a panel for each price."""
+    table = map_table(data, options.pair)
+    needed = sorted(table["look_ups"].unique())
+    if len(needed) < 2:
+        raise NothingToDraw(
+            "needs questions that need different numbers of look-ups, such as those of "
+            "--dataset 'chain?hops=1..12' --max-steps 32"
+        )
+    first, second = (data.style(name).name for name in options.pair)
+    figure, panels = sheet(2, 4, 5.0, sharex=True, sharey=True)
+    norm = TwoSlopeNorm(0.0, -math.log2(_MOST), math.log2(_MOST))
+    for axes, price in zip(panels.flat, RULES, strict=True):
+        of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
+        _draw_panel(axes, of_price, norm, title(named_tariff(price)))
+    for axes in panels[-1]:
+        axes.set_xlabel("tokens of context")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("look-ups needed")
+    _scale(figure, panels, norm, first, second)
+    n = table.groupby("look_ups")["n"].first()
+    of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
+    least, most = (table.groupby("price", sort=False)["ratio"].agg(each).to_numpy() for each in ("min", "max"))
+    cheaper, dearer = int((least > 1).sum()), int((most < 1).sum())
+    return picture(
+        figure,
+        f"{second} is cheaper under {cheaper} of {len(RULES)} prices, dearer under {dearer}; else it depends",
+        f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",
+        _varied(_found(data, options.pair, np.zeros(1))),
+        f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
+        "An oracle writes perfect plans and turns; a model's detours move the border." if data.oracle else "",
+        facts=data.facts(n=int(n.sum())),
+    )
+
+
+def map_table(data: PlotData, pair: tuple[str, str]) -> pd.DataFrame:
+    """The cells of the map: price, look-ups, tokens of context (from here on `_CELL`), questions, ratio of dollars."""
+    contexts = np.arange(0, MAP_LONGEST, _STEP)
+    found = _found(data, pair, contexts)
+    needed = look_ups(found.rows).to_numpy(float)
+    counts = sorted(set(needed[~np.isnan(needed)].tolist()))
+    if not counts:
+        raise NothingToDraw("needs questions with a known number of look-ups: the column hops")
+    parts = [
+        pd.DataFrame({"price": price, "look_ups": int(steps), "context": contexts[:: _CELL // _STEP]}).assign(
+            n=int((needed == steps).sum()), ratio=found.ratios(price, needed == steps, _CELL // _STEP)
+        )
+        for price in RULES
+        for steps in counts
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> ContextPrices:
+    data.check_once()
+    lacking = NothingToDraw("needs calls.parquet with what prompts share (shared_...), which older runs lack")
+    if not len(data.calls):
+        raise lacking
+    found = context_prices(data.rows, data.calls, pair, contexts.tolist())
+    if pair[0] == pair[1] or not len(found.rows):
+        there = ", ".join(data.architectures)
+        raise NothingToDraw(f"needs rows of {pair[0]!r} and {pair[1]!r} on the same questions; there are {there}")
+    if any(np.isnan(usd).any() or not usd.all() for usd in found.usd.values()):
+        raise lacking
+    return found
+
+
+def title(tariff: Tariff) -> str:
+    """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
+    least = tariff.rule and tariff.rule.minimum_prefix_tokens
+    return tariff.cache_rule.partition(":")[0] + (f", from {least:,}" if least else "")
+
+
+def _varied(found: ContextPrices) -> str:
+    said = (
+        "Varied: tokens at the beginning of every prompt of both, the LLM tool's too, the same in all of them and sent "
+        "before; calls and replies stay as they were."
+    )
+    return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said
+
+
+def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, name: str) -> None:
+    x, y = ratios.columns.to_numpy(float) + _CELL / 2, ratios.index.to_numpy(float)
+    powers = np.log2(ratios.to_numpy(float))
+    axes.pcolormesh(x, y, powers, cmap=SIDES.reversed(), norm=norm, shading="nearest", rasterized=True)
+    if powers.min() < 0 < powers.max():
+        axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
+    axes.set_title(textwrap.fill(name.replace("from ", "from\xa0"), 20), fontsize=8.5)
+    axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
+    axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
+    axes.tick_params(length=2.5, color=GREY, labelsize=8)
+
+
+def _scale(figure: Figure, panels: np.ndarray, norm: TwoSlopeNorm, first: str, second: str) -> None:
+    bar = figure.colorbar(ScalarMappable(norm, SIDES.reversed()), ax=panels, pad=0.02, fraction=0.05, aspect=30)
+    marks = [1 / 4, 1 / 2, 1, 2, 4]
+    bar.set_ticks([math.log2(each) for each in marks], labels=[multiple(each) for each in marks])
+    bar.ax.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label(f"dollars, {first} / {second}", fontsize=8.5)
