@@ -1,17 +1,20 @@
 """The study in results/oracle: the cost of each architecture without mistakes.
 
     python scripts/study_oracle.py --hotpotqa dev_distractor_sample.json
+    python scripts/study_oracle.py --check      # exit code 1 where README.md or tables.md differ from the CSV files
 
 Runs the oracle over the given HotpotQA questions and over the generated chains, and writes the tables
-(CSV, and all of them as Markdown) and figures into results/oracle. No model is asked; it takes some minutes, and
-gives the same files on every machine.
+(CSV, and all of them as Markdown), the figures and the README's results into results/oracle. No model is asked; it
+takes some minutes, and gives the same files on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,20 @@ from rewoo_bench.analysis.cost_formulas import cost_law
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.scaling import predict
 from rewoo_bench.analysis.verdict import bounds
+from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.paths import bundled_names
-from rewoo_bench.plots.draw import draw, read, save, write_captions
+from rewoo_bench.plots.cache import map_table, title
+from rewoo_bench.plots.draw import PlotOptions, draw, read, save, write_captions
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.stats.paired import ratio_of_means
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
+MAP_HEADS = {at: f"{at:,} to {at + 127:,}" for at in (0, 512, 1024, 2048, 3968)}
+"""Tokens of context that tables.md shows, the first of a cell: its column; map-cells.csv has all."""
+EQUAL = 0.05
+CHEAPER, DEARER = "cells where rewoo is over 5% cheaper", "cells where it is over 5% dearer"
+_PLACE = re.compile(r"(<!-- results: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 AGENTS = ("rewoo", "rewoo-json", "llmcompiler", "react", "react-native", "rewoo-react", "plan-execute")
 
 
@@ -52,9 +62,10 @@ class Study:
         anyio.run(run, RunOptions(architectures, dataset=dataset or self.hotpotqa, out=folder, **wanted))
         return folder
 
-    def draw(self, runs: Sequence[Path], **figures: str) -> None:
-        """Saves figures of runs under these names: `draw(runs, parts="hotpotqa-parts")`."""
-        for (_, picture), name in zip(draw(read(runs), only=list(figures)), figures.values(), strict=True):
+    def draw(self, runs: Sequence[Path], figures: Mapping[str, str], against: str = "react") -> None:
+        """Saves figures of runs under these names: `draw(runs, {"parts": "hotpotqa-parts"})`."""
+        pictures = draw(read(runs), only=list(figures), options=PlotOptions((against, "rewoo")))
+        for (_, picture), name in zip(pictures, figures.values(), strict=True):
             save(name, picture, self.out, ["png"])
             self.captions[name] = picture.markdown
 
@@ -84,7 +95,7 @@ def with_dollars(folder: Path) -> pd.DataFrame:
 def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """The architectures on HotpotQA, and the paper's formulas on the same prompts."""
     folder = study.run(*bundled_names("architectures", "architecture.toml"))
-    study.draw([folder], parts="hotpotqa-parts", ratio="hotpotqa-ratio")
+    study.draw([folder], {"parts": "hotpotqa-parts", "ratio": "hotpotqa-ratio"})
     rows = load(folder)
     table = totals(rows).sort_values("total_tokens", ignore_index=True)
     table["times rewoo"] = ["1" if name == "rewoo" else ratio(rows, name, "rewoo") for name in table["architecture"]]
@@ -101,8 +112,14 @@ def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tokens by number of look-ups, and questions with look-ups that no plan can foresee."""
     folder = study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32)
-    study.draw([study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", limit=120, max_steps=32)],
-               steps="chain-steps")  # fmt: skip
+    some = study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", limit=120, max_steps=32)
+    study.draw([some], {"steps": "chain-steps", "cache": "chain-cache", "cache-map": "chain-map"})
+    study.draw([some], {"cache-map": "chain-map-native"}, "react-native")
+    cells = {agent: map_table(read([some]), (agent, "rewoo")) for agent in ("react", "react-native")}
+    ratios = {f"{agent} / rewoo": its["ratio"].round(3) for agent, its in cells.items()}
+    map_cells = cells["react"].drop(columns="ratio").assign(**ratios)
+    map_cells.to_csv(study.out / "map-cells.csv", index=False)
+    yield "map", _map_digest(map_cells)
     rows = load(folder)
     rows["hops"] = rows["question_type"].astype(str).str.extract(r"chain-(\d+)x")[0].astype(int)
     tokens = rows.pivot_table(index="hops", columns="architecture", values="total_tokens", observed=True)
@@ -117,6 +134,20 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     right = rows.groupby("architecture", sort=False, observed=True)["exact_match"].sum()
     table.insert(2, "reached the answer", [int(right[name]) for name in table["architecture"]])
     yield "branching", table
+
+
+def _map_digest(cells: pd.DataFrame) -> pd.DataFrame:
+    """The least and the largest ratio over all numbers of look-ups, for some lengths of the context."""
+    rows = []
+    for ratio in ("react / rewoo", "react-native / rewoo"):
+        for price in RULES:
+            own = cells[cells["price"] == price]
+            shown = {head: own.loc[own["context"] == at, ratio] for at, head in MAP_HEADS.items()}
+            ranges = {head: f"{its.min():.2f} to {its.max():.2f}" for head, its in shown.items()}
+            sides = {CHEAPER: own[ratio] > 1 + EQUAL, DEARER: own[ratio] < 1 - EQUAL}
+            shares = {side: f"{cells.mean():.0%}" for side, cells in sides.items()}
+            rows.append({"dollars": ratio, "price": price, **ranges, **shares})
+    return pd.DataFrame(rows)
 
 
 def _predictions(rows: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +185,7 @@ def failure_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         table = totals(rows)[["architecture", "llm_calls", "tool_calls", "total_tokens"]]
         table.insert(0, "failure rate", rate)
         parts.append(table)
-    study.draw(folders, failure="hotpotqa-failure")
+    study.draw(folders, {"failure": "hotpotqa-failure"})
     yield "failure", pd.concat(parts, ignore_index=True)
 
 
@@ -199,24 +230,134 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+class Tables:
+    """The tables in a folder of results, as its CSV files have them."""
+
+    NAMES = ("map", "hotpotqa", "formulas", "hops", "prediction", "width", "branching", "failure", "ablation")
+
+    def __init__(self, folder: Path) -> None:
+        self.all = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False) for name in self.NAMES}
+
+    def __str__(self) -> str:
+        return "\n".join(f"## {name}\n\n{markdown(table)}\n" for name, table in self.all.items())
+
+    def cell(self, table: str, column: str, **where: Any) -> str:
+        """The cell of the only row with these values: `cell("hops", "react / rewoo", hops=12)`."""
+        rows = self.all[table]
+        for name, value in where.items():
+            rows = rows[rows[name.replace("_", " ")] == value]
+        ((value,),) = rows[[column]].to_numpy().tolist()
+        return _cell(value)
+
+
+def results(tables: Tables) -> str:
+    """The README's results, every figure of which is in a table."""
+    cell = tables.cell
+
+    def map_of(agent: str) -> str:
+        lines = [["dollars under", *MAP_HEADS.values()], ["---", *["---:"] * len(MAP_HEADS)]]
+        for price in RULES:
+            shown = (cell("map", head, dollars=f"{agent} / rewoo", price=price) for head in MAP_HEADS.values())
+            lines.append([title(named_tariff(price)), *shown])
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def shares(agent: str, price: str) -> str:
+        """`32% / 31%`: of the map's cells, where ReWOO is cheaper and where it is dearer."""
+        own = {"dollars": f"{agent} / rewoo", "price": price}
+        return " / ".join(cell("map", side, **own) for side in (CHEAPER, DEARER))
+
+    def hotpotqa(architecture: str, column: str = "times rewoo") -> str:
+        return cell("hotpotqa", column, architecture=architecture)
+
+    def ablation(name: str, variant: str) -> str:
+        heads = ["ratio [95% CI]", *(f"dollars, {title}" for title in SHOWN.values())]
+        return f"| {name} | {' | '.join(cell('ablation', head, variant=variant) for head in heads)} |"
+
+    def formula(column: str) -> str:
+        return cell("formulas", column, architecture="rewoo", law="ReWOO")
+
+    def rule(price: str) -> str:
+        return named_tariff(price).cache_rule.replace(": ", " (") + ")"
+
+    def branching(architecture: str, column: str = "reached the answer") -> str:
+        return cell("branching", column, architecture=architecture)
+
+    return f"""**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
+
+![Look-ups against tokens of context, a panel for each price: blue where ReWOO is cheaper than ReAct](chain-map.png)
+
+ReAct's dollars as a multiple of ReWOO's, the least and the largest over all numbers of look-ups, by tokens of context (`map`; every cell is in [map-cells.csv](map-cells.csv)):
+
+{map_of("react")}
+
+**Against native tool calls, which need no exemplars, planning ahead saves less**: over 5% cheaper / dearer in {shares("react-native", "none")} of the map without a cache, {shares("react-native", "openai")} under OpenAI's rule, {shares("react-native", "anthropic-5m")} under Anthropic's of five minutes, {shares("react-native", "deepseek")} under DeepSeek's.
+
+{map_of("react-native")}
+
+![The same map for native tool calls](chain-map-native.png)
+
+Each line has the prices of its own model, so lines compare two architectures, not two providers. The steps at the shortest prefixes:
+
+![ReAct's dollars as a multiple of ReWOO's against tokens of context, a line for each price](chain-cache.png)
+
+**In tokens, ReAct takes {hotpotqa("react")} times ReWOO's** on HotpotQA with six exemplars. The paper reports 4.93 for gpt-3.5-turbo, with 4.97 ReAct steps per question; a ReAct without mistakes makes {hotpotqa("react", "llm_calls")} calls.
+
+![Stacked bars: where the tokens of each architecture go](hotpotqa-parts.png)
+
+**LLMCompiler takes {hotpotqa("llmcompiler")} times ReWOO's tokens**, native ReAct {hotpotqa("react-native")}, the router with its rule {hotpotqa("router")}, plan-execute {hotpotqa("plan-execute")}.
+
+**Exemplars, which every turn sends again, make most of the token ratio, and bring ReAct's prompts over the shortest cached prefix.** One change at a time (`ablation`); ReAct's multiple of ReWOO's:
+
+| | tokens | {" | ".join(f"dollars, {title}" for title in SHOWN.values())} |
+| --- | ---: | ---: | ---: | ---: |
+{ablation("6 exemplars", "6 exemplars")}
+{ablation("2 exemplars", "2 exemplars")}
+{ablation("1 exemplar", "1 exemplars")}
+{ablation("none", "0 exemplars")}
+{ablation("25 tokens of each observation", "25 tokens of each observation")}
+{ablation("400 tokens of each observation", "400 tokens of each observation")}
+{ablation("native tool calls (no exemplars), against ReWOO with six", "native calls, side by side")}
+
+**The paper's token model** (`formulas`): of the input of ReWOO's planner and solver it gives {formula("formula / prompts")} times the measured tokens, and {formula("with the solver's exemplars")} with what exemplars the solver has. For ReAct it is an identity, since it sums the measured prompts. Fitted on chains of up to 4 look-ups, the laws are off by {cell("prediction", "mean error", architecture="react")} (ReAct) and {cell("prediction", "mean error", architecture="rewoo")} (ReWOO) on average on chains of 5 to 12 (`prediction`), for an agent that takes no detours.
+
+![Input tokens against look-ups, with the laws of the paper and the measured means](chain-steps.png)
+
+**The tokens of ReAct and of native ReAct grow faster than ReWOO's** (`hops`). From 1 to 12 dependent look-ups ReAct's multiple goes from {cell("hops", "react / rewoo", hops=1)} to {cell("hops", "react / rewoo", hops=12)}, native ReAct's from {cell("hops", "react-native / rewoo", hops=1)} to {cell("hops", "react-native / rewoo", hops=12)}. With 1 to 8 independent look-ups (`width`), which native ReAct makes in one turn, they go from {cell("width", "react / rewoo", width=1)} to {cell("width", "react / rewoo", width=8)} and from {cell("width", "react-native / rewoo", width=1)} to {cell("width", "react-native / rewoo", width=8)}.
+
+**Where the next step depends on an earlier result, a plan fails** (`branching`). Of {branching("rewoo", "questions")} answers ReWOO reaches {branching("rewoo")}, ReAct {branching("react")}, LLMCompiler {branching("llmcompiler")}, and `rewoo-react` {branching("rewoo-react")}, for {branching("rewoo-react", "total_tokens")} tokens where ReAct takes {branching("react", "total_tokens")}. A failed ReWOO answers "unknown" here, because the oracle does; how often a model gives a confident wrong answer instead, only real models can show.
+
+**With failing tools** (`failure`, calls with empty results) the tokens of both fall, because the oracle gives up after one more try. The paper's ReAct takes more tokens, because its model goes on until the step limit: an oracle can't show this behaviour.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hotpotqa", type=Path, required=True, help="HotpotQA questions in the official form")
+    parser.add_argument("--hotpotqa", type=Path, help="HotpotQA questions in the official form")
     parser.add_argument("--questions", type=int, help="number of questions; all by default")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--check", action="store_true", help="run nothing; compare README.md and tables.md")
     options = parser.parse_args(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    shown = []
-    with tempfile.TemporaryDirectory() as work:
-        study = Study(options.hotpotqa, options.questions, Path(work), options.out)
-        for part in (main_table, chain_tables, failure_table, ablation_table):
-            for name, table in part(study):
-                table.to_csv(options.out / f"{name}.csv", index=False)
-                shown.append(f"## {name}\n\n{markdown(table)}\n")
-                print(f"{name}\n{table.to_string(index=False)}\n", flush=True)
-    write_captions(options.out, study.captions)
-    (options.out / "tables.md").write_text("\n".join(shown), encoding="utf-8")
+    if not options.check:
+        if options.hotpotqa is None:
+            parser.error("--hotpotqa FILE is missing")
+        options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as work:
+            study = Study(options.hotpotqa, options.questions, Path(work), options.out)
+            for part in (main_table, chain_tables, failure_table, ablation_table):
+                for name, table in part(study):
+                    table.to_csv(options.out / f"{name}.csv", index=False)
+                    print(f"{name}\n{table.to_string(index=False)}\n", flush=True)
+        write_captions(options.out, study.captions)
+    tables, readme = Tables(options.out), options.out / "README.md"
+    before = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    made = {readme: _PLACE.sub(lambda place: place[1] + results(tables) + place[2], before)}
+    made[options.out / "tables.md"] = str(tables)
+    if options.check:
+        return int(any(path.read_text(encoding="utf-8") != text for path, text in made.items()))
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
