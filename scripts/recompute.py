@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.stats import norm, t
+from scipy.stats import gamma, norm, t
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "results" / "models"
@@ -74,10 +74,13 @@ def paired(rows: pd.DataFrame, column: str, *names: str) -> list[Numbers]:
 
 
 def share(values: Numbers) -> Estimate:
-    """Wilson's score interval (1927) of a share."""
+    """Wilson's score interval (1927) of a share; of 3 or fewer of either kind the bound beside it is Poisson's."""
     n, p, z = len(values), values.mean(), norm.ppf(0.975)
     centre, half = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return p, (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+    low, high = (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+    right = int(values.sum())
+    low = min(low, gamma.ppf(0.05, right) / n) if 0 < right <= 3 else low
+    return p, low, max(high, 1 - gamma.ppf(0.05, n - right) / n) if 0 < n - right <= 3 else high
 
 
 def difference_of_shares(a: Numbers, b: Numbers) -> Estimate:

