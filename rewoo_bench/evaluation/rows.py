@@ -11,17 +11,14 @@ from rewoo_bench.evaluation.retrieval import gold_pages_found
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.telemetry import trace_id_of
 from rewoo_bench.journal.records import as_bytes, numbers
-from rewoo_bench.loops import first_repetition
+from rewoo_bench.loops import AT_LIMIT, loop_start
 from rewoo_bench.metering.calls import Call
-from rewoo_bench.runners.react_turns import AT_LIMIT
-from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, SHARED
+from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, NO_STEP_ROLES, SHARED
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage
 
 # Null for a tool, which has none. `SHARED` are of the whole run, and known at its end.
 _TOKENS = [name for name in CALLS.names if name.endswith("_tokens") and name not in SHARED]
-
-_NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
 
 
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
@@ -111,35 +108,22 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _loop(calls: Sequence[Call]) -> dict[str, int | None]:
     """The columns of the loop that a question ended in (loops.py). The call for an answer at the limit is no step."""
-    steps: list[tuple[float, tuple[tuple[str, bytes], ...]]] = []  # when each began, and what it did
-    replies: list[Call] = []  # since the last tool call
-    asked: dict[bytes, int] = {}  # a reply -> the last step with its tool calls
-    own = [call for call in calls if not call.call_site.name.endswith(AT_LIMIT)]
+    own = [call for call in sorted(calls, key=lambda call: call.start) if not call.call_site.name.endswith(AT_LIMIT)]
     if not any(_is_turn(call) for call in own):
         return {"loop_step": None, "loop_tokens": None}
-    for call in sorted(own, key=lambda call: call.start):
-        if call.kind == "tool":
-            if replies or not steps:
-                steps.append((replies[0].start if replies else call.start, ()))
-                asked |= {reply.content: len(steps) - 1 for reply in replies[-1:]}
-                replies = []
-            start, did = steps[-1]
-            steps[-1] = (start, tuple(sorted((*did, (call.name, call.content)))))
-        elif _is_turn(call):
-            replies.append(call)
-    for reply in replies:  # whose tool calls weren't made, or that ask for none
-        did = steps[asked[reply.content]][1] if reply.content in asked else (("", reply.content),)
-        steps.append((reply.start, did))
-    first = first_repetition([did for _, did in steps])
-    if first is None:
+    done = [call for call in own if call.kind == "tool" or _is_turn(call)]
+    did = [(call.name if call.kind == "tool" else "", call.content) for call in done]
+    found = loop_start([(call.kind == "tool", each) for call, each in zip(done, did, strict=True)])
+    if found is None:
         return {"loop_step": None, "loop_tokens": 0}
-    looped = [call for call in own if call.kind == "model" and call.role != "judge" and call.start >= steps[first][0]]
-    return {"loop_step": first + 1, "loop_tokens": sum(call.usage.total_tokens for call in looped)}
+    step, place = found
+    looped = [call for call in own if call.kind == "model" and call.role != "judge" and call.start >= done[place].start]
+    return {"loop_step": step + 1, "loop_tokens": sum(call.usage.total_tokens for call in looped)}
 
 
 def _is_turn(call: Call) -> bool:
     """Whether a call is a model's turn: it was answered, and by the architecture's own model."""
-    return call.kind == "model" and call.status == "ok" and call.role not in _NO_STEP_ROLES
+    return call.kind == "model" and call.status == "ok" and call.role not in NO_STEP_ROLES
 
 
 def routed_to(result: Result) -> str | None:

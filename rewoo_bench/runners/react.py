@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ActionError
+from rewoo_bench.loops import AT_LIMIT
 from rewoo_bench.notation.grammars import action_grammar
 from rewoo_bench.notation.replies import Action, parse_action, read_answer
 from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import AT_LIMIT, ReActSettings, ReActTurns
+from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 

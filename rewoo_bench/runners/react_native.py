@@ -20,10 +20,11 @@ from typing import Any
 
 from rewoo_bench.call_site import call_site
 from rewoo_bench.concurrency import in_order
+from rewoo_bench.loops import AT_LIMIT
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import AT_LIMIT, ReActSettings, ReActTurns
+from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
 from rewoo_bench.text.model_output import check_fields, checks_replies, decode
 from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
 

@@ -17,8 +17,6 @@ from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
 
-AT_LIMIT = "partial answer"
-"""The place of the call that asks for an answer at the step limit."""
 _NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
 
 RepeatGuard = Literal["none", "nudge", "stop"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.runs.folder import TRACES_FILE
+from rewoo_bench.runs.inferred_loops import INFERRED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,7 @@ FLAGS = {
     "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
+    INFERRED: "ended in a loop, as far as the sizes of its calls tell: the run is older than the column",
 }
 """What each flag of a row says of its question, the worst first."""
 _COLUMN = "flags"

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
+from rewoo_bench.runs.inferred_loops import CALL_COLUMNS, with_loops
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
-from rewoo_bench.runs.schema import QUESTIONS, check_schema
+from rewoo_bench.runs.schema import CALLS, QUESTIONS, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,8 @@ NEWER_COLUMNS = ("startup_s", "flags")
 def load(*runs: str | Path) -> pd.DataFrame:
     """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
-    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files.
+    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files. Loops of
+    a run that is older than their columns are inferred from its calls (inferred_loops.py).
     Raises `DataError`.
     """
     tables = [
@@ -87,6 +89,8 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
             table = read_table(path, QUESTIONS, categories=CATEGORIES)
         except FileNotFoundError:
             raise _no_table(run) from None
+        if "loop_step" not in table.column_names and (run / CALLS_FILE).is_file():
+            table = with_loops(table, read_table(run / CALLS_FILE, CALLS, columns=CALL_COLUMNS))
         for name in set(NEWER_COLUMNS).difference(table.column_names):
             field = QUESTIONS.field(name)
             table = table.append_column(field, pa.nulls(len(table), field.type))

@@ -25,7 +25,8 @@ for. A latency is null where it wasn't measured: in a replay, and for a question
 
 `startup_s` are the seconds in which a question waited for something to start, and are in no latency: an agent's process
 until its first request, the import of a library, an MCP server. `flags` are reasons to doubt a row; results/README.md
-lists them. Runs of earlier versions lack both; `load` adds them as null. They may lack the others of `LATER`, too.
+lists them. Runs of earlier versions lack both; `load` adds them as null, and infers loops. They may lack the others of
+`LATER`, too.
 """
 
 from __future__ import annotations
@@ -139,6 +140,9 @@ CALLS = pa.schema(
 
 NO_LLM_ROLES = frozenset({"judge", "embedding", "count", "abandoned"})
 """Roles of model calls that aren't counted in `llm_calls`: they generate nothing, or not for the answer."""
+
+NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
+"""Roles of model calls that are no turn of the architecture's own model."""
 
 SHARED = CALLS.names[CALLS.names.index("shared_question_tokens") : CALLS.names.index("usage_source")]
 """Columns of calls.parquet that say what an earlier call had of a prompt, and where its cache marks are.

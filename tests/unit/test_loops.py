@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from parts import model_call, result
 
-from rewoo_bench import ScriptedModel, evaluate, loops
+from rewoo_bench import ScriptedModel, evaluate, load, loops
+from rewoo_bench.evaluation.rows import call_rows, question_row
 from rewoo_bench.loops import first_repetition
+from rewoo_bench.runs.flags import flag_lines, flagged
+from rewoo_bench.runs.inferred_loops import INFERRED, with_loops
+from rewoo_bench.types import StopReason, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -80,3 +89,101 @@ async def test_the_oracle_never_triggers_a_guard(failures: float) -> None:
     assert len(rows) == 400
     assert "repeated" not in set(rows["stop_reason"])
     assert not rows["loop_tokens"].any()
+
+
+def tables(turns: Sequence[str], stop_reason: StopReason = "step_limit") -> tuple[pa.Table, pa.Table]:
+    """A question of these turns: a reply, and `call -> result` for each tool call that it makes, behind a `|`.
+
+    A reply and a result take a token a letter.
+    """
+    made: list[Any] = []
+    tokens = 100
+    for turn in turns:
+        said, *acts = turn.split("|")
+        calls = [act.split("->") for act in acts]
+        usage = Usage(input_tokens=tokens, output_tokens=len(said) + sum(len(call) for call, _ in calls))
+        content = f"{said} {sorted(calls)}".encode()
+        made.append(model_call(len(made), start=float(len(made)), usage=usage, content=content))
+        for call, found in calls:
+            more: Any = {"kind": "tool", "name": "Search", "role": "tool", "content": f"{call} {found}".encode()}
+            made.append(model_call(len(made), start=float(len(made)), usage=Usage(), **more))
+        tokens += usage.output_tokens + sum(len(found) for _, found in calls)
+    of = result(calls=made, trajectory=Trajectory(None, stop_reason))
+    return (pa.Table.from_pylist([question_row(of, {"run_id": "r"})]), pa.Table.from_pylist(call_rows(of, "r")))
+
+
+def loop_of(questions: pa.Table) -> tuple[int | None, int | None]:
+    (row,) = questions.select(["loop_step", "loop_tokens"]).to_pylist()
+    return row["loop_step"], row["loop_tokens"]
+
+
+SAME = "look|Kyiv->a city"
+BOTH, OTHER_ORDER = "look|Kyiv->a city|Oslo->a town", "look|Oslo->a town|Kyiv->a city"
+PAGES = ["more|next->one", "more|next->two", "more|next->three", "more|next->four"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "step"),
+    [
+        ([SAME, SAME, "Kyiv"], None),  # looked up twice
+        ([SAME, SAME], None),
+        ([SAME] * 3, 2),
+        ([SAME, "find|Oslo->a small town"] * 2, 3),
+        ([*PAGES, "Kyiv"], None),
+        (PAGES, None),  # the same call until the end, and each time something new
+        ([*PAGES, *["more|next->no more"] * 3], 6),
+        (["wait|ready->no"] * 5 + ["wait|ready->yes", "Kyiv"], None),  # polls, and gets there
+        ([BOTH, OTHER_ORDER, BOTH], 2),  # calls of a turn that end in any order
+        ([BOTH, SAME, "look|Oslo->a town"], None),
+        (["Kyiv"] * 3, 2),
+    ],
+)
+def test_the_sizes_of_calls_tell_the_loops_that_their_contents_tell(turns: list[str], step: int | None) -> None:
+    questions, calls = tables(turns)
+    recorded = loop_of(questions)
+    assert recorded[0] == step
+    inferred = with_loops(questions.drop_columns(["loop_step", "loop_tokens"]), calls)
+    assert loop_of(inferred) == recorded
+    assert flagged(inferred, INFERRED).tolist() == [step is not None]
+
+
+@pytest.mark.parametrize(
+    ("turns", "recorded", "inferred"),
+    [
+        (["wait|ready->no"] * 5, 2, 2),  # a poll that a limit ends, and an agent that votes: no loops, but found
+        (["Kyiv", "Kyiv", "Kyiv"], 2, 2),
+        (["more|next->one", "more|next->two", "more|next->six"], None, 2),  # pages of one size
+        (["ask|Kyiv->a city", "ask|Oslo->a town", "ask|Rome->a bay."], None, 2),
+    ],
+)
+def test_what_is_taken_for_a_loop_and_is_none(turns: list[str], recorded: int | None, inferred: int | None) -> None:
+    questions, calls = tables(turns)
+    older = questions.drop_columns(["loop_step", "loop_tokens"])
+    assert (loop_of(questions)[0], loop_of(with_loops(older, calls))[0]) == (recorded, inferred)
+
+
+def test_no_loop_is_inferred_where_the_question_was_answered() -> None:
+    """A short answer after two turns of its size would be one."""
+    questions, calls = tables([SAME, SAME, "lookKyiv"], "answered")
+    assert loop_of(with_loops(questions.drop_columns(["loop_step", "loop_tokens"]), calls)) == (None, 0)
+
+
+def test_a_repetition_in_other_words_is_recorded_and_not_inferred() -> None:
+    questions, calls = tables([SAME, "once more look|Kyiv->a city", *[SAME] * 3])
+    older = questions.drop_columns(["loop_step", "loop_tokens"])
+    assert (loop_of(questions)[0], loop_of(with_loops(older, calls))[0]) == (2, 4)
+
+
+async def test_load_infers_the_loops_of_an_older_run_and_says_so(tmp_path: Path) -> None:
+    lines = [OTHER, *[SEARCH] * 4]
+    await evaluate("sample", "react?max_steps=5", model=ScriptedModel(lines), limit=1, out=tmp_path / "run")
+    recorded = load(tmp_path / "run")
+    path = tmp_path / "run" / "questions.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["loop_step", "loop_tokens"]), path)
+    rows = load(tmp_path / "run")
+    assert list(rows["loop_step"]) == list(recorded["loop_step"]) == [3]
+    assert list(rows["loop_tokens"]) == list(recorded["loop_tokens"])
+    assert rows.dtypes["loop_step"] == recorded.dtypes["loop_step"]
+    assert [line for line in flag_lines(rows) if "as far as the sizes of its calls tell" in line]
+    (tmp_path / "run" / "calls.parquet").unlink()
+    assert "loop_step" not in load(tmp_path / "run").columns
