@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rewoo_bench.types import CallCost, StopReason
@@ -64,12 +64,13 @@ class MissingKey(UsageError):
 class PlanError(RewooBenchError):
     """A plan that can't be read or run.
 
-    `faults` has one sentence for each fault, fit to be shown to the planner.
+    `faults` has one sentence for each fault, fit to be shown to the planner; `steps` has those that were read.
     """
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    def __init__(self, faults: Sequence[str], steps: Sequence[Any] = ()) -> None:
         super().__init__("; ".join(faults))
         self.faults = tuple(faults)
+        self.steps = tuple(steps)
 
 
 class ActionError(RewooBenchError):

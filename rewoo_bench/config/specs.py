@@ -81,8 +81,15 @@ class ArchitectureSpec(BaseModel):
     """Prompt -> style of question (`Style`) -> exemplar file in the folder; `multihop` stands in for the others."""
     max_exemplars: int | None = Field(default=None, ge=0)
     """Number of exemplars of each prompt, the first ones; None is all."""
+    solver_exemplars: int | None = Field(default=None, ge=0)
+    """The same for the prompt `solver` alone, where that is fewer."""
     settings: dict[str, Any] = {}
     """Validated by the runner's own `Settings`."""
+
+    def most_exemplars(self, prompt: str) -> int | None:
+        """Number of exemplars that a prompt may have; None is all."""
+        limits = (self.max_exemplars, self.solver_exemplars if prompt == "solver" else None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @model_validator(mode="before")
     @classmethod

@@ -82,6 +82,7 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "tool_calls": sum(call.kind == "tool" for call in result.calls),
         "steps": len(trajectory.steps),
         "replans": trajectory.replans,
+        "broken_plans": _broken_plans(trajectory.notes.get("drafts")),
         "routed_to": routed_to(result),
         **numbers(usage),
         "total_tokens": usage.total_tokens,
@@ -104,6 +105,13 @@ def question_row(result: Result, run: Mapping[str, Any]) -> dict[str, Any]:
         "started_at": result.started_at,
         "trace_id": trace_id_of(run["run_id"], result.task.key) if run.get("trace_id") else None,
     }
+
+
+def _broken_plans(drafts: object) -> int | None:
+    """How many drafts of plans have faults; None where the notes have no drafts in the form of the bundled runners."""
+    if not isinstance(drafts, list) or not all(isinstance(each, Mapping) for each in drafts):
+        return None
+    return sum(bool(each.get("faults")) for each in drafts)
 
 
 def _loop(calls: Sequence[Call]) -> dict[str, int | None]:

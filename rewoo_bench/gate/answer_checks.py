@@ -27,15 +27,25 @@ _UNSOUND = ("invalid_plan", "unparsable")
 _Good = Callable[["pd.DataFrame"], "NDArray[Any] | None"]
 
 
-def _stopped(is_good: Callable[[pd.Series[Any]], pd.Series[bool]]) -> _Good:
-    """Reads stop reasons, which older baselines lack."""
-    return lambda rows: is_good(rows["stop_reason"]).to_numpy(float) if "stop_reason" in rows else None
+def _sound(rows: pd.DataFrame) -> NDArray[Any] | None:
+    """Where a plan or a turn could be read and run as written. Older baselines don't count their broken plans."""
+    if "stop_reason" not in rows:
+        return None
+    sound = ~rows["stop_reason"].isin(_UNSOUND)
+    if {"broken_plans", "replans"} <= set(rows):
+        sound &= ~(rows["broken_plans"].astype(float) > rows["replans"].astype(float))
+    return sound.to_numpy(float)
+
+
+def _answered(rows: pd.DataFrame) -> NDArray[Any] | None:
+    """Older baselines have no stop reasons."""
+    return (rows["stop_reason"] == "answered").to_numpy(float) if "stop_reason" in rows else None
 
 
 _GOOD: dict[str, _Good] = {
     "exact_match": lambda rows: rows["exact_match"].to_numpy(float),
-    "answered": _stopped(lambda reasons: reasons == "answered"),
-    "sound_plans": _stopped(lambda reasons: ~reasons.isin(_UNSOUND)),
+    "answered": _answered,
+    "sound_plans": _sound,
 }
 
 

@@ -39,7 +39,7 @@ ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_l
 EVIDENCE, CACHED = "evidence_tokens", "cached_input_tokens"
 COUNTS = (*METRICS, *ROLES.values(), EVIDENCE, CACHED)
 ROW_KEYS = ("example_id", "trial")
-LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason")
+LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason", "broken_plans")
 
 _FIRST_COLUMNS = (*ROW_KEYS, "text")
 _NEEDED_COLUMNS = (*_FIRST_COLUMNS, "total_tokens", "exact_match")
@@ -53,6 +53,7 @@ _CELLS: Mapping[str, Any] = {
     "exact_match": StrictBool | None,
     "f1": Annotated[float, Field(strict=True, ge=0, le=1)] | None,
     "stop_reason": StrictStr | None,
+    "broken_plans": _Count | None,
 }
 
 

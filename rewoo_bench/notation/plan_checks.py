@@ -36,14 +36,32 @@ def read_checked(
     """The plan in a planner's reply, its faults, and how many steps too many were dropped.
 
     It can be run where there is a plan and no fault. `done` are the ids of earlier plans' steps, which it may use.
+    Where a part of it can't be read, the plan has the other steps.
     """
     try:
         plan = with_tool_names(read_plan(text, notation, tools), tools)
     except PlanError as error:
-        return None, _first_faults(error.faults), 0
+        rest = with_tool_names(Plan(steps=error.steps), tools) if error.steps else None
+        return rest, _first_faults(error.faults), 0
     dropped = max(0, len(plan.steps) - max_steps) if too_long == "truncate" else 0
     plan = Plan(steps=plan.steps[: len(plan.steps) - dropped])
     return plan, _first_faults(plan_faults(plan, tools, max_steps=max_steps, done=done, notation=notation)), dropped
+
+
+def part_to_run(plan: Plan, tools: Mapping[str, Tool], max_steps: int) -> tuple[Plan, frozenset[str]]:
+    """The first `max_steps` steps of a broken plan, and the ids of those that can't be run.
+
+    These are faulty, or wait for each other; they wait for no step here. Of two steps with one id the later counts.
+    """
+    steps = list({step.id: step for step in plan.steps}.values())[:max_steps]
+    ids = {step.id for step in steps}
+    faulty = {step.id for step in steps if step_faults(step, ids, tools)}
+    ordered = set(faulty)
+    while more := {step.id for step in steps if step.id not in ordered and ordered.issuperset(step.depends_on)}:
+        ordered |= more
+    faulty |= ids - ordered
+    loose = (step.model_copy(update={"depends_on": ()}) if step.id in faulty else step for step in steps)
+    return Plan(steps=tuple(loose)), frozenset(faulty)
 
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:

@@ -75,7 +75,7 @@ def read_text(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
         limit = starts[index + 1].start() if index + 1 < len(starts) else len(text)
         args, end = read_call(text, match.end(), limit, tools.get(spelt(match[2], known)))
         if end == len(text):
-            raise PlanError([f"the plan ends in the middle of #E{int(match[1])}"])
+            raise PlanError([f"the plan ends in the middle of #E{int(match[1])}"], steps)
         thought = _THOUGHT.search(text[position : match.start()])
         position = limit if end == limit else end + 1
         after = _AFTER.match(text, position)
@@ -112,7 +112,7 @@ def read_json(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
         except ValueError as error:
             faults.append(f"step {position}: {error}")
     if faults:
-        raise PlanError(faults)
+        raise PlanError(faults, steps)
     return Plan(steps=tuple(steps))
 
 

@@ -45,7 +45,11 @@ AGENT_COMMAND = "agent:"
 """Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
-MAX_EXEMPLARS, TOOLS = "max_exemplars", "tools"  # the options that are no settings
+MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = (
+    "max_exemplars",
+    "solver_exemplars",
+    "tools",
+)  # the options that are no settings
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,8 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     """An architecture by its bundled or installed name, its folder or its class's import path, for a style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
-    Options behind a `?` replace settings, `max_exemplars` and the `tools` (names joined by `+`); they
-    are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
+    Options behind a `?` replace settings, `max_exemplars`, `solver_exemplars` and the `tools` (names joined by `+`);
+    they are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
     settings where the runner has them, and `max_exemplars`, where the value is not None and no option says otherwise.
     `tools` are those that the questions need (`config.tools`), unless an option names others. Raises `SpecError`.
     """
@@ -177,15 +181,15 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
     """The spec as its options change it, under a name that has them."""
     model = getattr(_runner_class(spec, where), "Settings", None)
-    known = [MAX_EXEMPLARS, TOOLS, *(model.model_fields if model else ())]
+    own = [SOLVER_EXEMPLARS] if "solver" in spec.exemplars else []
+    known = [MAX_EXEMPLARS, *own, TOOLS, *(model.model_fields if model else ())]
     for option in options:
         if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
     query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())
     changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{query}"}
     settings = dict(options)
-    if MAX_EXEMPLARS in settings:
-        changed[MAX_EXEMPLARS] = settings.pop(MAX_EXEMPLARS)
+    changed |= {key: settings.pop(key) for key in (MAX_EXEMPLARS, SOLVER_EXEMPLARS) if key in settings}
     if TOOLS in settings:
         names = settings.pop(TOOLS).split()  # a "+" of an address is a space
         if not names:
@@ -200,7 +204,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
 def _texts(folder: Path, spec: ArchitectureSpec, styles: Mapping[str, str]) -> tuple[Prompts, dict[str, str]]:
     """The prompts of the loop, with exemplars of these styles, and those of its tools."""
     exemplars = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
-    prompts = read_prompts(folder, spec.prompts, exemplars, spec.max_exemplars)
+    limits = {prompt: spec.most_exemplars(prompt) for prompt in exemplars}
+    prompts = read_prompts(folder, spec.prompts, exemplars, limits)
     return prompts, {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
 
 

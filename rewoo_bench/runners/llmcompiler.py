@@ -1,8 +1,8 @@
-"""LLMCompiler: a plan that runs while it is being written, and a joiner that answers or asks for another one.
+"""LLMCompiler: a plan that runs while it is being written, and a joiner that answers, or asks for another one.
 
 plan     = planner(question, results so far)      one model call, streamed: a task starts when its line has ended
 results  = {task: tool(task's argument)}          as soon as its inputs are there, many at the same time
-decision = joiner(question, plans, results)       one model call: an answer, or what a new plan has to find
+decision = joiner(question, plans, results)       one model call: an answer; with replans, or what one has to find
 
 Kim et al. 2023, arXiv 2312.04511.
 """
@@ -33,7 +33,6 @@ from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Step, StopReason, Tool, Trajectory
 
 _STOP = ["\nQuestion:"]
-_LAST = "No new plan is possible: answer now."
 
 
 class LLMCompilerSettings(BaseModel):
@@ -47,7 +46,7 @@ class LLMCompilerSettings(BaseModel):
     """Tasks of a plan, without `join()`."""
     too_long: TooLong = "reject"
     """A longer plan is broken, or loses its last tasks."""
-    max_replans: int = Field(default=1, ge=0)
+    max_replans: int = Field(default=0, ge=0)
     """Planner calls after the first one: after a broken plan, or where the joiner asks for a new plan."""
     failed_input: Literal["skip", "pass"] = "skip"
     """A task with a failed input is skipped, or gets the error's text."""
@@ -109,7 +108,7 @@ class _Course:
 
 
 class LLMCompiler:
-    """Plans, runs the plan in parallel while it is being written, and answers or plans again."""
+    """Plans, runs the plan in parallel while it is being written, and answers, or plans again."""
 
     Settings = LLMCompilerSettings
 
@@ -118,6 +117,8 @@ class LLMCompiler:
         self.settings = settings or LLMCompilerSettings()
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("joiner")
+        if self.settings.max_replans:
+            prompts.fill("joiner_replan")
         check_shorten(self.settings.shorten, prompts)
 
     @checks_replies
@@ -214,9 +215,9 @@ class LLMCompiler:
 
     async def _join(self, course: _Course, model: Model, *, may_replan: bool) -> tuple[Joined, Completion]:
         """The joiner: question, plans and results in one call."""
-        last = "" if may_replan else f"{_LAST}\n\n"
-        shown = f"Question: {course.question}\n\n{course.results()}\n\n{last}Question: {course.question}"
-        messages = [self.prompts.system("joiner"), *self.prompts.shots("joiner"), Message("user", shown)]
+        prompt = "joiner_replan" if may_replan else "joiner"
+        shown = f"Question: {course.question}\n\n{course.results()}\n\nQuestion: {course.question}"
+        messages = [self.prompts.system(prompt), *self.prompts.shots(prompt), Message("user", shown)]
         emit("solver_started")
         with call_site(f"joiner {len(course.joined)}"):
             completion = await model.complete(

@@ -82,12 +82,12 @@ def read_prompts(
     folder: Path,
     prompts: Mapping[str, str],
     exemplars: Mapping[str, str] | None = None,
-    limit: int | None = None,
+    limits: Mapping[str, int | None] | None = None,
 ) -> Prompts:
-    """The prompt files of a folder, and an exemplar file for some of them. Raises `SpecError`."""
+    """The prompt files of a folder, and for some of them the first exemplars of a file. Raises `SpecError`."""
     texts = {name: _read(folder / file) for name, file in prompts.items()}
     shots = {
-        name: _ending_prefix(parse_exemplars(_read(folder / file), str(folder / file))[:limit])
+        name: _ending_prefix(parse_exemplars(_read(folder / file), str(folder / file))[: (limits or {}).get(name)])
         for name, file in (exemplars or {}).items()
     }
     return Prompts(texts, shots)

@@ -18,12 +18,12 @@ from rewoo_bench.concurrency import Schedule
 from rewoo_bench.events import emit
 from rewoo_bench.notation.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.notation.plan import Plan
-from rewoo_bench.notation.plan_checks import TooLong, read_checked
+from rewoo_bench.notation.plan_checks import TooLong, part_to_run, read_checked
 from rewoo_bench.notation.replies import answered, citations, read_answer
 from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.rewoo_worker import Worker
+from rewoo_bench.runners.rewoo_worker import NO_EVIDENCE, StepRunner, Worker
 from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
 
@@ -39,13 +39,15 @@ class ReWOOSettings(BaseModel):
     """Steps of a plan."""
     too_long: TooLong = "reject"
     """A longer plan is broken, or loses its last steps."""
-    max_replans: int = Field(default=1, ge=0)
+    max_replans: int = Field(default=0, ge=0)
     """New planner calls after a broken plan."""
-    invalid_plan: Literal["stop", "solve"] = "stop"
-    """Where every plan was broken: the question ends, or the solver answers without evidence."""
+    invalid_plan: Literal["run", "stop"] = "run"
+    """Where every plan was broken: the sound steps of the last one run, or the question ends."""
     schedule: Schedule = "ready"
-    failed_input: Literal["skip", "pass"] = "skip"
-    """A step with a failed input is skipped, or gets the error's text."""
+    failed_input: Literal["pass", "skip"] = "pass"
+    """A step with a failed input gets its text, or is skipped."""
+    show_errors: bool = False
+    """Whether the evidence of a failed step is its error; else it is "No evidence found."."""
     shorten: Shorten = "truncate"
     """How evidence that is too long is shortened."""
     slot_tokens: int = Field(default=200, ge=1)
@@ -59,7 +61,10 @@ class PlanAndEvidence:
     """The result of planner and worker: every draft with its faults, the plan that ran, and its evidence."""
 
     evidence_budget: EvidenceBudget
+    runner: StepRunner
     plan: Plan | None = None
+    faulty: frozenset[str] = frozenset()
+    """Steps of the plan that can't be run."""
     worker: Worker | None = None
     drafts: list[dict[str, Any]] = field(default_factory=list)
     dropped_steps: int = 0
@@ -70,7 +75,8 @@ class PlanAndEvidence:
 
     def notes(self) -> dict[str, Any]:
         """Notes for the trace."""
-        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.evidence_budget.cuts}
+        errors = {"errors": self.runner.errors} if self.runner.errors else {}
+        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.evidence_budget.cuts, **errors}
 
 
 class ReWOO:
@@ -94,24 +100,27 @@ class ReWOO:
         return await self.solve(question, planned, model)
 
     async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:
-        """Planner and Worker: a sound plan, if one was written, and its evidence."""
-        planned = PlanAndEvidence(EvidenceBudget(self.settings.shorten, model, self.prompts))
+        """Planner and Worker: a plan that can be run, if one was written, and its evidence."""
+        settings = self.settings
+        budget = EvidenceBudget(settings.shorten, model, self.prompts)
+        runner = StepRunner(
+            tools,
+            budget,
+            slot_tokens=settings.slot_tokens,
+            failed_input=settings.failed_input,
+            show_errors=settings.show_errors,
+        )
+        planned = PlanAndEvidence(budget, runner)
         planned.plan = await self._plan(question, model, tools, planned)
         if planned.plan is not None:
-            planned.worker = Worker(
-                planned.plan,
-                tools,
-                planned.evidence_budget,
-                slot_tokens=self.settings.slot_tokens,
-                failed_input=self.settings.failed_input,
-            )
+            planned.worker = Worker(planned.plan, runner, planned.faulty)
             await planned.worker.run(self.settings.schedule)
         return planned
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
         evidence = await self._evidence(planned)
-        lines = _solver_lines(planned.plan, evidence) if planned.plan else "No plan could be run: no evidence."
+        lines = _solver_lines(planned.plan, evidence) if planned.plan else NO_EVIDENCE
         messages = [
             self.prompts.system("solver"),
             *self.prompts.shots("solver"),
@@ -136,8 +145,9 @@ class ReWOO:
     async def _plan(
         self, question: str, model: Model, tools: Mapping[str, Tool], planned: PlanAndEvidence
     ) -> Plan | None:
-        """The first sound plan of at most 1 + `max_replans` drafts."""
+        """The first sound plan of at most 1 + `max_replans` drafts; else what the settings run of the last one."""
         messages = self._planner_messages(question, tools)
+        plan: Plan | None = None
         for attempt in range(1 + self.settings.max_replans):
             emit("planner_started", attempt=attempt)
             with call_site(f"planner {attempt}"):
@@ -149,11 +159,15 @@ class ReWOO:
             )
             planned.drafts.append({"text": completion.text, "faults": faults})
             if plan is not None and not faults:
-                emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
-                return plan
+                return _created(plan)
             emit("plan_rejected", faults=faults)
             messages += [Message("assistant", completion.text), _complaint(question, faults)]
-        return None
+        if plan is None or self.settings.invalid_plan == "stop":
+            return None
+        whole = len({step.id for step in plan.steps})
+        plan, planned.faulty = part_to_run(plan, tools, self.settings.max_steps)
+        planned.dropped_steps += whole - len(plan.steps)
+        return _created(plan)
 
     def _planner_messages(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
         """The planner's prompt; the part that is the same for every question comes first."""
@@ -179,13 +193,18 @@ class ReWOO:
             return await planned.evidence_budget.admit_map(planned.worker.evidence, queries, self.settings.map_tokens)
 
 
+def _created(plan: Plan) -> Plan:
+    emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
+    return plan
+
+
 def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:
     first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
     lines = []
     for step in plan.steps:
         text = evidence[step.id]
         slot = first.setdefault(text, step.id)
-        shown = text if slot == step.id else f"the same as #{slot}"
+        shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
         lines.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
     return "\n\n".join(lines)
 

@@ -16,6 +16,9 @@ in the data set's words. `seed`, `temperature` (of the default model) and `tool_
 every other architecture.
 `oracle` is true where the answers are an oracle's, or a replay of an oracle's: accuracy and latency mean nothing.
 
+`broken_plans` is the number of plans, of the first one and the `replans`, that couldn't be run as written; null where
+nothing is planned ahead.
+
 `loop_step` is the step at which a trajectory begins to repeat itself until its end (loops.py), counted from 1; null
 where it doesn't. `loop_tokens` are the total tokens of the model calls from there on: 0 where it doesn't loop, and null
 where no call was seen.
@@ -67,6 +70,7 @@ QUESTIONS = pa.schema(
         ("tool_calls", pa.int32()),
         ("steps", pa.int32()),
         ("replans", pa.int32()),
+        ("broken_plans", pa.int32()),
         ("routed_to", pa.string()),
         ("input_tokens", pa.int64()),
         ("cached_input_tokens", pa.int64()),
@@ -160,7 +164,7 @@ LATER = frozenset(
     {
         *("seed", "temperature", "tool_failure_rate", "oracle", "level", "hops", "routed_to", "router_tokens"),
         *("evidence_tokens", "gold_pages_found", "startup_s", "flags", "trace_id", "answers_sha256"),
-        *("loop_step", "loop_tokens"),  # of questions
+        *("loop_step", "loop_tokens", "broken_plans"),  # of questions
         *("cache_write_tokens", "discarded_tokens"),
         *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),  # of calls
         *SHARED,

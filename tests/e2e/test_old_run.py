@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 EIGHT = ["rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "direct", "cot"]
 FOLDERS = ",".join(f"architectures/{name}" for name in EIGHT)
 TIMES = ["latency_s", "working_s", "startup_s", "started_at", "run_id", "run_folder"]
-NEWER = ["flags", "answers_sha256", "loop_step", "loop_tokens"]  # of which the older rows say nothing
+NEWER = ["flags", "answers_sha256", "loop_step", "loop_tokens", "broken_plans"]  # of which the older rows say nothing
 
 
 @pytest.fixture

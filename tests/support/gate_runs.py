@@ -33,8 +33,8 @@ def row(number: int = 0, **values: Any) -> dict[str, Any]:
         "solver_model": "oracle", "example_id": f"q{number:03}", "question_type": "bridge", "trial": 0,
         "question": f"Which river? ({number})", "answers": ["Neva"], "prediction": "Neva", "exact_match": True,
         "f1": 1.0, "judged_correct": None, "stop_reason": "answered", "error": None, "llm_calls": 2, "tool_calls": 2,
-        "steps": 2, "replans": 0, "input_tokens": 950, "cached_input_tokens": 500, "output_tokens": 50,
-        "reasoning_tokens": 0, "total_tokens": 1000, "planner_tokens": 600, "solver_tokens": 400,
+        "steps": 2, "replans": 0, "broken_plans": 0, "input_tokens": 950, "cached_input_tokens": 500,
+        "output_tokens": 50, "reasoning_tokens": 0, "total_tokens": 1000, "planner_tokens": 600, "solver_tokens": 400,
         "tool_llm_tokens": 0, "agent_tokens": 0, "evidence_tokens": 200, "billed_tokens": 0, "cost_usd": 0.001,
         "usage_source": "estimated", "latency_s": 1.0, "working_s": 1.0, "retries": 0, "started_at": MOMENT,
     }  # fmt: skip

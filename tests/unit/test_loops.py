@@ -78,7 +78,7 @@ async def test_a_step_of_plan_and_execute_is_its_plan_and_its_action() -> None:
 
 
 async def test_plans_that_are_refused_again_and_again_are_a_loop_too() -> None:
-    question, _ = await row("rewoo?max_replans=3", ["no plan"] * 4)
+    question, _ = await row("rewoo?max_replans=3&invalid_plan=stop", ["no plan"] * 4)
     assert (question["stop_reason"], question["loop_step"]) == ("invalid_plan", 2)
 
 

@@ -61,7 +61,7 @@ def test_questions_that_were_not_made_to_measure_are_asked_whatever_the_limit(tm
 
 def test_a_run_that_was_begun_goes_on_as_it_is(tmp_path: Path) -> None:
     """Its limit may be too small for questions yet to come: refusing to resume it would lose what was paid for."""
-    begun = bench("rewoo", out=tmp_path / "run", dataset="chain?hops=1..8", limit=1)
+    begun = bench("rewoo?invalid_plan=stop", out=tmp_path / "run", dataset="chain?hops=1..8", limit=1)
     with pytest.raises(SystemExit) as end:
         main(["run", "--resume", str(begun.folder), "-n", "8", "--no-progress"])
     assert end.value.code == 0

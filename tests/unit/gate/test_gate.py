@@ -362,9 +362,9 @@ def test_questions_that_are_no_longer_answered_fail(tmp_path: Path, stop_reason:
 
 def test_a_baseline_without_stop_reasons_holds_only_what_it_has(tmp_path: Path) -> None:
     whole = open_baseline(write_run(tmp_path / "before", rows()))
-    columns = whole.columns[:-1]
+    columns = whole.columns[:-2]
     older = whole.model_copy(
-        update={"columns": columns, "questions": {"rewoo": [line[:-1] for line in whole.questions["rewoo"]]}}
+        update={"columns": columns, "questions": {"rewoo": [line[:-2] for line in whole.questions["rewoo"]]}}
     )
     (tmp_path / "baseline.json").write_text(older.text())
     run = write_run(tmp_path / "now", [row(), *rows(stop_reason="step_limit", exact_match=False)[1:]])

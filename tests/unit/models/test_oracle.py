@@ -84,7 +84,7 @@ async def test_pages_that_dont_need_each_other_are_called_for_in_one_turn_or_one
 
 
 async def test_what_cant_be_foreseen_defeats_a_plan_and_no_agent_that_adapts() -> None:
-    adapting = ("react", "react-native", "rewoo-react", "llmcompiler", "plan-execute")
+    adapting = ("react", "react-native", "rewoo-react", "llmcompiler?max_replans=1", "plan-execute")
     results = await put(UNFORESEEN, "rewoo", "rewoo-json", *adapting)
     answers = {result.task.architecture.name: result.trajectory.answer for result in results}
     assert answers.pop("rewoo") == answers.pop("rewoo-json") == "unknown"
@@ -92,19 +92,19 @@ async def test_what_cant_be_foreseen_defeats_a_plan_and_no_agent_that_adapts() -
 
 
 async def test_a_second_plan_has_what_the_first_could_not_foresee() -> None:
-    (result,) = await put(UNFORESEEN, "llmcompiler")
+    (result,) = await put(UNFORESEEN, "llmcompiler?max_replans=1")
     assert (result.trajectory.answer, searched(result), result.trajectory.replans) == (
         "Black Sea", ["Kyiv", "Dnieper"], 1
     )  # fmt: skip
     assert [draft["text"] for draft in result.trajectory.notes["drafts"]] == [
         '1. Search("Kyiv")\n2. join()', '2. Search("Dnieper")\n3. join()'
     ]  # fmt: skip
-    (bounded,) = await put(UNFORESEEN, "llmcompiler?max_replans=0")
+    (bounded,) = await put(UNFORESEEN, "llmcompiler")
     assert bounded.trajectory.answer == "unknown"
 
 
 async def test_a_second_plan_repeats_no_call_of_the_first() -> None:
-    result = await only(BRIDGE, "llmcompiler", "oracle?wrong_title=1")
+    result = await only(BRIDGE, "llmcompiler?max_replans=1", "oracle?wrong_title=1")
     assert result.trajectory.replans == 1
     assert searched(result) == ["Lviv", "Lviv", "Kyiv", "Dnieper"]
     assert result.trajectory.answer == "Black Sea"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from gbnf import fits
 
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
+from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.metering.meter import Meter
 from rewoo_bench.notation.grammars import (
@@ -21,6 +24,7 @@ from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
 from rewoo_bench.notation.replies import parse_action, read_answer, read_joined
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.prompts import Exemplar
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool
@@ -50,8 +54,14 @@ def test_every_bundled_description_is_sound() -> None:
     assert [read_spec(path, DatasetSpec).name for path in datasets] == [path.parent.name for path in datasets]
 
 
+def shots_of(name: str, prompt: str, style: str) -> Sequence[Exemplar]:
+    """All exemplars of a prompt, those too that it hasn't by default."""
+    option = {"direct": "?max_exemplars=6"}.get(name, "?solver_exemplars=1" if prompt == "solver" else "")
+    return load_architecture(f"{name}{option}", style=style).prompts.exemplars[prompt]
+
+
 def questions_of(name: str, prompt: str, style: str) -> list[str]:
-    return [exemplar[0].content for exemplar in load_architecture(name, style=style).prompts.exemplars[prompt]]
+    return [exemplar[0].content for exemplar in shots_of(name, prompt, style)]
 
 
 @pytest.mark.parametrize(("style", "count"), STYLES.items())
@@ -73,14 +83,14 @@ def tools_of(name: str, style: str) -> dict[str, Tool]:
 @pytest.mark.parametrize("style", STYLES)
 def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) -> None:
     def answers(name: str, prompt: str) -> list[str]:
-        shots = load_architecture(name, style=style).prompts.exemplars[prompt]
         return [
-            read_answer(exemplar[-1].content.replace("Action: Finish[", "Answer: ").rstrip("]")) for exemplar in shots
+            read_answer(exemplar[-1].content.replace("Action: Finish[", "Answer: ").rstrip("]"))
+            for exemplar in shots_of(name, prompt, style)
         ]
 
     direct = answers("direct", "answer")
     assert answers("cot", "answer") == answers("react", "agent") == answers("plan-execute", "planner") == direct
-    solver = load_architecture("rewoo", style=style).prompts.exemplars["solver"]
+    solver = shots_of("rewoo", "solver", style)
     questions = dict(zip(questions_of("direct", "answer", style), direct, strict=True))
     for asked, answered in solver:
         question = asked.content.splitlines()[0]
@@ -88,7 +98,7 @@ def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) 
 
 
 def test_the_yes_no_exemplars_are_balanced_and_arithmetic_has_right_results() -> None:
-    shots = load_architecture("direct", style="yes_no").prompts.exemplars["answer"]
+    shots = shots_of("direct", "answer", "yes_no")
     assert sorted(exemplar[-1].content for exemplar in shots) == ["Answer: no"] * 2 + ["Answer: yes"] * 2
     for exemplar in load_architecture("react", style="arithmetic").prompts.exemplars["agent"]:
         turns = [message.content for message in exemplar]
@@ -100,8 +110,9 @@ def test_the_yes_no_exemplars_are_balanced_and_arithmetic_has_right_results() ->
 @pytest.mark.parametrize("style", STYLES)
 def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
     def replies(name: str, prompt: str) -> list[str]:
-        shots = load_architecture(name, style=style).prompts.exemplars[prompt]
-        return [turn.content for exemplar in shots for turn in exemplar if turn.role == "assistant"]
+        return [
+            turn.content for exemplar in shots_of(name, prompt, style) for turn in exemplar if turn.role == "assistant"
+        ]
 
     executed = [action_grammar(tools_of("plan-execute", style), thought=False), words_grammar(8, answer=True)]
     allowed = {
@@ -112,7 +123,8 @@ def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
         ("react", "agent"): [action_grammar([*tools_of("react", style), "Finish"])],
         ("plan-execute", "planner"): executed,
         ("llmcompiler", "planner"): [numbered_grammar(tools_of("llmcompiler", style), 8)],
-        ("llmcompiler", "joiner"): [join_grammar(replan=True)],
+        ("llmcompiler", "joiner"): [join_grammar(replan=False)],
+        ("llmcompiler", "joiner_replan"): [join_grammar(replan=True)],
     }
     for (name, prompt), grammars in allowed.items():
         for reply in replies(name, prompt):
@@ -139,18 +151,33 @@ def test_a_style_uses_only_the_tools_of_its_data_sets(style: str, tools: set[str
 def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> None:
     prompts = load_architecture("rewoo", style=style).prompts
     plans = {asked.content: written.content for asked, written in prompts.exemplars["planner"]}
-    for asked, _ in prompts.exemplars["solver"]:
+    for asked, _ in shots_of("rewoo", "solver", style):
         question, *lines = asked.content.splitlines()
         assert "\n".join(line for line in lines if line.startswith(("Plan: ", "#E"))) == plans[question]
 
 
+def test_what_the_papers_give_no_exemplars_has_none_by_default() -> None:
+    for name, prompt in (
+        ("rewoo", "solver"),
+        ("rewoo-json", "solver"),
+        ("rewoo-react", "solver"),
+        ("direct", "answer"),
+    ):
+        assert load_architecture(name, style="multihop").manifest["exemplars"][prompt] == 0
+    more = load_architecture("rewoo?max_exemplars=2&solver_exemplars=3", style="multihop")
+    assert more.manifest["exemplars"] == {"planner": 2, "solver": 1}
+    with pytest.raises(SpecError, match="unknown option 'solver_exemplars'"):
+        load_architecture("react?solver_exemplars=1", style="multihop")
+
+
 @pytest.mark.parametrize("style", STYLES)
-def test_a_joiners_exemplar_begins_a_plan_of_the_planners_exemplars_and_may_end_in_a_replan(style: str) -> None:
+def test_a_joiners_exemplar_begins_a_plan_of_the_planners_exemplars(style: str) -> None:
     prompts = load_architecture("llmcompiler", style=style).prompts
     multihop = load_architecture("llmcompiler", style="multihop").prompts
     shots = (*prompts.exemplars["planner"], *multihop.exemplars["planner"])
     plans = {asked.content: written.content for asked, written in shots}
-    for asked, decided in prompts.exemplars["joiner"]:
+    assert set(prompts.exemplars["joiner"]) <= set(prompts.exemplars["joiner_replan"])
+    for asked, decided in prompts.exemplars["joiner_replan"]:
         question, *lines = asked.content.splitlines()
         tasks = "\n".join(line for line in lines if line[:2] in ("1.", "2.", "3."))
         assert plans[question].startswith(f"{tasks}\n")

@@ -194,14 +194,14 @@ async def test_only_tasks_that_can_run_start_early() -> None:
         '5. Search("fine")\n6. Search("too many")\n',
         anyio.wait_all_tasks_blocked,
     ]
-    trajectory = await write([pieces], ["no plan", PLAN], search, max_steps=5)
+    trajectory = await write([pieces], ["no plan", PLAN], search, max_steps=5, max_replans=1)
     assert search.asked[0] == "fine"
     assert "too many" not in search.asked
     assert arguments(trajectory) == ["Hermitage", "page of Hermitage"]
 
 
 async def test_a_broken_plan_gets_one_more_attempt_that_is_told_all_faults_in_its_own_names() -> None:
-    trajectory, model = await ask(['1. Serch("a")\n9. Search("$7")', PLAN, ANSWER])
+    trajectory, model = await ask(['1. Serch("a")\n9. Search("$7")', PLAN, ANSWER], max_replans=1)
     complaint = model.requests[1].messages[-1].content
     assert "$1 uses the unknown tool 'Serch'; the tools are: Search; $9 uses $7, which no step defines" in complaint
     assert (trajectory.answer, trajectory.replans) == ("Neva", 1)
@@ -220,7 +220,7 @@ async def test_a_plan_that_stays_broken_ends_the_question(max_replans: int) -> N
 
 async def test_a_replan_sees_what_was_found_and_numbers_on() -> None:
     second = '3. Search("river of $2")\n4. join()'
-    trajectory, model = await ask([PLAN, REPLAN, second, ANSWER])
+    trajectory, model = await ask([PLAN, REPLAN, second, ANSWER], max_replans=1)
     asked = model.requests[2].messages[-1].content
     assert '2. Search("$1")\nResult: page of page of Hermitage' in asked
     assert "Still missing: the river\n" in asked
@@ -231,20 +231,21 @@ async def test_a_replan_sees_what_was_found_and_numbers_on() -> None:
 
 
 @pytest.mark.parametrize("max_replans", [0, 1, 3])
-async def test_replans_are_bounded_and_the_last_joiner_is_told_so(max_replans: int) -> None:
+async def test_replans_are_bounded_and_the_last_joiner_can_only_answer(max_replans: int) -> None:
     planners = [f'{n}. Search("page {n}")\n' for n in range(1, 9)]
     trajectory, model = await ask({"planner": planners, "solver": [REPLAN] * 9}, max_replans=max_replans)
     roles = [request.role for request in model.requests]
     assert roles == ["planner", "solver"] * (1 + max_replans)
     assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == (None, "step_limit", max_replans)
-    told = ["No new plan is possible" in request.messages[-1].content for request in model.requests[1::2]]
+    asked = [request.messages[0] for request in model.requests[1::2]]
     forms = ["Replan" in str(request.grammar) for request in model.requests[1::2]]
-    assert told == [False] * max_replans + [True]
+    assert asked == [PROMPTS.system("joiner_replan")] * max_replans + [PROMPTS.system("joiner")]
+    assert "Replan" not in said(model.requests[-1].messages)
     assert forms == [True] * max_replans + [False]
 
 
 async def test_a_broken_replan_leaves_the_results_for_a_last_join() -> None:
-    trajectory, model = await ask([PLAN, REPLAN, '1. Search("again")', ANSWER])
+    trajectory, model = await ask([PLAN, REPLAN, '1. Search("again")', ANSWER], max_replans=1)
     assert [request.role for request in model.requests] == ["planner", "solver", "planner", "solver"]
     assert trajectory.notes["drafts"][1]["faults"] == ["#E1 was done by an earlier plan; number on from there"]
     assert (trajectory.answer, len(trajectory.steps)) == ("Neva", 2)
@@ -296,7 +297,7 @@ async def test_calls_are_named_by_planner_task_and_joiner() -> None:
     model = ScriptedModel([PLAN, REPLAN, '3. Search("c")\n', ANSWER])
     meter = Meter({"": model})
     tools = meter.wrap(toolbox(Told(note)))
-    await compiler().run(QUESTION, model=meter, tools=tools)
+    await compiler(max_replans=1).run(QUESTION, model=meter, tools=tools)
     assert places == ["E1", "E2", "E3"]
     called = [(call.call_site.name, call.call_site.level) for call in meter.calls]
     assert sorted(called) == [

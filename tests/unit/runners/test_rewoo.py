@@ -8,7 +8,7 @@ import anyio
 import pytest
 from parts import Told, said, toolbox
 
-from rewoo_bench.errors import ModelError
+from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
@@ -68,9 +68,9 @@ async def test_what_is_the_same_for_every_question_comes_first() -> None:
     assert (first[-1].content, second[-1].content) == ("Question: One?", "Question: Two?")
 
 
-async def test_a_broken_plan_gets_one_more_attempt_that_is_told_all_faults() -> None:
+async def test_a_broken_plan_may_get_one_more_attempt_that_is_told_all_faults() -> None:
     broken = "#E1 = Serch[a]\n#E2 = Search[#E7]"
-    trajectory, model = await ask([broken, PLAN, "Neva"])
+    trajectory, model = await ask([broken, PLAN, "Neva"], max_replans=1)
     complaint = model.requests[1].messages[-1].content
     assert "#E1 uses the unknown tool 'Serch'; the tools are: Search; #E2 uses #E7" in complaint
     assert model.requests[1].messages[-2] == Message("assistant", broken)
@@ -78,9 +78,10 @@ async def test_a_broken_plan_gets_one_more_attempt_that_is_told_all_faults() -> 
 
 
 @pytest.mark.parametrize("max_replans", [0, 1, 2])
-async def test_a_plan_that_stays_broken_ends_the_question(max_replans: int) -> None:
+async def test_a_plan_that_stays_broken_may_end_the_question(max_replans: int) -> None:
     search = Told()
-    trajectory, model = await ask(lambda messages, role: "I would search.", search, max_replans=max_replans)
+    wanted = {"max_replans": max_replans, "invalid_plan": "stop"}
+    trajectory, model = await ask(lambda messages, role: "I would search.", search, **wanted)
     assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == (None, "invalid_plan", max_replans)
     assert [request.role for request in model.requests] == ["planner"] * (1 + max_replans)
     assert search.asked == []
@@ -88,7 +89,7 @@ async def test_a_plan_that_stays_broken_ends_the_question(max_replans: int) -> N
 
 
 async def test_a_plan_too_long_is_told_so_and_never_cut_silently() -> None:
-    trajectory, model = await ask([PLAN, "#E1 = Search[a]", "Neva"], max_steps=1)
+    trajectory, model = await ask([PLAN, "#E1 = Search[a]", "Neva"], max_steps=1, max_replans=1)
     assert "the plan has 2 steps, at most 1 are allowed" in model.requests[1].messages[-1].content
     assert len(trajectory.steps) == 1
 
@@ -166,10 +167,65 @@ async def test_an_earlier_question_leaves_nothing_in_a_later_prompt() -> None:
     assert "first" not in said(model.requests[2].messages[-1:]) + said(model.requests[3].messages)
 
 
-async def test_where_every_plan_was_broken_the_solver_can_be_asked_without_evidence() -> None:
-    trajectory, model = await ask(["no plan", "still none", "Answer: Neva"], invalid_plan="solve")
+async def test_where_no_step_can_be_read_the_solver_is_asked_without_evidence() -> None:
+    trajectory, model = await ask(["no plan", "Answer: Neva"])
     assert (trajectory.answer, trajectory.stop_reason, trajectory.plan) == ("Neva", "answered", None)
-    assert "No plan could be run: no evidence." in model.requests[2].messages[-1].content
+    assert "\n\nNo evidence found.\n\n" in model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("plan", "asked", "found"),
+    [
+        ("#E1 = Serch[a]\n#E2 = Search[b]", ["b"], ["", "page of b"]),  # no such tool
+        ("#E1 = Search[#E7]\n#E2 = Search[#E1]", ["No evidence found."], ["", "page of No evidence found."]),
+        ("#E1 = Search[#E2]\n#E2 = Search[#E1]\n#E3 = Search[c]", ["c"], ["", "", "page of c"]),  # a circle
+        ("#E1 = Search[#E1]", [], [""]),
+        ("#E1 = Search[a]\n#E1 = Search[b]", ["b"], ["page of b"]),
+        ("#E1 = Search[]\n#E2 = Search[b]", ["b"], ["", "page of b"]),
+        ("#E1 = Search[a]\n#E2 = Search[b", ["a"], ["page of a"]),  # cut off
+        (
+            "#E1 = Search[a]\n#E2 = Search[b]\n#E3 = Search[#E4]\n#E4 = Search[d]",
+            ["a", "b"],
+            ["page of a", "page of b", ""],
+        ),
+    ],
+)
+async def test_a_broken_plan_goes_on_with_its_sound_steps(plan: str, asked: list[str], found: list[str]) -> None:
+    search = Told()
+    trajectory, model = await ask([plan, "Answer: Neva"], search, max_steps=3)
+    assert [request.role for request in model.requests] == ["planner", "solver"]
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == ("Neva", "answered", 0)
+    assert sorted(search.asked) == asked
+    assert [step.observation for step in trajectory.steps] == [text or "No evidence found." for text in found]
+    assert [step.failed for step in trajectory.steps] == [not text for text in found]
+    assert model.requests[1].messages[-1].content.count("Evidence: No evidence found.") == found.count("")
+    assert trajectory.notes["drafts"][0]["faults"]
+
+
+async def test_a_broken_plan_in_json_goes_on_with_the_steps_that_can_be_read() -> None:
+    plan = '{"steps": [{"id": "E1", "tool": "Search", "args": 5}, {"id": "E2", "tool": "search", "args": "b"}]}'
+    runner = ReWOO(load_architecture("rewoo-json", style="multihop").prompts, ReWOOSettings(notation="json"))
+    trajectory = await runner.run(QUESTION, model=ScriptedModel([plan, "Answer: Neva"]), tools=toolbox())
+    assert trajectory.evidence == {"E2": "page of b"}
+
+
+async def test_a_tool_that_fails_is_no_evidence_and_the_steps_that_need_it_run() -> None:
+    def answer(query: str) -> str:
+        if query == "Hermitage":
+            raise ToolError("no page of that name")
+        return f"page of {query}"
+
+    trajectory, _ = await ask([PLAN, "Neva"], Told(answer))
+    assert trajectory.evidence == {"E1": "No evidence found.", "E2": "page of No evidence found."}
+    assert [step.failed for step in trajectory.steps] == [True, False]
+    assert trajectory.notes["errors"] == {"E1": "ERROR: no page of that name"}
+    trajectory, _ = await ask([PLAN, "Neva"], Told(answer), failed_input="skip", show_errors=True)
+    assert trajectory.evidence == {"E1": "ERROR: no page of that name", "E2": "ERROR: not run, since #E1 failed"}
+
+
+def test_its_prompts_ask_for_no_unknown() -> None:
+    for name, prompt in (("rewoo", "solver"), ("rewoo-json", "solver"), ("llmcompiler", "joiner")):
+        assert "unknown" not in load_architecture(name, style="multihop").prompts.texts[prompt]
 
 
 async def test_a_plan_in_json_runs_as_one_in_text() -> None:
@@ -208,7 +264,7 @@ async def test_a_plan_too_long_can_be_cut_and_says_so() -> None:
 async def test_what_happens_is_told_as_it_happens() -> None:
     heard: list[Event] = []
     with listening(heard.append):
-        await ask(["no plan", PLAN, "Answer: Neva"])
+        await ask(["no plan", PLAN, "Answer: Neva"], max_replans=1)
     assert [(event.kind, event.step) for event in heard] == [
         ("planner_started", None),
         ("plan_rejected", None),

@@ -20,7 +20,7 @@ from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.evidence_budget import EvidenceBudget
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.rewoo_worker import Worker
+from rewoo_bench.runners.rewoo_worker import StepRunner, Worker
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.tools.guards import Deadline, limited
@@ -31,7 +31,7 @@ SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
 
 async def work(plan: Plan, tools: Mapping[str, Tool], schedule: Schedule = "ready", **wanted: Any) -> Worker:
     evidence_budget = EvidenceBudget("truncate", ScriptedModel([]), Prompts())
-    worker = Worker(plan, tools, evidence_budget, **{"slot_tokens": 200, **wanted})
+    worker = Worker(plan, StepRunner(tools, evidence_budget, **{"slot_tokens": 200, **wanted}))
     await worker.run(schedule)
     return worker
 
