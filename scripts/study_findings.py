@@ -21,9 +21,11 @@ from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.pairs import PRICED, Pair
+from rewoo_bench.analysis.summary import valid_first_plans
 from rewoo_bench.analysis.verdict import Pricing, bounds
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
+from rewoo_bench.runs.manifest import read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,8 +132,7 @@ def ended(run: str, architecture: str, reason: str) -> str:
 def sound(run: str, architecture: str) -> tuple[int, int]:
     """Number of questions with a valid first plan, and of all questions."""
     rows = rows_of(run)[rows_of(run)["architecture"] == architecture]
-    first = (rows["replans"] == 0) & (rows["stop_reason"] != "invalid_plan")
-    return int(first.sum()), len(rows)
+    return int(valid_first_plans(rows).sum()), len(rows)
 
 
 def costs() -> str:
@@ -223,6 +224,18 @@ def native(run: str) -> str:
     return f"{begun}, and {cut} replies run on to the limit of output tokens"
 
 
+def held_to_plans(*runs: str) -> str:
+    """What decides how many plans are valid. Raises `ValueError` where no grammar did."""
+    for run in runs:
+        rows = rows_of(run)[rows_of(run)["architecture"] == "rewoo"]
+        calls = calls_of(run).query("architecture == 'rewoo' and place == 'planner 0' and finish_reason == 'length'")
+        if read_manifest(RESULTS / run).models["default"]["constrain"] != "grammar":
+            raise ValueError(f"{run}: its plans were held to no grammar")
+        if not rows[~valid_first_plans(rows)]["example_id"].isin(calls["example_id"]).all():
+            raise ValueError(f"{run}: a first plan is invalid that wasn't cut off")
+    return "since a grammar allows nothing else; the others were cut off"
+
+
 def plans(run: str) -> str:
     return f"{sound(run, 'rewoo')[0]} of {sound(run, 'rewoo')[1]}"
 
@@ -248,7 +261,7 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 - **No model is significantly more accurate with ReAct.** The test is exact McNemar on the questions that only one answered correctly, with Holm's adjustment within the run. The last column is the smallest difference that this number of questions detects 4 times in 5. In the paper ReAct is ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
 - **Small models often don't finish a growing trace**: {ended(BIG_HOTPOT, "react", "step_limit")} of the 1.5B model's ReAct questions on HotpotQA end at the step limit, {ended(BASE_TRIVIA, "react", "step_limit")} of the 270M model's on TriviaQA.
 - **Tools help the 1.5B model on HotpotQA** (direct prompting against ReWOO: {discordant(BIG_HOTPOT, "direct")}) **and not on TriviaQA** ({discordant(BIG_TRIVIA, "direct")}); direct prompting takes {tokens(BIG_TRIVIA, "direct")} tokens there, ReWOO {tokens(BIG_TRIVIA, "rewoo")}. In the paper, too, tools don't help on TriviaQA.
-- **Valid first plans**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
+- **Valid first plans, {held_to_plans(BIG_HOTPOT, SMALL_HOTPOT, SMALL_TRIVIA, BASE_HOTPOT, BASE_TRIVIA)}**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
 - **On the bundled sample the 1.5B model gains from plans in JSON**: {exact_match(BIG_SAMPLE, "rewoo-json")} against the text plans' {exact_match(BIG_SAMPLE, "rewoo")} ({discordant(BIG_SAMPLE, "rewoo-json")}), for {json_pair.estimate:.2f} times the tokens.
 
 ### Where does the ratio come from?

@@ -19,7 +19,7 @@ from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render as render_comparison
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.pairs import PRICED
-from rewoo_bench.analysis.summary import Estimate, summarise
+from rewoo_bench.analysis.summary import Estimate, summarise, valid_first_plans
 from rewoo_bench.analysis.verdict import Pricing, bounds
 from rewoo_bench.claims.check import check
 from rewoo_bench.claims.claim_file import read_claims
@@ -114,15 +114,21 @@ def run_table(run: Path) -> str:
     if options_in(run) - {TOOLS}:
         return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
-    return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run))}"
+    models = read_manifest(run).models
+    by_grammar = models.get("planner", models["default"]).get("constrain") == "grammar"
+    return f"{render_comparison(comparison, 'markdown').rstrip()}\n\n{endings(load(run), by_grammar=by_grammar)}"
 
 
-def endings(rows: pd.DataFrame) -> str:
-    """How the questions and plans of each architecture ended, as a Markdown table."""
+def endings(rows: pd.DataFrame, *, by_grammar: bool) -> str:
+    """How the questions and plans of each architecture ended, as a Markdown table.
+
+    `by_grammar` says that a grammar held the planner to the form of a plan.
+    """
+    valid = "valid first plan, as a grammar held it to one" if by_grammar else "valid first plan"
     lines = [
         "**how they ended: questions**",
         "",
-        "| system | n | answered | step limit | invalid plan | error | valid first plan | new plans per question |",
+        f"| system | n | answered | step limit | invalid plan | error | {valid} | new plans per question |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for architecture, its in rows.groupby("architecture", sort=False, observed=True):
@@ -132,8 +138,8 @@ def endings(rows: pd.DataFrame) -> str:
         if its["planner_tokens"].sum():
             plans = [f"{its['replans'].mean():.2f}"]
             # plan-execute plans anew after each step, by design
-            sound = (its["replans"] == 0) & (its["stop_reason"] != "invalid_plan")
-            plans.insert(0, "" if architecture == "plan-execute" else f"{int(sound.sum())}")
+            sound = valid_first_plans(its).sum()
+            plans.insert(0, "" if architecture == "plan-execute" else f"{int(sound)}")
         lines.append(f"| {architecture} | {len(its)} | {' | '.join(map(str, [*counts, *plans]))} |")
     return "\n".join(lines)
 

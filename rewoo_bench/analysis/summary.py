@@ -38,6 +38,12 @@ _NAMES = (
 )
 
 
+def valid_first_plans(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Where the first plan could be run as written. Runs of earlier versions don't count their broken plans."""
+    valid = (rows["replans"] == 0) & (rows["stop_reason"] != "invalid_plan")
+    return valid & ~(rows["broken_plans"].astype(float) > 0) if "broken_plans" in rows else valid
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean with its 95% interval and the number of questions behind it; None where there are none."""

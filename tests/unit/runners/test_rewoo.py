@@ -80,7 +80,7 @@ async def test_a_broken_plan_may_get_one_more_attempt_that_is_told_all_faults() 
 @pytest.mark.parametrize("max_replans", [0, 1, 2])
 async def test_a_plan_that_stays_broken_may_end_the_question(max_replans: int) -> None:
     search = Told()
-    wanted = {"max_replans": max_replans, "invalid_plan": "stop"}
+    wanted: dict[str, Any] = {"max_replans": max_replans, "invalid_plan": "stop"}
     trajectory, model = await ask(lambda messages, role: "I would search.", search, **wanted)
     assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == (None, "invalid_plan", max_replans)
     assert [request.role for request in model.requests] == ["planner"] * (1 + max_replans)
