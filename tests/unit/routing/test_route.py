@@ -177,3 +177,20 @@ def test_arguments_from_python_are_checked(tmp_path: Path) -> None:
         rewoo_bench.route(folder, threshold=2)
     with pytest.raises(UsageError, match="parents: expected two different architectures, got 'ab'"):
         rewoo_bench.route(folder, parents="ab")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("run", ["sample-qwen-1.5b-eight", "sample-smollm2-135m"])
+def test_the_table_of_published_runs_is_what_route_says(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of its rows: the others need the texts of public data sets."""
+    root = Path(__file__).parents[3]
+    assert route(root / "results" / "models" / run, "--dataset", "sample") == 0
+    said = capsys.readouterr().out
+    page = (root / "architectures" / "router" / "README.md").read_text(encoding="utf-8")
+    (cells,) = re.findall(rf"^\| `{run}` \| (.*) \|$", page, re.MULTILINE)
+    n, one_alone, *figures = cells.split(" | ")
+    found = []
+    for policy in ("rule", "learned, out of fold", "best of both by question, biased upward"):
+        (figure,) = re.findall(rf"^{policy} - rewoo +{n} +(\S+ \[.*?\])", said, re.MULTILINE)
+        found.append(figure)
+    assert figures == [*found[:2], found[2].split(" ")[0]]
+    assert f"{one_alone} with another exact match of the two" in said

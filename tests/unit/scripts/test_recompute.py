@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from shutil import copytree
 
+import pandas as pd
+import pytest
+
+from rewoo_bench import load
+from rewoo_bench.analysis.dollars import priced_rows
+from rewoo_bench.config.price_sheets import RULES
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "scripts" / "recompute.py"
+HOTPOTQA, KEY = "hotpotqa-qwen-1.5b-100", ["architecture", "example_id", "trial"]
 
 
 def run(root: Path) -> tuple[int, str]:
@@ -21,6 +30,16 @@ def test_the_published_figures_are_those_of_the_rows() -> None:
     code, said = run(ROOT)
     assert (code, [line for line in said.splitlines() if line.startswith("DIFFERS")]) == (0, [])
     assert sum(": verdict: " in line for line in said.splitlines()) >= 10
+
+
+def test_each_rule_gives_the_dollars_that_the_package_gives() -> None:
+    script, folder = runpy.run_path(str(SCRIPT)), ROOT / "results" / "models" / HOTPOTQA
+    assert script["PRICES"].keys() == RULES.keys()
+    rows = load(folder)
+    for name, found in zip(RULES, priced_rows([folder], rows, [[name] for name in RULES]), strict=True):
+        own = script["priced"](HOTPOTQA, script["PRICES"][name]).set_index(KEY)["usd"]
+        asked = own.loc[pd.MultiIndex.from_frame(rows[KEY].astype(object))]
+        assert asked.to_numpy() == pytest.approx(1000 * found.usd), name
 
 
 def test_a_figure_that_the_rows_do_not_give_is_named(tmp_path: Path) -> None:
