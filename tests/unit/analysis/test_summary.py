@@ -14,7 +14,15 @@ from comparison_rows import system
 from parts import MOMENT
 from timing import processor_time
 
-from rewoo_bench.analysis.summary import ORACLE_ACCURACY, Estimate, Summary, estimate, summarise, table
+from rewoo_bench.analysis.summary import (
+    ORACLE_ACCURACY,
+    Estimate,
+    Summary,
+    estimate,
+    summarise,
+    table,
+    valid_first_plans,
+)
 from rewoo_bench.runs.folder import load, load_table
 from rewoo_bench.runs.schema import QUESTIONS
 
@@ -262,3 +270,15 @@ def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> No
     both = table(summarise(frame(row(planner_model="big", solver_model="tiny"), row(architecture="react"))))
     assert "sample, m (planner big, solver tiny): means" in both
     assert "sample, m: means" in both
+
+
+def test_a_first_plan_is_valid_where_it_ran_as_it_was_written() -> None:
+    rows = pd.DataFrame(
+        {
+            "replans": [0, 0, 1, 0],
+            "broken_plans": [0, 1, 1, None],
+            "stop_reason": ["answered", "answered", "answered", "invalid_plan"],
+        }
+    )
+    assert valid_first_plans(rows).tolist() == [True, False, False, False]
+    assert valid_first_plans(rows.drop(columns="broken_plans")).tolist() == [True, True, False, False]

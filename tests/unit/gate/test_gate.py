@@ -480,3 +480,8 @@ def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: 
     assert verdict.code == code
     if code:
         assert failure(verdict).text.startswith(f"not enough rows: {there} of 120; ")
+
+
+def test_a_plan_that_is_run_though_it_is_broken_is_no_sound_one(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [*rows(19), row(19, broken_plans=1)])
+    assert [check.name for check in verdict.failures] == ["sound_plans"]

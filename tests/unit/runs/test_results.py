@@ -327,3 +327,20 @@ def test_rows_that_pandas_wrote_again_are_read(tmp_path: Path) -> None:
     assert frame["level"].isna().all()
     frame.to_parquet(tmp_path / "own.parquet", index=False)
     assert load(tmp_path / "own.parquet")["level"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("drafts", "broken"),
+    [
+        ([{"faults": []}], 0),
+        ([{"faults": ["x"]}, {"faults": []}], 1),
+        (None, None),
+        (3, None),
+        (["a"], None),
+    ],
+)
+def test_broken_plans_are_the_drafts_with_faults_whatever_a_runner_notes(
+    tmp_path: Path, drafts: Any, broken: int | None
+) -> None:
+    written(tmp_path, result(trajectory=Trajectory("Seine", "answered", notes={"drafts": drafts})))
+    assert rows(tmp_path)[0]["broken_plans"] == broken
