@@ -26,6 +26,7 @@ from rewoo_bench.advice.wording import (
     with_bounds,
 )
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE
+from rewoo_bench.analysis.verdict import dollars_at
 from rewoo_bench.text.counts import counted, round_up
 
 _MOST_COMPARED = 3
@@ -157,7 +158,10 @@ def _failures(part: Part) -> Iterator[str]:
 
 
 def _units(part: Part) -> Iterator[str]:
-    if not part.candidates[0].priced:
+    if part.candidates[0].priced:
+        of_runs = {piece.run_id: piece.manifest for piece in part.runs.pieces if piece.manifest}
+        yield f"Dollars are at {dollars_at(of_runs)}."
+    else:
         yield f"Cost is in tokens: the price of {part.runs.model} isn't known."
 
 

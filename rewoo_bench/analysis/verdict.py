@@ -54,6 +54,11 @@ def own_prices(manifests: Manifests) -> Pricing:
     return Pricing(under if priced else "")
 
 
+def dollars_at(manifests: Manifests) -> str:
+    """What the runs' own dollars are at, for a sentence beside them."""
+    return own_prices(manifests).under or "prices that run.json doesn't name, cached input as the endpoint counted it"
+
+
 def at_once(manifests: Manifests) -> str:
     """The number of questions at once, which decides what a cache holds when a call is sent; empty for older runs."""
     counts = sorted({run.concurrency for run in manifests.values() if run.concurrency})

@@ -77,7 +77,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         return
     if summaries and not quiet:
         click.echo(terminal(f"\n{table(summaries)}\n"))
-        for line in _verdicts(outcome.folder, rows) if len(summaries) > 1 else ():
+        for line in _verdicts(outcome.folder, rows, summaries):
             click.echo(terminal(line))
     if (note := wait(read_manifest(outcome.folder))) and not quiet:
         click.echo(terminal(note), err=True)
@@ -99,13 +99,16 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         click.echo(terminal(line), err=True)
 
 
-def _verdicts(folder: Path, rows: pa.Table) -> list[str]:
-    """What each architecture comes to beside the first: tokens, dollars and accuracy."""
+def _verdicts(folder: Path, rows: pa.Table, summaries: Sequence[Summary]) -> list[str]:
+    """What each architecture comes to beside the first: tokens, dollars and accuracy; of one alone, its prices."""
     from rewoo_bench.analysis.dollars import pricing_of
-    from rewoo_bench.analysis.verdict import verdicts_of_run
+    from rewoo_bench.analysis.verdict import dollars_at, verdicts_of_run
     from rewoo_bench.runs.folder import manifests
 
-    return verdicts_of_run(rows, pricing_of([folder], rows, manifests(folder)))
+    read = manifests(folder)
+    if len(summaries) > 1:
+        return verdicts_of_run(rows, pricing_of([folder], rows, read))
+    return [f"dollars are at {dollars_at(read)}"] if summaries[0].cost_usd is not None else []
 
 
 def show_failed_agents(outcome: Outcome) -> bool:

@@ -29,8 +29,9 @@ _MOST = 8.0  # times: stronger ratios have the same colour
 SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 
 
-def break_even_map(found: BreakEven, *, price: float | None, priced: str, facts: str) -> Picture:
-    """The map. `price` is that of the sheet's cached input, relative to input; `priced` names the sheet's model."""
+def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: str, facts: str) -> Picture:
+    """The map. `price` is that of the sheet's cached input, relative to input; `priced` names the sheet's model, `rule`
+    that of its cache."""
     with styled():
         first, second = (series_styles(found.pair)[name].name for name in found.pair)
         figure, axes = sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
@@ -45,7 +46,7 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, facts:
             figure,
             _title(found, first, second),
             f"Colour: dollars of {second} per dollar of {first} on the same questions, with {priced}'s prices of output"
-            " and of writing to the cache, and the cached share that its rules gave.",
+            f" and of writing to the cache, and the cached share under {rule}.",
             "Hatched: the 95% interval of the ratio holds 1, or a single question is behind it.",
             f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
             if found.left_out

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+from rewoo_bench.analysis.verdict import dollars_at
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData, arms, mean, share
 from rewoo_bench.plots.labels import WIDTH, label_points
@@ -53,7 +54,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
         figure,
         "What accuracy costs",
         _caption([data.style(name).name for name in best], drawn=priced or len(best) > 1),
-        "" if priced else "No dollars: a price isn't known.",
+        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: a price isn't known.",
         facts=data.facts(),
     )
     if not priced or len(right) > _MANY:  # two panels have room for numbers, but not for names

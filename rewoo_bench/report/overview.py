@@ -13,7 +13,7 @@ from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.summary import reasons
-from rewoo_bench.analysis.verdict import SAVING, Pricing, verdict
+from rewoo_bench.analysis.verdict import SAVING, Pricing, dollars_at, verdict
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.claims.render import also, ours, run_of, sources
 from rewoo_bench.errors import DataError, UsageError
@@ -63,7 +63,7 @@ def overview(
             *(comparison.warnings if comparison else ()),
             *([refused] if refused else []),
         ],
-        "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison) if comparison else ())],
+        "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison, manifests) if comparison else ())],
         "claims": claim_lines(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
@@ -190,12 +190,14 @@ def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
         yield f"{name}{where} {did} ({ends}){why}"
 
 
-def _of_prices(comparison: Comparison) -> Iterator[str]:
+def _of_prices(comparison: Comparison, manifests: Manifests) -> Iterator[str]:
     """What has to be known of the sentences."""
     if comparison.pairs:
         yield f"{SAVING[0].upper()}{SAVING[1:]}."
         if comparison.pricing and (note := comparison.pricing.note):
             yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
+    elif any(system.summary.cost_usd is not None for system in comparison.systems):
+        yield f"Dollars are at {dollars_at(manifests)}."
 
 
 def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> Iterator[str]:

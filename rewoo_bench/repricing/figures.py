@@ -40,13 +40,14 @@ def draw_maps(repriced: RepricedData, folder: Path, formats: Sequence[str] = FOR
 def _maps(repriced: RepricedData, tariff: Tariff) -> Iterator[tuple[str, Picture]]:
     questions = repriced.questions(tariff)
     data = read([repriced.folder])
+    rule = "what the provider reported" if repriced.recorded else tariff.cache_rule
     written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
     others = [name for name in dict.fromkeys(questions["architecture"].astype(str)) if name != repriced.baseline]
     for other in others:
         pair = (repriced.baseline, other)
         found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
         price = tariff.cache_read / tariff.input if tariff.rule else None
-        picture = break_even_map(found, price=price, priced=tariff.model, facts=data.facts())
+        picture = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=data.facts())
         yield f"break-even-{_slug(tariff.model)}-{_slug(other)}", picture
 
 

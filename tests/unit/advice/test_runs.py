@@ -137,6 +137,19 @@ def test_where_a_price_is_unknown_tokens_are_compared_and_a_limit_of_cost_is_ref
         advise(run, max_cost=1)
 
 
+def test_dollars_are_said_to_be_at_the_runs_own_prices(tmp_path: Path) -> None:
+    run = run_folder(
+        tmp_path / "a", system("react", "1" * 50, cost_usd=0.001), system("rewoo", "1" * 50, cost_usd=0.002)
+    )
+    (part,) = advise(run).parts
+    at = "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it."
+    assert at in sentences(part)
+    prices = {"openai/small_1": {"input": 1.0}}
+    write_manifest(run, read_manifest(run).model_copy(update={"prices": prices}))
+    (part,) = advise(run).parts
+    assert "Dollars are at openai/small_1's prices, cached input as the endpoint counted it" in "".join(sentences(part))
+
+
 def test_an_oracle_recommends_nothing(tmp_path: Path) -> None:
     bench("rewoo,react", out=tmp_path / "run", limit=8, model="oracle")
     (part,) = advise(tmp_path / "run").parts

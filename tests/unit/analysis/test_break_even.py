@@ -88,12 +88,21 @@ def test_no_formula_for_other_architectures_or_too_few_questions() -> None:
 
 
 def test_the_map_says_below_which_price_which_is_cheaper() -> None:
-    picture = break_even_map(found(), price=0.1, priced="m", facts="n = 15 questions")
+    picture = break_even_map(
+        found(), price=0.1, priced="m", rule="M's rule: prefixes of any length", facts="n = 15 questions"
+    )
+    assert "the cached share under M's rule: prefixes of any length" in picture.caption
     prices = f"{price(5):.2f} to {price(1):.2f}"
     assert picture.title == f"ReAct is cheaper while cached input costs less than {prices} of input"
     labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
     assert labels == ["break-even, measured", "break-even by the formula of Xu et al. 2023", "m: 0.1", "uncertain"]
     dear = questions()
     dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
-    other = break_even_map(break_even(dear, PAIR, output=4.0), price=None, priced="m", facts="n = 15 questions")
+    other = break_even_map(
+        break_even(dear, PAIR, output=4.0),
+        price=None,
+        priced="m",
+        rule="M's rule: prefixes of any length",
+        facts="n = 15 questions",
+    )
     assert other.title == "ReWOO is cheaper at every price of cached input"

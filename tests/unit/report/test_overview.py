@@ -103,3 +103,10 @@ def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
     assert "Dollars: gpt-5-mini's prices are those of a sheet." in head_of(run, pricing=pricing)["threats"]
     unknown = head_of(run, pricing=Pricing(note="no dollars: no prompts"))["threats"]
     assert "No dollars: no prompts." in unknown
+
+
+def test_the_dollars_of_one_architecture_name_their_prices(tmp_path: Path) -> None:
+    alone = head_of(written(tmp_path / "run", questions(4, cost_usd=0.001)))["threats"]
+    at = "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it."
+    assert at in alone
+    assert at not in head_of(written(tmp_path / "free", questions(4, cost_usd=None)))["threats"]
