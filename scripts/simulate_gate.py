@@ -1,8 +1,9 @@
 """How often the gate on a live model is wrong: pairs of runs of one and the same system, and of a dearer one.
 
-    python scripts/simulate_gate.py RUN [RUN ...]
-    python scripts/simulate_gate.py             # the committed runs and the oracle's, into results/gate.md
-    python scripts/simulate_gate.py --oracle    # the oracle's alone; the other sections stay as they are
+    python scripts/simulate_gate.py RUN [RUN ...]   # of your runs, a line an architecture
+    python scripts/simulate_gate.py                 # the committed runs and the oracle's: results/gate.csv and gate.md
+    python scripts/simulate_gate.py --page          # gate.md again, from gate.csv
+    python scripts/simulate_gate.py --details       # the lines of gate.csv as a table
 
 From the rows of real runs, for each architecture: n questions are drawn with replacement, the same
 for both runs of a pair, and each run draws for each question one of the totals that were measured
@@ -23,6 +24,7 @@ cuts every plan after its first step, and a run with half of its questions faile
 from __future__ import annotations
 
 import argparse
+import csv
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,14 +47,16 @@ from rewoo_bench.stats.power import smallest_growth
 
 Totals = NDArray[np.float64]
 INCREASE = 1.10
-MODELS = Path(__file__).parents[1] / "results" / "models"
-REPORT = MODELS.parent / "gate.md"
-# Two runs of the same questions each, and one with many questions that ended at the step limit.
+RESULTS = Path(__file__).parents[1] / "results"
+REPORT, DETAILS = RESULTS / "gate.md", RESULTS / "gate.csv"
+# A run with two trials, two runs of the same questions, and one with many questions that ended at the step limit.
 COMMITTED = (
-    ("hotpotqa-smollm2-135m", "hotpotqa-smollm2-135m-300"),
-    ("triviaqa-qwen-1.5b", "triviaqa-qwen-1.5b-100"),
-    ("hotpotqa-qwen-1.5b-eight",),
+    ("gate-live",),
+    ("models/hotpotqa-smollm2-135m", "models/hotpotqa-smollm2-135m-300"),
+    ("models/triviaqa-qwen-1.5b", "models/triviaqa-qwen-1.5b-100"),
+    ("models/hotpotqa-qwen-1.5b-eight",),
 )
+ANY = "any of them"
 
 
 def measured(runs: Sequence[str | Path]) -> dict[str, Totals]:
@@ -138,30 +142,59 @@ def simulate(
     )
 
 
-def table(tables: Mapping[str, Totals], sizes: Sequence[int], pairs: int) -> Iterator[str]:
-    """Rows of Markdown: how often each change of each architecture is caught, undecided, and passes in silence."""
-    yield "| n | second run | architecture | measured | caught | can't tell | passes in silence |"
-    yield "|---:|---|---|---|---:|---:|---:|"
+def cells(runs: str, tables: Mapping[str, Totals], sizes: Sequence[int], pairs: int) -> Iterator[dict[str, Any]]:
+    """A line for each size, change and architecture: the shares that are caught and undecided, and pass in silence."""
     for n in sizes:
         for change, made in CHANGES.items():
             outcomes = simulate(tables, n, pairs, made)
             for name, totals in tables.items():
                 caught, undecided = outcomes.caught[name], outcomes.cant_tell[name]
-                size = f"{totals.shape[0]} x {totals.shape[1]}"
-                silent = max(0.0, 1 - caught - undecided)
-                yield f"| {n} | {change} | {name} | {size} | {caught:.1%} | {undecided:.1%} | {silent:.1%} |"
+                yield {
+                    **{"runs": runs, "n": n, "second run": change, "architecture": name},
+                    **{"questions": totals.shape[0], "measurements": totals.shape[1], "caught": round(caught, 4)},
+                    **{
+                        "can't tell": round(undecided, 4),
+                        "passes in silence": max(0.0, round(1 - caught - undecided, 4)),
+                    },
+                }
             if made is same:
-                yield f"| {n} | {change} | **any of them** | | {outcomes.any_failed:.1%} | | |"
+                line = {"runs": runs, "n": n, "second run": change, "architecture": ANY}
+                yield {**line, "caught": round(outcomes.any_failed, 4)}
 
 
-ORACLE = "## Deterministic runs (oracle)"
+def as_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Lines of gate.csv as Markdown."""
+    names = ("runs", "n", "second run", "architecture", "measured", *SHARES)
+    made = [names, ["---", "---:", "---", "---", "---", "---:", "---:", "---:"]]
+    for line in lines:
+        is_one = line["architecture"] != ANY
+        measured = f"{line['questions']} x {line['measurements']}" if is_one else ""
+        shares = [f"{float(line[name]):.1%}" if line.get(name) not in (None, "") else "" for name in SHARES]
+        made.append([line["runs"], str(line["n"]), line["second run"], line["architecture"], measured, *shares])
+    return "\n".join(f"| {' | '.join(line)} |" for line in made)
+
+
+SHARES = ("caught", "can't tell", "passes in silence")
+
+
+def summary(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each size and change: the mean over architectures and runs, and the least and the most."""
+    made = ["| n | second run | caught | can't tell | passes in silence |", "|---:|---|---:|---:|---:|"]
+    own = [line for line in lines if line["architecture"] != ANY]
+    for n, change in dict.fromkeys((line["n"], line["second run"]) for line in own):
+        some = [line for line in own if (line["n"], line["second run"]) == (n, change)]
+        shares = [np.array([float(line[name]) for line in some]) for name in SHARES]
+        shown = [f"{each.mean():.1%} ({each.min():.1%} to {each.max():.1%})" for each in shares]
+        made.append(f"| {n} | {change} | {' | '.join(shown)} |")
+    return "\n".join(made)
+
+
+ORACLE = "oracle"
 SEEDS, QUESTIONS = 20, 30
 
 
-def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) -> Iterator[str]:
-    """Rows of Markdown: how many of the seeds' pairs of oracle runs fail the gate, by change and architecture."""
-    yield "| second run | architecture | pairs | caught |"
-    yield "|---|---|---:|---:|"
+def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) -> Iterator[dict[str, Any]]:
+    """How many of the seeds' pairs of oracle runs fail the gate, by change and architecture: lines of gate.csv."""
     for architecture in ("rewoo", "react"):
         changes = {"the same again": _again, "half of the questions failed": _half_failed}
         if architecture == "rewoo":
@@ -173,7 +206,10 @@ def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) ->
                 now = change(architecture, run, folder / f"{name}-{architecture}-{seed}", seed, questions)
                 terms = ComparisonTerms(accept_prompts=True)
                 caught += check_run(now, baseline=run, terms=terms, allow_incomplete=True).code == FAILED
-            yield f"| {name} | {architecture} | {seeds} | {caught} |"
+            yield {
+                **{"runs": ORACLE, "n": questions, "second run": name, "architecture": architecture},
+                **{"questions": questions, "measurements": 1, "pairs": seeds, "caught": caught / seeds},
+            }
 
 
 def _run(architecture: str, out: Path, seed: int, questions: int) -> Path:
@@ -211,37 +247,91 @@ def _half_failed(_: str, run: Path, out: Path, seed: int, questions: int) -> Pat
     return out
 
 
-HEAD = """# What the gate catches
+def page(lines: Sequence[Mapping[str, Any]]) -> str:
+    """results/gate.md."""
+    live = [line for line in lines if line["runs"] != ORACLE]
+    alarms = [float(line["caught"]) for line in live if line["architecture"] == ANY]
+    silent = [line for line in live if line["second run"] != "the same system" and float(line[SHARES[2]] or 0) > 0]
+    most = max(silent, key=lambda line: float(line[SHARES[2]]), default=None)
+    worst = f"{float(most[SHARES[2]]):.1%} ({most['architecture']}, n = {most['n']})" if most else "none"
+    oracle = [
+        f"| {line['second run']} | {line['architecture']} | {line['pairs']} "
+        f"| {float(line['caught']) * int(line['pairs']):.0f} |"
+        for line in lines
+        if line["runs"] == ORACLE
+    ]
+    systems = len({(line["runs"], line["architecture"]) for line in live if line["architecture"] != ANY})
+    return PAGE.format(
+        pairs=live[0]["pairs"],
+        systems=systems,
+        summary=summary(live),
+        alarms=f"{min(alarms):.1%} to {max(alarms):.1%}",
+        sets=len(COMMITTED),
+        silent=worst,
+        oracle="\n".join(oracle),
+        **{"seeds": SEEDS, "questions": QUESTIONS},
+    )
 
-Written by `python scripts/simulate_gate.py`; its docstring says how. {pairs} pairs of runs a row, drawn from
-committed runs (`questions x measurements of each`). "Caught" of the same system is a false alarm.
-"""
-ORACLE_HEAD = f"""{ORACLE}
 
-Each of {SEEDS} seeds draws {QUESTIONS} questions of `sample`. Both runs of a pair are of the same questions.
+PAGE = """# What the gate catches
+
+Made by `python scripts/simulate_gate.py`; its docstring says how. Every architecture's rates are in
+[gate.csv](gate.csv) (`--details` prints them as a table).
+
+## A live model
+
+Pairs of runs of n questions are drawn from the measured totals of {systems} systems, each an architecture of a
+committed run. The second run of a pair is of the same system, or of one that takes 10% more tokens. {pairs} pairs a
+system and line; a cell is the mean of the systems (the least to the most). Caught: the gate fails. Can't tell: it
+passes, and says that it couldn't have caught 5%. Of the same system "caught" is a false alarm, and silence is right.
+
+{summary}
+
+- **False alarms.** Any architecture of a run fails in {alarms} of the pairs of the same system ({sets} sets of runs).
+- **A dearer system that passes in silence**, which is the fault of a gate: at most {silent}.
+
+## Deterministic runs (oracle)
+
+Each of {seeds} seeds draws {questions} questions of `sample`. Both runs of a pair are of the same questions.
+
+| second run | architecture | pairs | caught |
+|---|---|---:|---:|
+{oracle}
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
-    parser.add_argument("--oracle", action="store_true", help="only the section of the oracle's runs")
+    parser.add_argument("--page", action="store_true", help="write results/gate.md from results/gate.csv")
+    parser.add_argument("--details", action="store_true", help="print results/gate.csv as a table")
     parser.add_argument("--pairs", type=int, default=300, help="pairs of runs of each row")
     parser.add_argument("-n", type=int, nargs="+", default=[30, 50, 100], help="questions of a run")
     options = parser.parse_args(arguments)
     if options.runs:
-        print("\n".join(table(measured(options.runs), options.n, options.pairs)))
+        print(as_table([*cells(options.runs[0].name, measured(options.runs), options.n, options.pairs)]))
         return
-    if options.oracle:
-        sections = [REPORT.read_text(encoding="utf-8").partition(ORACLE)[0].rstrip() + "\n"]
+    if not options.page and not options.details:
+        _write_details(options.n, options.pairs)
+    with DETAILS.open(encoding="utf-8", newline="") as file:
+        lines = [*csv.DictReader(file)]
+    if options.details:
+        print(as_table([line for line in lines if line["runs"] != ORACLE]))
     else:
-        sections = [HEAD.format(pairs=options.pairs)]
-        for names in COMMITTED:
-            lines = table(measured([MODELS / name for name in names]), options.n, options.pairs)
-            sections.append("\n".join([f"## {' and '.join(names)}", "", *lines, ""]))
-    with TemporaryDirectory() as folder:
-        sections.append("\n".join([ORACLE_HEAD, *oracle_runs(Path(folder)), ""]))
-    REPORT.write_text("\n".join(sections), encoding="utf-8")
+        REPORT.write_text(page(lines), encoding="utf-8")
+
+
+def _write_details(sizes: Sequence[int], pairs: int) -> None:
+    """Simulates everything, into results/gate.csv."""
+    with DETAILS.open("w", encoding="utf-8", newline="") as file, TemporaryDirectory() as folder:
+        names = ("runs", "n", "second run", "architecture", "questions", "measurements", "pairs", *SHARES)
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        for runs in COMMITTED:
+            tables = measured([RESULTS / name for name in runs])
+            lines = cells(" ".join(map(str, runs)), tables, sizes, pairs)
+            writer.writerows({**line, "pairs": pairs} for line in lines)
+        writer.writerows(oracle_runs(Path(folder)))
 
 
 if __name__ == "__main__":

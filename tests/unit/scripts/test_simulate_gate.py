@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import runpy
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 from gate_runs import FAILED, row, write_run
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_gate.py"
+RESULTS = Path(__file__).parents[3] / "results"
+SCRIPT = RESULTS.parent / "scripts" / "simulate_gate.py"
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +53,25 @@ def test_the_gate_tells_a_dearer_system_from_the_same_one(script: dict[str, Any]
 def test_seeded_regressions_of_the_oracle_are_caught_and_the_same_again_is_not(
     tmp_path: Path, script: dict[str, Any]
 ) -> None:
-    rows = [line.split(" | ") for line in list(script["oracle_runs"](tmp_path, seeds=2, questions=10))[2:]]
-    caught = {(row[0].removeprefix("| "), row[1]): row[3].removesuffix(" |") for row in rows}
+    lines = script["oracle_runs"](tmp_path, seeds=2, questions=10)
+    caught = {(line["second run"], line["architecture"]): 2 * line["caught"] for line in lines}
     assert caught == {
-        ("the same again", "rewoo"): "0",
-        ("half of the questions failed", "rewoo"): "2",
-        ("one step of every plan only", "rewoo"): "2",
-        ("the same again", "react"): "0",
-        ("half of the questions failed", "react"): "2",
+        ("the same again", "rewoo"): 0,
+        ("half of the questions failed", "rewoo"): 2,
+        ("one step of every plan only", "rewoo"): 2,
+        ("the same again", "react"): 0,
+        ("half of the questions failed", "react"): 2,
     }
+
+
+def test_the_published_page_is_made_of_the_published_lines(script: dict[str, Any]) -> None:
+    with (RESULTS / "gate.csv").open(encoding="utf-8", newline="") as file:
+        lines = [*csv.DictReader(file)]
+    page = (RESULTS / "gate.md").read_text(encoding="utf-8")
+    assert page == script["page"](lines)
+    assert len(page.split()) < 700
+    tables = script["measured"]([RESULTS / "gate-live"])
+    for now, line in zip(
+        islice(script["cells"]("gate-live", tables, [30], int(lines[0]["pairs"])), 2), lines, strict=False
+    ):
+        assert {name: line[name] for name in now} == {name: str(value) for name, value in now.items()}
