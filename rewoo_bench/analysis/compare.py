@@ -22,11 +22,13 @@ from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.pairs import ALPHA, PRICED, Effect, Pair, measured, paired
-from rewoo_bench.analysis.summary import summarise
+from rewoo_bench.analysis.summary import LOOPS, summarise
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.failed_rows import left_out
+from rewoo_bench.runs.flags import flagged
+from rewoo_bench.runs.inferred_loops import INFERRED
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -121,6 +123,8 @@ def _compare(
         systems += own
         warnings += [*cautions, *_without_calls(own)]
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
+    if flagged(rows, INFERRED).any():
+        notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
 
 

@@ -28,7 +28,7 @@ _PER_SOLVED = ("tokens_per_solved", "usd_per_solved")
 _COUNTS = ("total", "answered", "failed")
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
-    *("cost_usd", "latency_p50_s", "latency_p95_s"),
+    *("loop_share", "loop_token_share", "cost_usd", "latency_p50_s", "latency_p95_s"),
 )
 
 
@@ -80,6 +80,7 @@ class ComparisonData:
 
         rows = [row for system in self.systems for row in _of_system(system)]
         rows += [row for pair in self.pairs for effect in pair.figures for row in _of_effect(pair, effect)]
+        rows += [row for pair in self.pairs for row in _where_answered(pair)]
         made = pd.DataFrame([_known(row) for row in rows], columns=list(FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
@@ -122,6 +123,12 @@ def _of_system(system: System) -> Iterator[dict[str, Any]]:
     for measure, value in means.items():
         kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
         yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
+
+
+def _where_answered(pair: Pair) -> Iterator[dict[str, Any]]:
+    if pair.both_answered is not None:
+        key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
+        yield {**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)}
 
 
 def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,15 @@ from typing import TypeVar
 
 from rewoo_bench.analysis.comparison_data import ComparisonData, System
 from rewoo_bench.analysis.pairs import PER_SOLVED, PRICED, RARE, Effect, Pair
-from rewoo_bench.analysis.summary import Estimate, Summary, per_solved_text, reasons
+from rewoo_bench.analysis.summary import (
+    LOOPS,
+    Estimate,
+    Summary,
+    has_loops,
+    loops_text,
+    per_solved_text,
+    reasons,
+)
 from rewoo_bench.stats.paired import Interval
 
 T = TypeVar("T")
@@ -93,7 +101,10 @@ def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
 
 
 def _endings(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: rows, those answered, those of each reason for which one ended without an answer; a router's choices."""
+    """Columns: rows, those answered, those of each reason for which one ended without an answer; a router's choices;
+    those in loops."""
+
+    summaries = [system.summary for system in systems]
 
     def count(reason: str) -> Callable[[System], str]:
         return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
@@ -106,7 +117,8 @@ def _endings(systems: Sequence[System]) -> list[Column[System]]:
         *_ENDINGS,
         *routed,
         *pages,
-        *((reason, count(reason)) for reason in reasons([system.summary for system in systems])),
+        *((reason, count(reason)) for reason in reasons(summaries)),
+        *([(LOOPS, lambda s: loops_text(s.summary))] if has_loops(summaries) else []),
     ]
 
 

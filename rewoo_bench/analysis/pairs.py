@@ -52,6 +52,7 @@ AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
 PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd", "priced_usd_per_solved": PRICED}
 """Measure -> its amount, of all questions for each one that was solved (an exact match)."""
 LEFT_OUT = "left_out"
+ANSWERED = "answered"
 _CALLS = "llm_calls"
 
 
@@ -90,6 +91,8 @@ class Pair:
     oracle: bool
     """Whether the accuracy of either means nothing."""
     figures: tuple[Effect, ...]
+    both_answered: Interval | None = None
+    """The ratio of total tokens where both answered; None where that is all questions, or none."""
     without_calls: tuple[str, ...] = ()
     """Those of the two that made no model call in any compared question: the pair has no ratio."""
 
@@ -110,9 +113,11 @@ class Pair:
 
 
 def measured(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
-    """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, and `LEFT_OUT`."""
+    """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, `ANSWERED` and `LEFT_OUT`."""
     names = ["example_id", "trial", "exact_match", "f1", *there(rows, (*AMOUNTS, _CALLS))]
     found = {name: column.values for name, column in read_columns(rows, names).items()}
+    for stops in read_columns(rows, there(rows, ["stop_reason"])).values():
+        found[ANSWERED] = np.array([name == "answered" for name in [*stops.names, None]])[stops.values]
     return {**found, LEFT_OUT: left_out(rows)}
 
 
@@ -134,7 +139,8 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
     amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
     solved = () if oracle or idle else (_per_solved(name, rows_a, rows_b, clusters) for name in PER_SOLVED)
     known = tuple(effect for effect in (*figures, *amounts, *solved) if effect is not None)
-    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, idle)
+    answered = None if idle else _where_answered(rows_a, rows_b, clusters)
+    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, answered, idle)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:
@@ -176,6 +182,16 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> E
     p = ratio_p(a, b, clusters=clusters)
     geometric = geometric_mean_ratio(a, b, clusters)
     return Effect(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)
+
+
+def _where_answered(a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Interval | None:
+    if ANSWERED not in a or ANSWERED not in b:
+        return None
+    both = a[ANSWERED] & b[ANSWERED]
+    first, second = (rows["total_tokens"][both] for rows in (a, b))
+    if both.all() or not first.any() or not second.any() or np.isnan(first + second).any():
+        return None
+    return ratio_of_means(first, second, clusters=None if clusters is None else clusters[both])
 
 
 def _per_solved(name: str, a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Effect | None:

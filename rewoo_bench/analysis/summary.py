@@ -29,7 +29,7 @@ CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 ROUTED_TO = "routed_to"
 STARTUP = "startup_s"
-_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP, "planner_model", "solver_model")
+_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP, "planner_model", "solver_model", "loop_step", "loop_tokens")
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -102,6 +102,10 @@ class Summary:
     """Per question, in no latency; NaN where it isn't known: in a replay, and in older runs."""
     routed_to: dict[str, int] = field(default_factory=dict)
     """Chosen architecture -> rows, of a router."""
+    loop_share: float = math.nan
+    """Share of questions that ended in a loop (loops.py); NaN where it isn't known."""
+    loop_token_share: float = math.nan
+    """Share of all their tokens that are in loops."""
     unmetered: int = 0
     """Rows that were answered without a metered model call: they are in no mean."""
     oracle: bool = False
@@ -177,6 +181,7 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         latency_n=0 if oracle else len(scored["latency_s"].known),
         cost_usd=mean("cost_usd") if priced else None,
+        **_loops(scored),
         startup_s=mean(STARTUP) if STARTUP in scored else math.nan,
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
         tokens_per_solved=_per_solved(scored, "total_tokens"),
@@ -185,6 +190,18 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
     )
+
+
+def _loops(rows: Mapping[str, Column]) -> dict[str, float]:
+    """Shares of questions and of tokens in loops, of the rows that know theirs."""
+    import numpy as np
+
+    if "loop_tokens" not in rows or not len(rows["loop_tokens"].known):
+        return {}
+    there = ~np.isnan(rows["loop_tokens"].values)
+    steps, looped, tokens = (rows[name].values[there] for name in ("loop_step", "loop_tokens", "total_tokens"))
+    share = looped.sum() / tokens.sum() if tokens.any() else 0.0
+    return {"loop_share": float((~np.isnan(steps)).mean()), "loop_token_share": float(share)}
 
 
 def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
@@ -263,6 +280,16 @@ def _number(value: float, form: str) -> str:
     return "-" if math.isnan(value) else format(value, form)
 
 
+def loops_text(summary: Summary) -> str:
+    """`15.0% (19.4%)`: the shares of questions and of tokens."""
+    known = not math.isnan(summary.loop_share)
+    return f"{summary.loop_share:.1%} ({summary.loop_token_share:.1%})" if known else "-"
+
+
+def has_loops(group: Iterable[Summary]) -> bool:
+    return any(summary.loop_share > 0 for summary in group)
+
+
 def _cost(summary: Summary) -> str:
     return "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:.3f}"
 
@@ -278,6 +305,7 @@ _ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     (UNMETERED, lambda s: f"{s.unmetered:,}"),
 )
 _START = "start s"
+LOOPS = "in loops (of tokens)"
 _COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("architecture", lambda s: s.architecture),
     ("LLM calls", lambda s: _number(s.llm_calls, ".2f")),
@@ -312,7 +340,7 @@ def table(summaries: Sequence[Summary]) -> str:
     """The summaries as plain text: for each data set and model a table of accuracy and two of costs.
 
     A solved question is an exact match. A column for each reason for which a question ended without an answer;
-    `error` is a failure of the infrastructure.
+    `error` is a failure of the infrastructure. The shares of questions and of tokens in loops are shown where one is.
     """
     blocks = []
     for (dataset, models), group in _grouped(summaries):
@@ -336,7 +364,8 @@ def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
     absent |= {"rows"} if not _has_trials(group) else set()
     absent |= {UNMETERED} if not any(summary.unmetered for summary in group) else set()
     columns = [column for column in _ACCURACY if column[0] not in absent]
-    return _cells([*columns, *map(_count_of, reasons(group))], group)
+    loops = [(LOOPS, loops_text)] if has_loops(group) else []
+    return _cells([*columns, *map(_count_of, reasons(group)), *loops], group)
 
 
 def has_startup(group: Iterable[Summary]) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.manifest import Manifests
     from rewoo_bench.stats.paired import Interval
 
+OUTCOME = "the ratio where both answered leaves out questions by how they ended, which may be the hard ones"
 SAVING = "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1"
 _MOST_DIGITS = 6
 
@@ -82,6 +83,8 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
         prices = f" under {under}" if under else ""
         parts.append(f"{_times(costs.interval)} the dollars of {pair.a}{prices} {_saving(costs, pair)}")
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
+    if (some := pair.both_answered) is not None:
+        said.append(f"where both answered, {_times(some)} (n = {some.n:,})")
     if pair.without_calls:
         names = " and ".join(pair.without_calls)
         said.append(f"{pair.b} and {pair.a} have no ratio, since {names} made no model call in any question")
@@ -99,7 +102,8 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]
     lines = [f"{pair.dataset}: {line}" if several else line for pair, line in told if line]
     known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
     note = pricing.note if pricing else ""
-    return [*lines, "; ".join(filter(None, [SAVING, note]))] if lines and known else lines
+    outcome = OUTCOME if any(pair.both_answered for pair in pairs) else ""
+    return [*lines, "; ".join(filter(None, [SAVING, outcome, note]))] if lines and known else lines
 
 
 def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.summary import reasons
-from rewoo_bench.analysis.verdict import SAVING, Pricing, dollars_at, verdict
+from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
+from rewoo_bench.analysis.verdict import OUTCOME, SAVING, Pricing, dollars_at, verdict
 from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.claims.render import also, ours, run_of, sources
 from rewoo_bench.errors import DataError, UsageError
@@ -96,7 +96,9 @@ def _questions(rows: pd.DataFrame) -> int:
 def _table(comparison: Comparison) -> dict[str, Any]:
     """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
     ends = [reason for reason in reasons(system.summary for system in comparison.systems) if reason != "error"]
-    head = ["system", "n", "exact match", "F1", "answered", *ends, "failed", "tokens", "$ / 1000"]
+    loops = has_loops(system.summary for system in comparison.systems)
+    shares = [LOOPS] if loops else []
+    head = ["system", "n", "exact match", "F1", "answered", *ends, *shares, "failed", "tokens", "$ / 1000"]
     rows = []
     for system in comparison.systems:
         summary = system.summary
@@ -108,6 +110,7 @@ def _table(comparison: Comparison) -> dict[str, Any]:
                 _score(summary.f1, system.oracle),
                 f"{summary.answered:,}",
                 *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
+                *([loops_text(summary)] if loops else []),
                 f"{summary.failed:,}",
                 _number(summary.total_tokens, ",.0f"),
                 "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
@@ -194,6 +197,8 @@ def _of_prices(comparison: Comparison, manifests: Manifests) -> Iterator[str]:
     """What has to be known of the sentences."""
     if comparison.pairs:
         yield f"{SAVING[0].upper()}{SAVING[1:]}."
+        if any(pair.both_answered for pair in comparison.pairs):
+            yield f"{OUTCOME[0].upper()}{OUTCOME[1:]}."
         if comparison.pricing and (note := comparison.pricing.note):
             yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
     elif any(system.summary.cost_usd is not None for system in comparison.systems):

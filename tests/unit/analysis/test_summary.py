@@ -41,6 +41,7 @@ def row(**values: Any) -> dict[str, Any]:
     return {**filled, **values}
 
 
+LOOP = {"loop_step": 2, "loop_tokens": 55, "stop_reason": "step_limit"}
 FAILED = {"prediction": None, "exact_match": None, "f1": None, "stop_reason": "error", "error": "down"}
 
 
@@ -282,3 +283,19 @@ def test_a_first_plan_is_valid_where_it_ran_as_it_was_written() -> None:
     )
     assert valid_first_plans(rows).tolist() == [True, False, False, False]
     assert valid_first_plans(rows.drop(columns="broken_plans")).tolist() == [True, True, False, False]
+
+
+def test_the_table_has_the_shares_of_questions_and_of_tokens_in_loops() -> None:
+    straight = [row(example_id=f"q{i}", loop_tokens=0) for i in range(1, 4)]
+    summary = one(frame(row(**LOOP), *straight, row(example_id="q4", **FAILED)))
+    assert (summary.loop_share, summary.loop_token_share) == (0.25, 0.125)
+    shown = table([summary]).splitlines()
+    assert shown[2].endswith("in loops (of tokens)")
+    assert shown[3].endswith("25.0% (12.5%)")
+    assert "loops" not in table([one(frame(*straight))])
+
+
+def test_rows_that_know_no_loops_are_in_no_share_of_them() -> None:
+    summary = one(frame(row(**LOOP), row(example_id="q1", loop_tokens=None)))
+    assert (summary.loop_share, summary.loop_token_share) == (1.0, 0.5)
+    assert one(frame(row())).loop_share != one(frame(row())).loop_share  # NaN

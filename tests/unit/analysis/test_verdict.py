@@ -54,6 +54,26 @@ def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> No
     assert "dollars" not in line
 
 
+def test_beside_the_ratio_is_that_where_both_answered() -> None:
+    """Two of 60 questions took ten times the tokens and ended at the step limit."""
+    react = system("react", RIGHT, 2000)
+    for lost in react[:2]:
+        lost |= {"stop_reason": "step_limit", "total_tokens": 10 * lost["total_tokens"]}
+    rewoo = system("rewoo", RIGHT, 1000)
+    found = compare(frame(rewoo, react))
+    some = found.pairs[0].both_answered
+    assert some is not None
+    assert some.n == 58
+    means = [sum(each["total_tokens"] for each in rows[2:]) for rows in (rewoo, react)]
+    assert some.estimate == pytest.approx(means[1] / means[0])
+    line, note = found.verdicts
+    assert f"; where both answered, {some.estimate:.2f} [{some.low:.2f}, {some.high:.2f}] times (n = 58); " in line
+    assert "leaves out questions by how they ended" in note
+    kinds = found.to_frame().set_index("kind")
+    assert kinds.loc["ratio where both answered", "estimate"] == some.estimate
+    assert compare(frame(rewoo, system("react", RIGHT, 2000))).pairs[0].both_answered is None
+
+
 def test_an_oracle_has_no_accuracy() -> None:
     line = sentences(rows=frame(*(system(name, RIGHT, model="oracle") for name in ("rewoo", "react"))))[0]
     assert "tokens" in line

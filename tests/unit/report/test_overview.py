@@ -110,3 +110,11 @@ def test_the_dollars_of_one_architecture_name_their_prices(tmp_path: Path) -> No
     at = "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it."
     assert at in alone
     assert at not in head_of(written(tmp_path / "free", questions(4, cost_usd=None)))["threats"]
+
+
+def test_the_table_has_the_shares_in_loops_and_says_what_is_inferred() -> None:
+    head = head_of(GOLDEN_RUN)
+    assert cells(head, "react")["in loops (of tokens)"] == "15.0% (19.4%)"
+    assert cells(head, "direct")["in loops (of tokens)"] == "0.0% (0.0%)"
+    assert [each for each in head["threats"] if "(inferred_loop): 15 of 100 rows" in each]
+    assert [each for each in head["threats"] if each.startswith("The ratio where both answered")]

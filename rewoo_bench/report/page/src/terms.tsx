@@ -17,6 +17,7 @@ const TERMS: Record<string, string> = {
   "reasoning_truncated": "Questions that ended because a reply was cut while the model was still thinking.",
   "step_limit": "Questions that reached the limit of steps without an answer.",
   "repeated": "Questions that the repeat guard ended because their turns repeated themselves.",
+  "in loops (of tokens)": "Questions whose steps repeat themselves until the end, and the share of all tokens that were spent in that repetition.",
   "invalid_plan": "Questions that ended because no valid plan was written.",
   "unparsable": "Questions that ended because a reply couldn't be read: it isn't in the form that the architecture expects.",
   "token_limit": "Questions that reached the limit of tokens without an answer.",
