@@ -265,7 +265,8 @@ def page(lines: Sequence[Mapping[str, Any]]) -> str:
         pairs=live[0]["pairs"],
         systems=systems,
         summary=summary(live),
-        alarms=f"{min(alarms):.1%} to {max(alarms):.1%}",
+        level=FALSE_ALARMS,
+        alarms=f"{np.mean(alarms):.1%} ({min(alarms):.1%} to {max(alarms):.1%})",
         sets=len(COMMITTED),
         silent=worst,
         oracle="\n".join(oracle),
@@ -287,7 +288,8 @@ passes, and says that it couldn't have caught 5%. Of the same system "caught" is
 
 {summary}
 
-- **False alarms.** Any architecture of a run fails in {alarms} of the pairs of the same system ({sets} sets of runs).
+- **False alarms.** The rule aims at {level:.1%} of the runs. Of the pairs of the same system {alarms} have an
+  architecture that fails ({sets} sets of runs, each n).
 - **A dearer system that passes in silence**, which is the fault of a gate: at most {silent}.
 
 ## Deterministic runs (oracle)

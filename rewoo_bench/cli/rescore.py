@@ -40,6 +40,7 @@ def rescore(run: Path, dataset: str | None) -> int:
     left_out = [
         (found.unscored, "have no score and no prediction: they failed"),
         (found.unknown, "have no answers and no hashes"),
+        (found.missing, "are missing: the run had them"),
     ]
     more = "".join(f"; {rows} rows {why}" for rows, why in left_out if rows)
     click.echo(

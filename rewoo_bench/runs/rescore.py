@@ -17,7 +17,7 @@ from typing import Any
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import QUESTIONS_FILE, read_table
-from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.schema import QUESTIONS
 from rewoo_bench.scoring import BUNDLED, Scorer
 
@@ -39,6 +39,8 @@ class Rescored:
     with_f1: int
     unscored: int
     unknown: int
+    missing: int
+    """Rows of a finished run that aren't there."""
 
 
 def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, scorer: Scorer | None = None) -> Rescored:
@@ -48,7 +50,8 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     these are of other questions or are scored otherwise, and `DataError` where nothing can be scored again.
     """
     folder = as_path("run", run, "the folder of a run")
-    name = read_manifest(folder).dataset.scoring or ""
+    manifest = read_manifest(folder)
+    name = manifest.dataset.scoring or ""
     try:
         rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_COLUMNS).to_pylist()
     except FileNotFoundError:
@@ -82,6 +85,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         with_f1=sum(f1 is not None for _, (_, f1), _ in again),
         unscored=len(rows) - len(scored),
         unknown=len(scored) - len(again),
+        missing=max(0, _rows_of(manifest) - len(rows)),
     )
 
 
@@ -92,6 +96,14 @@ def _score(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer
         return score.exact_match, score.f1
     hashes = row.get("answers_sha256")
     return hashes and (scorer.is_exact_match(row["prediction"], hashes), None)
+
+
+def _rows_of(manifest: Manifest) -> int:
+    """Rows that a finished run has, 0 for another."""
+    examples, trials = manifest.dataset.examples, manifest.options.get("trials")
+    if manifest.status != "done" or not isinstance(trials, int):
+        return 0
+    return len(manifest.architectures) * (examples or 0) * trials
 
 
 def _has_others(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> bool:

@@ -101,12 +101,14 @@ def test_a_score_that_is_missing_beside_a_prediction_is_a_difference(published: 
     assert exit_code("rescore", str(tmp_path / "f1"), "--dataset", "sample") == 1
 
 
-def test_a_question_twice_is_no_run(published: Path, tmp_path: Path) -> None:
+def test_a_question_twice_is_no_run_and_missing_ones_are_counted(published: Path, tmp_path: Path) -> None:
     copy = changed(published, tmp_path / "copy", "f1", [])
     table = pq.read_table(copy / "questions.parquet")
     pq.write_table(pa.concat_tables([table, table]), copy / "questions.parquet")
     with pytest.raises(DataError, match="has rows twice"):
         rescore(copy)
+    pq.write_table(table.slice(0, 150), copy / "questions.parquet")
+    assert rescore(copy).missing == 50
 
 
 def test_f1_is_compared_with_the_data_set_alone(published: Path, tmp_path: Path) -> None:
