@@ -52,7 +52,7 @@ ARCHITECTURES = ("llmcompiler", "llmcompiler?stream=false", "rewoo", "react")
 # How the system prompts begin, and the form of their replies; the LLM tool's is an answer.
 _FORMS: dict[str, Form] = {
     "Make a plan": "plan",
-    "Decide whether": "join or replan",
+    "Answer the question from the results": "join",
     "Answer the question in turns": "action",
 }
 
@@ -95,19 +95,11 @@ class OracleReplies:
         trace = [e for q, e in self._by_question.items() if any(f"Question: {q}" == m.content for m in messages)]
         example = self._last = ([*asked, *trace, self._last])[0]
         form = next((form for start, form in _FORMS.items() if system.startswith(start)), None)
-        form = _form_of(system, last, form)
+        form = "numbered plan" if form == "plan" and "join()" in system else form or "answer"
         role = "tool" if "fact asked for" in system else "planner"
         prompt = ParsedPrompt.read(messages, example.question)
         text = write_reply(prompt, LookupPath(example), {"role": role, "grammar": Grammar("any", form)}, 1.0, True).text
         return ServerReply(text, usage=Usage(count_messages(messages), 0, count_tokens(text)))
-
-
-def _form_of(system: str, last: str, form: Form | None) -> Form:
-    if form == "plan" and "join()" in system:
-        return "numbered plan"
-    if form == "join or replan" and "No new plan is possible" in last:
-        return "join"
-    return form or "answer"
 
 
 async def measure(dataset: Dataset, latency_s: float, token_s: float, tool_s: float) -> list[Result]:

@@ -85,7 +85,7 @@ def test_a_sentence_more_in_the_planner_prompt_is_named_with_its_price(capsys: p
 
 def test_another_replan_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     run("before", "--arch", "rewoo")
-    run("now", "--arch", copied("short", "architecture.toml", "max_steps = 8", "max_steps = 1"))
+    run("now", "--arch", copied("short", "architecture.toml", "max_steps = 8", "max_steps = 1\nmax_replans = 1"))
     capsys.readouterr()
     assert command("gate", "now", "--baseline", "before", "--accept-prompts") == 1
     told = capsys.readouterr().out

@@ -131,7 +131,7 @@ async def test_a_replan_is_counted_as_any_other_call(tmp_path: Path, corpus: Cor
         return answer(request)
 
     with ModelServer(reply) as server:
-        rows, _ = await run(tmp_path, server, examples(2), [ARCHITECTURE], corpus)
+        rows, _ = await run(tmp_path, server, examples(2), [f"{ARCHITECTURE}?max_replans=1"], corpus)
     for row in rows:
         assert (row["llm_calls"], row["tool_calls"], row["stop_reason"]) == (5, 3, "answered")
         assert row["total_tokens"] == row["billed_tokens"] == spent(server, row["example_id"]).total_tokens
