@@ -23,7 +23,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +51,10 @@ class RunFilter(BaseModel):
     """Share of the tool calls that the run made fail."""
     failure_mode: Literal["empty", "error", "timeout"] = "empty"
     exemplars: dict[str, int] = {}
-    """Exemplars in the prompt of an architecture, where the claim is about a prompt with, or without, them."""
+    """Exemplars in the prompt of an architecture, where the claim is about a prompt with, or without, them.
+
+    `direct?max_exemplars=6` stands in for `direct` where six are wanted.
+    """
     least_steps: int | None = Field(default=None, ge=1)
     most_steps: int | None = Field(default=None, ge=1)
     """Look-ups that a question of the chain data set needs."""
@@ -67,8 +70,11 @@ class RunFilter(BaseModel):
         if self.failure_rate and group.failure_mode != self.failure_mode:
             return None
         for name, count in self.exemplars.items():
-            if name in group.architectures and group.architectures[name].exemplars != count:
+            own = group.architectures.get(f"{name}?max_exemplars={count}") or group.architectures.get(name)
+            if own and own.exemplars != count:
                 return None
+            if own:
+                group = replace(group, architectures={**group.architectures, name: own})
         part = group.of_type(self.question_type) if self.question_type else group
         return part and part.only(self.least_steps, self.most_steps, self.unforeseen)
 

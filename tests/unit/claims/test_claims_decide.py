@@ -201,6 +201,14 @@ def test_direct_prompting_with_exemplars_is_not_the_papers(tmp_path: Path) -> No
         assert finding.verdict == verdict
 
 
+def test_a_claim_about_prompts_with_exemplars_takes_the_option_that_has_them(tmp_path: Path) -> None:
+    names = ("react", "direct?max_exemplars=6")
+    run = run_folder(tmp_path / "6", *(system(name, "1" * 8) for name in names), exemplars={"answer": 6})
+    claim = next(each for each in read_claims() if each.test and each.test.on.exemplars == {"react": 6, "direct": 6})
+    (finding,) = check([claim], gather(run))
+    assert finding.verdict != "no data"
+
+
 def test_what_our_own_prompts_would_decide_is_shown_without_a_verdict() -> None:
     """A prompt cache saves most of ReAct's dollars with six exemplars, and next to nothing with one."""
     runs = gather(RESULTS / "hotpotqa-qwen-1.5b-100", RESULTS / "triviaqa-qwen-1.5b-100")
