@@ -102,7 +102,7 @@ def _advised(runs: RunSet, terms: Terms, folders: Mapping[str, Path]) -> Part:
 
 
 def _command(runs: RunSet, decision: Decision, folders: Mapping[str, Path]) -> MoreQuestions:
-    names = dict.fromkeys([*decision.contenders, *decision.open, *filter(None, [decision.recommended])])
+    names = dict.fromkeys([*decision.contenders, *decision.open])
     assert decision.questions is not None  # the caller checks it
     return more_questions(runs, list(names), decision.questions, folders)
 

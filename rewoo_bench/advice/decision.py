@@ -3,10 +3,10 @@
 1. Only architectures within the limits may be recommended: those whose intervals are at or below them.
 2. An architecture that another of them beats (exact McNemar, Holm) isn't the most accurate. Where one alone is left, it
    is recommended.
-3. Else the cheapest one is recommended that isn't worse than any that is left by the margin or more: it has to show
-   that against each of them (an intersection-union test, Berger 1982, Technometrics 24), with Holm's adjustment for the
-   number of architectures that try.
-4. Else nothing is recommended.
+3. Else it is the cheapest of those that are left, if it is shown not to be worse than any other of them by the margin
+   or more: it has to show that against each (an intersection-union test, Berger 1982, Technometrics 24), with Holm's
+   adjustment for the number of architectures that try.
+4. Else nothing is recommended: a dearer one may be as good as the cheapest and no better.
 """
 
 from __future__ import annotations
@@ -99,24 +99,11 @@ def _cheapest(
         for one in within
     ]
     shown = dict(zip(_names(within), holm(worst), strict=True))
-    good = [one for one in within if shown[one.architecture] < ALPHA]
-    if not good:
-        pairs = list(combinations(contenders, 2))
-        questions = max(_questions(one, other, contrasts, margin) for one, other in pairs)
-        return Decision(
-            "undecided", None, _names(contenders), tuple(shown.items()), _names(contenders), questions=questions
-        )
-    chosen = min(good, key=lambda one: one.cost.estimate)
-    cheaper = [one for one in contenders if one not in good and one.cost.estimate < chosen.cost.estimate]
-    needed = [_questions(one, other, contrasts, margin) for one in cheaper for other in _others(contenders, one)]
-    return Decision(
-        "cheapest that isn't worse",
-        chosen.architecture,
-        _names(contenders),
-        tuple(shown.items()),
-        _names(cheaper),
-        questions=max(needed) if needed else None,
-    )
+    names, name = _names(contenders), min(contenders, key=lambda one: one.cost.estimate).architecture
+    if shown[name] < ALPHA:
+        return Decision("cheapest that isn't worse", name, names, tuple(shown.items()))
+    questions = max(_questions(one, other, contrasts, margin) for one, other in combinations(contenders, 2))
+    return Decision("undecided", None, names, tuple(shown.items()), names, questions=questions)
 
 
 def _questions(one: Candidate, other: Candidate, contrasts: Contrasts, margin: float) -> float:

@@ -53,8 +53,8 @@ def _verdict(part: Part) -> str:
             return f"Use {name}: it is more accurate than {others}."
         case "cheapest that isn't worse":
             return (
-                f"Use {name}: none is shown to be the most accurate, and this is the cheapest one that is shown to be "
-                f"less than {margin} worse than {others}."
+                f"Use {name}: none is shown to be the most accurate, and this is the cheapest of those that may be; "
+                f"it is shown to be less than {margin} worse than each other one of them."
             )
         case "only one within the limits":
             return f"Use {name}: it is the only architecture that is surely within the limits."
@@ -64,9 +64,11 @@ def _verdict(part: Part) -> str:
             return "No recommendation: no architecture is within the limits."
         case "limits undecided":
             return f"Not decided: {joined(part.decision.open, 'or')} may be within the limits, but none surely is."
+    contenders = part.decision.contenders
+    cheapest = min(contenders, key=lambda each: part.candidate(each).cost.estimate)
     return (
-        f"Not decided: {joined(part.decision.contenders, 'or')} may be the best. None is shown to be more accurate "
-        f"than {others}, and none to be less than {margin} worse."
+        f"Not decided: {joined(contenders, 'or')} may be the best. None is shown to be more accurate than {others}, "
+        f"and {cheapest}, the cheapest, isn't shown to be less than {margin} worse."
     )
 
 
@@ -167,17 +169,16 @@ def _units(part: Part) -> Iterator[str]:
 
 def _next(part: Part) -> Iterator[str]:
     """What to run to decide what isn't decided."""
-    more, decision = part.more, part.decision
+    more = part.more
     if more is None:
         return
-    what = f"whether {joined(decision.open, 'or')} is as good at less cost" if decision.recommended else "it"
     if more.questions is not None:
         number = (
             f"about {counted(more.questions, 'question')}, {max(more.questions - part.questions, 0):,} more than now"
         )
-        yield f"To decide {what} takes {number}, if the truth is as measured (80% power)."
+        yield f"To decide it takes {number}, if the truth is as measured (80% power)."
     if more.obstacle:
-        yield more.obstacle if more.questions is not None else f"To decide {what}: {more.obstacle}"
+        yield more.obstacle if more.questions is not None else f"To decide it: {more.obstacle}"
     if more.command:
         yield f"    {more.command}"
 

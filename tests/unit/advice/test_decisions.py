@@ -120,6 +120,28 @@ def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended() -> None
     assert np.mean(wrong) <= 0.06
 
 
+def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended() -> None:
+    """At a quarter of the questions answered by one alone the dearer one is often shown not to be worse."""
+    recommended = []
+    for seed in range(100):
+        draw = np.random.default_rng(seed)
+        systems = dict(zip(("rewoo", "react"), pair_of(0.0, 0.25, 300, draw), strict=True))
+        (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 2.0}, draw)).parts
+        recommended.append(part.decision.recommended)
+    assert recommended.count("react") <= 6  # McNemar's 5%, half of it for the wrong one
+    assert recommended.count("rewoo") > 25
+
+
+def test_a_dearer_one_that_is_shown_not_to_be_worse_leaves_it_open(tmp_path: Path) -> None:
+    react, rewoo = mixed(600, 240, 26, 16)
+    part = part_of(tmp_path, {"react": react, "rewoo": rewoo}, margin=0.03)
+    shown = dict(part.decision.not_worse)
+    assert shown["react"] < 0.05 < shown["rewoo"]
+    assert (part.decision.kind, part.decision.recommended) == ("undecided", None)
+    assert "rewoo, the cheapest, isn't shown to be less than 3 points worse." in text(part)
+    assert part.more is not None
+
+
 def test_trials_of_a_question_are_one_observation(tmp_path: Path) -> None:
     rewoo, react = mixed(40, 12, 6, 5)
     one = folder_of(tmp_path / "one", {"rewoo": rewoo, "react": react})
