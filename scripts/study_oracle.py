@@ -1,7 +1,8 @@
 """The study in results/oracle: the cost of each architecture without mistakes.
 
     python scripts/study_oracle.py --hotpotqa dev_distractor_sample.json
-    python scripts/study_oracle.py --check      # exit code 1 where README.md or tables.md differ from the CSV files
+    python scripts/study_oracle.py              # README.md and tables.md again, from the CSV files
+    python scripts/study_oracle.py --check      # exit code 1 where they differ from the CSV files
 
 Runs the oracle over the given HotpotQA questions and over the generated chains, and writes the tables
 (CSV, and all of them as Markdown), the figures and the README's results into results/oracle. No model is asked; it
@@ -282,7 +283,9 @@ def results(tables: Tables) -> str:
     def branching(architecture: str, column: str = "reached the answer") -> str:
         return cell("branching", column, architecture=architecture)
 
-    return f"""**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
+    return f"""The questions: {hotpotqa("rewoo", "questions")} of HotpotQA's dev set in the distractor setting (Yang et al. 2018, ids by the order of their sha256), each with its own ten paragraphs, and generated ones of the data set [chain](../../datasets/chain/README.md). All tables: [tables.md](tables.md), and each as CSV; captions: [captions.md](captions.md). Intervals are 95%, paired by question: they cover other questions of the same kind, not other models. The architectures have their default form, [that of the papers](../../architectures/README.md#as-in-the-papers).
+
+**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
 
 ![Look-ups against tokens of context, a panel for each price: blue where ReWOO is cheaper than ReAct](chain-map.png)
 
@@ -318,7 +321,7 @@ Each line has the prices of its own model, so lines compare two architectures, n
 {ablation("400 tokens of each observation", "400 tokens of each observation")}
 {ablation("native tool calls (no exemplars), against ReWOO with six", "native calls, side by side")}
 
-**The paper's token model** (`formulas`): of the input of ReWOO's planner and solver it gives {formula("formula / prompts")} times the measured tokens, and {formula("with the solver's exemplars")} with what exemplars the solver has. For ReAct it is an identity, since it sums the measured prompts. Fitted on chains of up to 4 look-ups, the laws are off by {cell("prediction", "mean error", architecture="react")} (ReAct) and {cell("prediction", "mean error", architecture="rewoo")} (ReWOO) on average on chains of 5 to 12 (`prediction`), for an agent that takes no detours.
+**The paper's token model** (`formulas`): of the input of ReWOO's planner and solver it gives {formula("formula / prompts")} times the measured tokens. For ReAct it is an identity, since it sums the measured prompts. Fitted on chains of up to 4 look-ups, the laws are off by {cell("prediction", "mean error", architecture="react")} (ReAct) and {cell("prediction", "mean error", architecture="rewoo")} (ReWOO) on average on chains of 5 to 12 (`prediction`), for an agent that takes no detours.
 
 ![Input tokens against look-ups, with the laws of the paper and the measured means](chain-steps.png)
 
@@ -332,14 +335,14 @@ Each line has the prices of its own model, so lines compare two architectures, n
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hotpotqa", type=Path, help="HotpotQA questions in the official form")
+    parser.add_argument(
+        "--hotpotqa", type=Path, help="HotpotQA questions in the official form; without them nothing is run"
+    )
     parser.add_argument("--questions", type=int, help="number of questions; all by default")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--check", action="store_true", help="run nothing; compare README.md and tables.md")
     options = parser.parse_args(arguments)
-    if not options.check:
-        if options.hotpotqa is None:
-            parser.error("--hotpotqa FILE is missing")
+    if options.hotpotqa and not options.check:
         options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as work:
             study = Study(options.hotpotqa, options.questions, Path(work), options.out)

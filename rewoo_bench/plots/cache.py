@@ -103,7 +103,8 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     cheaper, dearer = int((least > 1).sum()), int((most < 1).sum())
     return picture(
         figure,
-        f"{second} is cheaper under {cheaper} of {len(RULES)} prices, dearer under {dearer}; else it depends",
+        f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
+        "else it depends",
         f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",
         _varied(_found(data, options.pair, np.zeros(1))),
         f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",

@@ -67,7 +67,7 @@ def test_help_shows_the_command_that_can_be_typed(capfd: pytest.CaptureFixture[s
 
 
 def test_a_first_part_of_a_run_stands_for_all_of_it(tmp_path: Path) -> None:
-    assert quiet("--arch", "direct", "--model", "oracle", "--max-total-tokens", 5000, "--out", "here") == 3
+    assert quiet("--arch", "direct", "--model", "oracle", "--max-total-tokens", 2000, "--out", "here") == 3
     types = set(load(tmp_path / "here")["question_type"])
     assert len(load(tmp_path / "here")) < 45  # the file begins with 45 questions of one type
     assert len(types) > 1
