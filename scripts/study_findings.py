@@ -7,6 +7,7 @@ python scripts/study_findings.py --check    # exit code 1 where the README has o
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ BIG_HOTPOT, BIG_TRIVIA = "hotpotqa-qwen-1.5b-100", "triviaqa-qwen-1.5b-100"
 BIG_EIGHT, BIG_SAMPLE = "hotpotqa-qwen-1.5b-eight", "sample-qwen-1.5b-eight"
 SMALL_HOTPOT, SMALL_TRIVIA = "hotpotqa-smollm2-135m-300", "triviaqa-smollm2-135m-300"
 BASE_HOTPOT, BASE_TRIVIA = "hotpotqa-gemma-3-270m", "triviaqa-gemma-3-270m"
+GUARD = "guard-qwen-1.5b"
 NAMES = {
     BIG_HOTPOT: "1.5B, HotpotQA",
     BIG_TRIVIA: "1.5B, TriviaQA",
@@ -120,8 +122,59 @@ def discordant(run: str, b: str = "react", a: str = "rewoo") -> str:
     return f"{counts}; p {_p(figure.p)}, after Holm {_p(figure.p_holm)}"
 
 
+def repeated(run: str) -> str:
+    """`15 of 15 do so; these hold 41% of ReAct's tokens, the loops alone 19%`: of questions at the step limit."""
+    rows = rows_of(run)[rows_of(run)["architecture"] == "react"]
+    at_limit = rows[rows["stop_reason"] == "step_limit"]
+    share = at_limit["total_tokens"].sum() / rows["total_tokens"].sum()
+    loops = f"{at_limit['loop_step'].notna().sum()} of {len(at_limit)} do so"
+    in_loops = system(run, "react").summary.loop_token_share
+    return f"{loops}; the {len(at_limit)} hold {share:.0%} of ReAct's tokens, the loops alone {in_loops:.0%}"
+
+
+def guarded() -> str:
+    """What a guard against loops changes; nothing where its run isn't there."""
+    if not (RESULTS / GUARD).is_dir():
+        return ""
+    clauses = []
+    for guard in ("nudge", "stop"):
+        both = pair(GUARD, f"react?repeat_guard={guard}", "react")
+        one, score = system(GUARD, both.b).summary, both["exact_match"].interval
+        difference = f"{score.estimate:+.3f} [{score.low:+.3f}, {score.high:+.3f}]"
+        clauses.append(
+            f"with `{guard}` {bounds(both['total_tokens'].interval, 1.0)} times the tokens, {one.loop_token_share:.0%} "
+            f"of them in loops, and exact match {difference}"
+        )
+    plain = system(GUARD, "react").summary
+    return (
+        f"\n- **A guard against loops** (`{GUARD}`, {plain.total} questions), against ReAct without one, which has "
+        f"{plain.loop_token_share:.0%} of its tokens in loops: {'; '.join(clauses)}."
+    )
+
+
+def forms() -> str:
+    """Where the runs' settings, as run.json has them, aren't the papers'."""
+    said: dict[str, set[str]] = {"solver": set(), "direct": set(), "replans": set(), "limit": set()}
+    for run in NAMES:
+        named = {each.name: each for each in read_manifest(RESULTS / run).architectures}
+        said["solver"].add(str((named["rewoo"].exemplars or {}).get("solver", 0)))
+        said["direct"].add(str((named["direct"].exemplars or {}).get("answer", 0)))
+        said["replans"].add(str((named["rewoo"].settings or {})["max_replans"]))
+        react = named["react"].settings or {}  # the setting had another name in older runs
+        said["limit"].add("is" if react.get("answer_at_limit", react.get("partial_answer")) else "isn't")
+    solver, direct, replans, limit = (" or ".join(sorted(values)) for values in said.values())
+    at_limit = [rows[rows["stop_reason"] == "step_limit"] for rows in map(rows_of, NAMES)]
+    right = sum(int(rows["exact_match"].sum()) for rows in at_limit)
+    return (
+        "The runs are older than today's defaults, which are the papers' forms. Number of exemplars of ReWOO's solver: "
+        f"{solver}, of direct prompting: {direct} (the paper's have none). Number of new plans that ReWOO may make: "
+        f"{replans} (the paper's: 0). At the step limit ReAct {limit} asked for an answer (the paper's isn't), and "
+        f"{right} of {sum(map(len, at_limit))} questions that ended there have a right one."
+    )
+
+
 def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def ended(run: str, architecture: str, reason: str) -> str:
@@ -136,11 +189,13 @@ def sound(run: str, architecture: str) -> tuple[int, int]:
 
 
 def costs() -> str:
-    heads = ["run", "n", "tokens", *(f"dollars, {title}" for title in SHOWN.values())]
+    heads = ["run", "n", "tokens", "tokens where both answered (n)", *(f"dollars, {title}" for title in SHOWN.values())]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     for run, name in NAMES.items():
         n = pair(run, "react")["total_tokens"].interval.n
-        lines.append([name, str(n), *(ratio(run, price=price) for price in ("", *SHOWN))])
+        some = pair(run, "react").both_answered
+        answered = f"{bounds(some, 1.0)} ({some.n})" if some else ""
+        lines.append([name, str(n), ratio(run), answered, *(ratio(run, price=price) for price in SHOWN)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -155,7 +210,7 @@ def accuracies() -> str:
             raise ValueError(f"{run}: no test of exact match")
         shares = " | ".join(exact_match(run, each) for each in ("rewoo", "react", "direct"))
         counts = f"{figure.discordant.only_a} / {figure.discordant.only_b}"
-        tests = f"{figure.p:.3f} | {figure.p_holm:.3f} | {figure.detectable:.3f}"
+        tests = f"{_p(figure.p)} | {_p(figure.p_holm)} | {figure.detectable:.3f}"
         lines.append(f"| {name} | {shares} | {counts} | {tests} |")
     return "\n".join(lines)
 
@@ -193,6 +248,16 @@ def offered() -> str:
     found = {each.summary.architecture: each.summary for each in comparison("tools-smollm2-135m").systems}
     names = ["rewoo?tools=Search", "rewoo", "rewoo?tools=Search+LLM+Lookup", "rewoo?tools=Search+LLM+Lookup+Calculator"]
     return ", ".join(f"{found[name].exact_match.mean:.2f} at {found[name].total_tokens:,.0f} tokens" for name in names)
+
+
+def undetected() -> str:
+    """What difference of exact match between numbers of tools the run would detect. Raises where it detects one."""
+    figures = [each["exact_match"] for each in comparison("tools-smollm2-135m").pairs]
+    if any(each.p_holm < 0.05 for each in figures):
+        raise ValueError("tools-smollm2-135m: a difference is significant")
+    sizes = [each.detectable for each in figures if each.detectable is not None and math.isfinite(each.detectable)]
+    shown = " to ".join(dict.fromkeys(f"{size:.3f}" for size in (min(sizes), max(sizes))))
+    return f"The smallest difference that would be detected 4 times in 5 is {shown}."
 
 
 def judged() -> str:
@@ -244,13 +309,16 @@ def findings() -> str:
     """All findings, as Markdown."""
     passed, answers = lenient()
     json_pair = pair(BIG_SAMPLE, "rewoo-json")["total_tokens"].interval
-    return f"""### Is ReWOO cheaper?
+    return f"""{forms()}
+
+### Is ReWOO cheaper?
 
 ReAct's tokens and dollars as multiples of ReWOO's:
 
 {costs()}
 
 - **In tokens, yes, where ReAct uses its tools; but less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
+- **Part of it are questions that one of the two doesn't finish.** The ratio where both answered leaves them out. It conditions on the outcome, since they may be the hard ones.
 - **In dollars, where a prefix cache reaches ReAct's prompts and not ReWOO's, no.** {rules()} On HotpotQA OpenAI's rule caches {cached(BIG_HOTPOT, "react", "openai")} of ReAct's input and {cached(BIG_HOTPOT, "rewoo", "openai")} of ReWOO's; on TriviaQA {cached(BIG_TRIVIA, "react", "openai")} and {cached(BIG_TRIVIA, "rewoo", "openai")} (1.5B). {STAND_IN[0].upper()}{STAND_IN[1:]}.
 - **Other architectures** (1.5B, HotpotQA, `{BIG_EIGHT}`), as multiples of ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
 
@@ -259,7 +327,7 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 {accuracies()}
 
 - **No model is significantly more accurate with ReAct.** The test is exact McNemar on the questions that only one answered correctly, with Holm's adjustment within the run. The last column is the smallest difference that this number of questions detects 4 times in 5. In the paper ReAct is ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
-- **Small models often don't finish a growing trace**: {ended(BIG_HOTPOT, "react", "step_limit")} of the 1.5B model's ReAct questions on HotpotQA end at the step limit, {ended(BASE_TRIVIA, "react", "step_limit")} of the 270M model's on TriviaQA.
+- **Many of a small model's questions end in a loop**: it repeats the same turns until the step limit. Of ReAct's questions that end there, on HotpotQA {repeated(BIG_HOTPOT)} (1.5B); on TriviaQA {repeated(BIG_TRIVIA)} (1.5B), and {repeated(BASE_TRIVIA)} (270M base). A loop is counted from its first repetition. Loops are inferred from the sizes of calls, since these runs have no column for them.{guarded()}
 - **Tools help the 1.5B model on HotpotQA** (direct prompting against ReWOO: {discordant(BIG_HOTPOT, "direct")}) **and not on TriviaQA** ({discordant(BIG_TRIVIA, "direct")}); direct prompting takes {tokens(BIG_TRIVIA, "direct")} tokens there, ReWOO {tokens(BIG_TRIVIA, "rewoo")}. In the paper, too, tools don't help on TriviaQA.
 - **Valid first plans, {held_to_plans(BIG_HOTPOT, SMALL_HOTPOT, SMALL_TRIVIA, BASE_HOTPOT, BASE_TRIVIA)}**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
 - **On the bundled sample the 1.5B model gains from plans in JSON**: {exact_match(BIG_SAMPLE, "rewoo-json")} against the text plans' {exact_match(BIG_SAMPLE, "rewoo")} ({discordant(BIG_SAMPLE, "rewoo-json")}), for {json_pair.estimate:.2f} times the tokens.
@@ -277,7 +345,7 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 
 ### With more tools on offer
 
-- **No difference** (`tools-smollm2-135m`; one to four tools): exact match {offered()}. No difference is significant. The paper goes up to seven tools.
+- **No difference detected** (`tools-smollm2-135m`; one to four tools): exact match {offered()}. {undetected()} The paper goes up to seven tools.
 
 ### With a model as judge
 

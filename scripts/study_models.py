@@ -18,9 +18,9 @@ from rewoo_bench import load
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render as render_comparison
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
-from rewoo_bench.analysis.pairs import PRICED
-from rewoo_bench.analysis.summary import Estimate, summarise, valid_first_plans
-from rewoo_bench.analysis.verdict import Pricing, bounds
+from rewoo_bench.analysis.pairs import PRICED, Pair
+from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summarise, valid_first_plans
+from rewoo_bench.analysis.verdict import OUTCOME, Pricing, bounds
 from rewoo_bench.claims.check import check
 from rewoo_bench.claims.claim_file import read_claims
 from rewoo_bench.claims.render import render
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
 SERIES_FIGURES = ("failure", "tools")
+GUARD = "repeat_guard"
 ORACLE = "oracle"  # the folder beside it, with an oracle's runs, for claims about costs
 
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = runs_in(folder)
     series = {path: found for path in sorted(folder.iterdir()) if path not in runs and (found := runs_in(path))}
     every = [*runs, *(run for found in series.values() for run in found)]
-    sections = [f"## ReAct and ReWOO, all runs\n\n{overview(runs)}"] if runs else []
+    sections = [f"## ReAct and ReWOO, all runs\n\n{overview(runs)}\n\n{OUTCOME.capitalize()}."] if runs else []
     sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
@@ -111,6 +112,8 @@ def overview(runs: Sequence[Path]) -> str:
 
 def run_table(run: Path) -> str:
     """All architectures compared on their shared questions: a run may have been stopped."""
+    if options_in(run) == {GUARD}:
+        return guard_table(run)
     if options_in(run) - {TOOLS}:
         return ablation_table(run)
     comparison = compare(load(run), manifests=manifests(run), intersect=True)
@@ -147,17 +150,37 @@ def endings(rows: pd.DataFrame, *, by_grammar: bool) -> str:
 def series_table(runs: Sequence[Path]) -> str:
     """A row for each run and architecture, as a Markdown table, with its tokens as a multiple of ReWOO's."""
     lines = [
-        "| run | system | n | EM | F1 | LLM calls | tool calls | tokens | x ReWOO's | answered / failed / total |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| run | system | n | EM | F1 | LLM calls | tool calls | tokens | x ReWOO's "
+        f"| {LOOPS} | answered / failed / total |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for run in runs:
         rows = load(run)
         ratios = dict(token_ratios(rows))
         for one in summarise(rows):
             figures = [interval(one.exact_match), interval(one.f1), f"{one.llm_calls:.2f}", f"{one.tool_calls:.2f}"]
-            figures += [f"{one.total_tokens:,.0f}", ratios.get(one.architecture, "")]
+            figures += [f"{one.total_tokens:,.0f}", ratios.get(one.architecture, ""), loops_text(one)]
             ended = f"{one.answered} / {one.failed} / {one.total}"
             lines.append(f"| {run.name} | {one.architecture} | {one.total} | {' | '.join(figures)} | {ended} |")
+    return "\n".join(lines)
+
+
+def guard_table(run: Path) -> str:
+    """The run's architectures, of which all but the first have a guard against loops, as a Markdown table."""
+    comparison = compare(load(run), manifests=manifests(run), intersect=True)
+    lines = [
+        "| `repeat_guard` | n | EM | tokens | questions in loops | tokens in loops | x tokens of none | EM - none |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for system, pair in zip(comparison.systems, [None, *comparison.pairs], strict=True):
+        one = system.summary
+        behind = one.architecture.partition("?")[2]
+        guard = read_options(behind)[GUARD] if behind else "none"
+        shown = [f"{one.exact_match.n}", interval(one.exact_match), f"{one.total_tokens:,.0f}"]
+        shown += [f"{one.loop_share:.1%}", f"{one.loop_token_share:.1%}"]
+        if pair is not None:
+            shown += [bounds(pair["total_tokens"].interval, 1.0), signed(pair["exact_match"].interval)]
+        lines.append(f"| {guard} | {' | '.join(shown if pair else [*shown, '', ''])} |")
     return "\n".join(lines)
 
 
@@ -171,7 +194,8 @@ def ablation_table(run: Path) -> str:
 def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[Path, tuple[str, str]]]) -> str:
     """A row per pair of a run's architectures (ReWOO first), after its first cells."""
     columns = ["n", "EM of ReWOO", "EM of the other", "other - ReWOO", "tokens", "tokens of the other"]
-    columns += ["x ReWOO's", *(f"dollars x ReWOO's, {title}" for title in SHOWN.values())]
+    columns += ["x ReWOO's", "where both answered (n)", f"the other {LOOPS}"]
+    columns += [f"dollars x ReWOO's, {title}" for title in SHOWN.values()]
     lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
     for cells, (run, (rewoo, agent)) in pairs.items():
         rows = load(run)
@@ -187,10 +211,16 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[Path
             signed(pair["exact_match"].interval),
         ]
         shown += [f"{each.total_tokens:,.0f}" for each in (one, other)]
-        ratios = [pair["total_tokens"].interval, *(each.pairs[0][PRICED].interval for each in dollars)]
-        shown += [bounds(ratio, 1.0) for ratio in ratios]
+        shown += [bounds(pair["total_tokens"].interval, 1.0), where_both_answered(pair), loops_text(other)]
+        shown += [bounds(each.pairs[0][PRICED].interval, 1.0) for each in dollars]
         lines.append(f"| {' | '.join(map(str, [*cells, *shown]))} |")
     return "\n".join(lines)
+
+
+def where_both_answered(pair: Pair) -> str:
+    """The token ratio, with its number of questions; empty where that is all of them, or none."""
+    some = pair.both_answered
+    return "" if some is None else f"{bounds(some, 1.0)} ({some.n:,})"
 
 
 def signed(value: Interval) -> str:

@@ -4,7 +4,7 @@ Of a question that the infrastructure failed there is no exact match (null), and
 incomplete work. A question that an external agent answered without one metered model call (the flag `unmetered`) looks
 free, and what answered it isn't known. Means, intervals, tests, claims, gates and figures leave both out and give their
 number. A comparison of two architectures leaves out both rows of the pair. A question that reached a limit (steps,
-tokens, time, cost) hasn't failed: its answer counts as wrong, at the cost in its row.
+tokens, time, cost) hasn't failed: without an answer it counts as wrong, at the cost in its row.
 
     left_out(rows)                    # a mask: True for a row that is in no mean
     pairs_left_out(rows_a, rows_b)    # of aligned rows: True where either of the two is

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import runpy
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rewoo_bench import Message, ScriptedModel, evaluate, load
 from rewoo_bench.analysis.dollars import priced_rows
 from rewoo_bench.api import bench
 from rewoo_bench.runs.publish import publish
@@ -76,7 +77,7 @@ def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], 
     assert [row[:3] for row in rows] == [[*pairs[:2], "12"], [*pairs[2:], "12"]]
     tokens = run.rows.groupby("architecture", observed=True)["total_tokens"].mean()
     assert [row[6:8] for row in rows] == [[f"{tokens[name]:,.0f}" for name in pairs[i : i + 2]] for i in (0, 2)]
-    for prices, names in zip([row[8:] for row in rows], (pairs[:2], pairs[2:]), strict=True):
+    for prices, names in zip([[row[8], *row[11:]] for row in rows], (pairs[:2], pairs[2:]), strict=True):
         tokens_and_dollars = [
             run.rows["total_tokens"].to_numpy(),
             *(each.usd for each in priced_rows([run.folder], run.rows, [["none"], ["openai"], ["anthropic-5m"]])),
@@ -84,3 +85,47 @@ def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], 
         for cell, amounts in zip(prices, tokens_and_dollars, strict=True):
             rewoo, react = (amounts[run.rows["architecture"] == name].mean() for name in names)
             assert float(cell.split()[0]) == pytest.approx(react / rewoo, abs=0.006)
+
+
+@pytest.mark.anyio
+async def test_a_run_with_guards_against_loops_has_a_row_for_each(
+    main: Callable[[list[str]], None], tmp_path: Path
+) -> None:
+    """Of a model that repeats its turn, and of which a nudge makes no more than an answer."""
+
+    def again(messages: Sequence[Message], role: str) -> str:
+        return "Action: Finish[Kyiv]" if "repeat themselves" in messages[-1].content else "Action: Search[Kyiv]"
+
+    names = ["react", "react?repeat_guard=nudge", "react?repeat_guard=stop"]
+    run = tmp_path / "run"
+    await evaluate("sample", names, out=run, limit=4, model=ScriptedModel(again))
+    publish(run, tmp_path / "models" / "guard-qwen-1.5b")
+    main(["--results", str(tmp_path / "models"), "--no-figures"])
+    _, table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").split("## guard-qwen-1.5b\n\n")
+    heads, _, *rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    none, nudge, stop = (dict(zip(heads, row, strict=False)) for row in rows)
+    assert [row["`repeat_guard`"] for row in (none, nudge, stop)] == ["none", "nudge", "stop"]
+    assert [row["questions in loops"] for row in (none, nudge, stop)] == ["100.0%", "0.0%", "100.0%"]
+    tokens = load(run).groupby("architecture", observed=True)["total_tokens"].mean()
+    assert stop["x tokens of none"].startswith(f"{tokens[names[2]] / tokens['react']:.2f} [")
+    assert "x tokens of none" not in none
+
+
+def test_tables_have_the_ratio_where_both_answered_and_loops(main: Callable[[list[str]], None], tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "hotpotqa-qwen-1.5b-100", tmp_path / "models" / "hotpotqa-qwen-1.5b-100")
+    main(["--results", str(tmp_path / "models"), "--no-figures"])
+    heads, _, row, *_ = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").splitlines()[2:]
+    cells = dict(zip(*(line.strip("| ").split(" | ") for line in (heads, row)), strict=True))
+    assert cells["where both answered (n)"] == "2.34 [2.18, 2.53] (85)"
+    assert cells["the other in loops (of tokens)"] == "15.0% (19.4%)"
+
+
+def test_findings_say_how_the_runs_were_made_and_name_loops() -> None:
+    found: str = runpy.run_path(str(ROOT / "scripts" / "study_findings.py"))["findings"]()
+    rows = load(RESULTS / "hotpotqa-qwen-1.5b-100").query("architecture == 'react'")
+    at_limit = rows[rows["stop_reason"] == "step_limit"]
+    share = at_limit["total_tokens"].sum() / rows["total_tokens"].sum()
+    assert f"{len(at_limit)} of {len(at_limit)} do so; the {len(at_limit)} hold {share:.0%} of ReAct's tokens" in found
+    assert "exemplars of ReWOO's solver: 1," in found
+    assert "0.000" not in found
+    assert "growing trace" not in found

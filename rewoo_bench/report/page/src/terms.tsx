@@ -15,7 +15,7 @@ const TERMS: Record<string, string> = {
   "empty_answer": "Questions that ended with an empty answer.",
   "length_limit": "Questions that ended because a reply reached the limit of its output tokens.",
   "reasoning_truncated": "Questions that ended because a reply was cut while the model was still thinking.",
-  "step_limit": "Questions that reached the limit of steps without an answer.",
+  "step_limit": "Questions that reached the limit of steps. They have an answer only where the architecture asks for one at the limit.",
   "repeated": "Questions that the repeat guard ended because their turns repeated themselves.",
   "in loops (of tokens)": "Questions whose steps repeat themselves until the end, and the share of all tokens that were spent in that repetition.",
   "invalid_plan": "Questions that ended because no valid plan was written.",
