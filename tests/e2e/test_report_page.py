@@ -330,6 +330,18 @@ def test_dollars_stand_beside_tokens(browser: Any, run: Path, tmp_path: Path) ->
         assert "$0.00" in opened.page.locator(".answer .numbers").first.inner_text()
 
 
+def test_shares_in_loops_stand_in_the_table_and_are_explained(browser: Any, run: Path, tmp_path: Path) -> None:
+    looped = changed_copy(
+        run, tmp_path / "looped", lambda row: row.update(loop_step=2, loop_tokens=row["total_tokens"])
+    )
+    write_report([looped], tmp_path / "looped.html", figures=False)
+    with Opened(browser, tmp_path / "looped.html") as opened:
+        table = opened.page.locator(".means").first
+        assert "100.0% (100.0%)" in table.locator("tbody").inner_text()
+        table.get_by_role("button", name="in loops (of tokens)").focus()
+        assert "repeat themselves until the end" in table.locator("[role=tooltip]:not(.closed)").inner_text()
+
+
 @pytest.mark.parametrize("fragment", ["", "#q=sample-001"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_five_architectures_fit_the_window(browser: Any, five: Path, width: int, fragment: str) -> None:
