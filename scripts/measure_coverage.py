@@ -1,14 +1,14 @@
-"""Coverage of the 95% intervals, from samples of the committed runs drawn with replacement.
+"""How often intervals, tests and recommendations are right, where the truth is known: writes results/coverage.md.
 
-    python scripts/measure_coverage.py                          # writes results/coverage.md, some minutes
-    python scripts/measure_coverage.py --samples 100 --questions 50 --trials 1 --out /tmp/coverage.md
+    python scripts/measure_coverage.py                                    # some ten minutes on one core
+    python scripts/measure_coverage.py --samples 100 --out /tmp/coverage.md
 
-A whole run is the population: its values are the truth, and a sample of n of its questions is a comparison. For each
-kind of printed interval: the share of samples with the truth inside. Where a sample has too few questions for an
-interval (p95), none is printed.
+A committed run is a population: its values are the truth, and n of its questions drawn with replacement are a sample.
+Populations with heavier tails and recommendations are simulated. Every cell has a random generator of its own, seeded
+by `--seed`, its place and n.
 
-The committed runs have one trial. Samples with more trials take a trial from the question's own row with probability
-`OWN`, else from a random question. This changes no truth, and two trials correlate with OWN², as two runs of the same
+The committed runs have one trial. Samples with more take a trial from the question's own row with probability `OWN`,
+else from a random question. This changes no truth, and two trials correlate with OWN², as two runs of the same
 questions do (hotpotqa-qwen-1.5b and -100: 0.76 to 0.81 for tokens).
 """
 
@@ -21,23 +21,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from rewoo_bench import advise
+from rewoo_bench.analysis.dollars import priced_rows
 from rewoo_bench.runs.folder import load
 from rewoo_bench.stats.paired import (
     Interval,
-    difference_of_means,
     difference_of_proportions,
-    geometric_mean_ratio,
     mean_of,
     proportion,
     ratio_of_means,
 )
+from rewoo_bench.stats.per_solved import per_solved
+from rewoo_bench.stats.power import minimum_detectable_difference
 from rewoo_bench.stats.quantiles import quantile_interval
+from rewoo_bench.stats.tests import mcnemar_exact
+from rewoo_bench.text.tables import markdown_table
 
 Floats = NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results"
 BASELINE = "rewoo"
+PRICE = "openai"
 RUNS: Mapping[str, Sequence[str]] = {
     "hotpotqa-smollm2-135m-300": ("react", "react-native"),
     "hotpotqa-gemma-3-270m": ("react",),
@@ -52,155 +58,332 @@ RUNS: Mapping[str, Sequence[str]] = {
     "branching-smollm2-135m": ("react",),
 }
 OWN = 0.9  # share of trials from the question's own row
-ENOUGH = 0.90  # lower coverage is bold
-
-
-_LEGEND = f"""\
-Written by scripts/measure_coverage.py; don't edit.
-
-Share of {{samples:,}} samples of n questions, drawn with replacement from committed runs, whose 95% interval holds
-what the whole run has. **Bold** is under {ENOUGH:.0%}: such an interval is too narrow. A dash: of so few questions
-no interval is printed, and no estimate either; or the run lacks latencies. Differences and ratios are those of an
-architecture to {BASELINE}, the rest is of the architecture. Where there are three trials, two of a question
-correlate with {OWN**2:.2f}. How far the intervals allow for a tail that wasn't seen was chosen on these runs
-(mean_bounds.py)."""
+QUESTIONS = (20, 50, 100, 300)
+COLUMNS = ("exact_match", "f1", "total_tokens", "cost_usd", "latency_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns of two architectures on the same questions and trials; `questions` are the questions of the rows."""
+    """Columns of the baseline and of an architecture on the same questions; `questions` are those of the rows."""
 
-    right: tuple[Floats, Floats]
-    f1: tuple[Floats, Floats]
-    tokens: tuple[Floats, Floats]
-    latency: tuple[Floats, Floats]
+    columns: Mapping[str, tuple[Floats, Floats]]
     questions: NDArray[np.int64] | None = None
-
-    def drawn(self, rows: NDArray[np.int64], questions: NDArray[np.int64] | None) -> Rows:
-        """Some of the rows, and the question that each is a trial of."""
-        right, f1, tokens, latency = ((a[rows], b[rows]) for a, b in (self.right, self.f1, self.tokens, self.latency))
-        return Rows(right, f1, tokens, latency, questions)
 
 
 def population(run: str, architecture: str) -> Rows:
-    """The questions of a committed run that neither the baseline nor the other architecture failed.
-
-    Of some questions the latency isn't known: those that were begun in an earlier session of the run.
-    """
-    table = load(RESULTS / "models" / run)
-    columns = ["exact_match", "f1", "total_tokens", "latency_s"]
-    sides = [table[table["architecture"] == name].set_index("example_id")[columns] for name in (BASELINE, architecture)]
+    """The questions of a committed run that neither the baseline nor the other architecture failed."""
+    folder = RESULTS / "models" / run
+    table = load(folder)
+    table = table.assign(cost_usd=priced_rows([folder], table, [[PRICE]])[0].usd)
+    sides = [table[table["architecture"] == name].set_index("example_id") for name in (BASELINE, architecture)]
     known = [side[side["exact_match"].notna()].index for side in sides]
     a, b = (side.loc[known[0].intersection(known[1])] for side in sides)
-
-    def column(name: str) -> tuple[Floats, Floats]:
-        return a[name].to_numpy(float, na_value=math.nan), b[name].to_numpy(float, na_value=math.nan)
-
-    return Rows(column("exact_match"), column("f1"), column("total_tokens"), column("latency_s"))
+    values = {name: tuple(side[name].to_numpy(float, na_value=math.nan) for side in (a, b)) for name in COLUMNS}
+    return Rows(values)  # type: ignore[arg-type]
 
 
 def sample(rows: Rows, n: int, trials: int, draw: np.random.Generator) -> Rows:
     """A sample of n questions with the given number of trials each."""
-    known = len(rows.tokens[0])
+    known = len(rows.columns["total_tokens"][0])
     own = draw.integers(known, size=(n, 1))
-    if trials == 1:
-        return rows.drawn(own[:, 0], None)
-    other = draw.integers(known, size=(n, trials))
-    taken = np.where(draw.random((n, trials)) < OWN, own, other)
-    return rows.drawn(taken.ravel(), np.repeat(np.arange(n), trials))
+    taken = own
+    if trials > 1:
+        other = draw.integers(known, size=(n, trials))
+        taken = np.where(draw.random((n, trials)) < OWN, own, other)
+    columns = {name: (a[taken.ravel()], b[taken.ravel()]) for name, (a, b) in rows.columns.items()}
+    return Rows(columns, np.repeat(np.arange(n), trials) if trials > 1 else None)
 
 
-# Every kind of interval that tables, comparisons and figures print, of the second architecture or of both.
+def _latency(rows: Rows) -> Interval:
+    """The median; not measured where a latency is missing: of questions that were begun in an earlier session."""
+    values = rows.columns["latency_s"][1]
+    if np.isnan(values).any():
+        return Interval(math.nan, math.nan, math.nan, 0)
+    found = quantile_interval(values, 0.5, clusters=rows.questions)
+    return Interval(float(np.quantile(values, 0.5, method="inverted_cdf")), found.low, found.high, found.n)
+
+
+# The intervals of the second architecture, or of it beside the baseline.
 KINDS: Mapping[str, Callable[[Rows], Interval]] = {
-    "EM": lambda r: proportion(r.right[1], clusters=r.questions),
-    "F1": lambda r: mean_of(r.f1[1], ends=(0.0, 1.0), clusters=r.questions),
-    "EM difference": lambda r: difference_of_proportions(*r.right, clusters=r.questions),
-    "F1 difference": lambda r: difference_of_means(*r.f1, ends=(0.0, 1.0), clusters=r.questions),
-    "tokens": lambda r: mean_of(r.tokens[1], clusters=r.questions),
-    "token ratio": lambda r: ratio_of_means(*r.tokens, clusters=r.questions),
-    "geometric ratio": lambda r: geometric_mean_ratio(*r.tokens, r.questions),
-    "p50 latency": lambda r: _latency(r, 0.5),
-    "p95 latency": lambda r: _latency(r, 0.95),
+    "EM": lambda r: proportion(r.columns["exact_match"][1], clusters=r.questions),
+    "EM difference": lambda r: difference_of_proportions(*r.columns["exact_match"], clusters=r.questions),
+    "tokens": lambda r: mean_of(r.columns["total_tokens"][1], clusters=r.questions),
+    "token ratio": lambda r: ratio_of_means(*r.columns["total_tokens"], clusters=r.questions),
+    "cost": lambda r: mean_of(r.columns["cost_usd"][1], clusters=r.questions),
+    "F1": lambda r: mean_of(r.columns["f1"][1], ends=(0.0, 1.0), clusters=r.questions),
+    "tokens per solved": lambda r: per_solved(r.columns["total_tokens"][1], r.columns["exact_match"][1],
+                                              clusters=r.questions),
+    "latency p50": _latency,
+}  # fmt: skip
+
+
+def coverage(rows: Rows, n: int, trials: int, samples: int, seed: int = 0) -> dict[str, float]:
+    """Share of samples with the truth in their interval, by kind; NaN where there is no truth, or no such interval."""
+    truth = {name: kind(rows).estimate for name, kind in KINDS.items()}
+    known = {name: value for name, value in truth.items() if math.isfinite(value)}
+    held = dict.fromkeys(known, 0)
+    draw = np.random.default_rng([seed, n, trials])
+    for _ in range(samples):
+        drawn = sample(rows, n, trials, draw)
+        for name, value in known.items():
+            found = KINDS[name](drawn)
+            held[name] += found.low <= value <= found.high
+    return {name: held[name] / samples if name in held else math.nan for name in KINDS}
+
+
+def over_populations(cells: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """For each kind of interval: populations with 93 to 97%, those with more, and the lowest coverage."""
+    for kind in KINDS:
+        shares = np.array([shares[kind] for shares in cells.values() if not math.isnan(shares[kind])])
+        inside = int(((shares >= 0.93) & (shares <= 0.97)).sum())
+        above = int((shares > 0.97).sum())
+        yield f"{inside}+{above} of {len(shares)}, {100 * shares.min():.0f}"
+
+
+# Tokens of one architecture, with a tail; the truth is the mean. The other's are lognormal with sigma 0.35.
+TAILS: Mapping[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
+    "1% of questions at 10 times": (lambda draw, n: _events(draw, n, 0.01, 10), 1.09 * math.exp(0.3**2 / 2)),
+    "3% of questions at 20 times": (lambda draw, n: _events(draw, n, 0.03, 20), 1.57 * math.exp(0.3**2 / 2)),
+    "lognormal, sigma 1": (lambda draw, n: draw.lognormal(0, 1, n), math.exp(0.5)),
+    "lognormal, sigma 1.5": (lambda draw, n: draw.lognormal(0, 1.5, n), math.exp(1.125)),
+    "Pareto, exponent 2.5": (lambda draw, n: 1 + draw.pareto(2.5, n), 2.5 / 1.5),
 }
 
 
-def _latency(rows: Rows, share: float) -> Interval:
-    """A quantile; None where the run lacks a latency."""
-    if np.isnan(rows.latency[1]).any():
-        return Interval(math.nan, math.nan, math.nan, 0)
-    return quantile_interval(rows.latency[1], share, clusters=rows.questions)
+def _events(draw: np.random.Generator, n: int, share: float, times: float) -> Floats:
+    costs: Floats = draw.lognormal(0, 0.3, n) * np.where(draw.random(n) < share, times, 1)
+    return costs
 
 
-def truths(rows: Rows) -> dict[str, float]:
-    """The true values: the estimates of the whole run. A quantile is one of its values."""
-    found = {name: kind(rows).estimate for name, kind in KINDS.items()}
-    for name, share in (("p50 latency", 0.50), ("p95 latency", 0.95)):
-        found[name] = float(np.quantile(rows.latency[1], share, method="inverted_cdf"))
+def of_tail(name: str, n: int, samples: int, seed: int) -> tuple[float, float]:
+    """Coverage of the token ratio among intervals without a mark, and the share that is marked."""
+    make, mean = TAILS[name]
+    truth, held, marked = mean / math.exp(0.35**2 / 2), 0, 0
+    draw = np.random.default_rng([seed, n, list(TAILS).index(name)])
+    for _ in range(samples):
+        found = ratio_of_means(draw.lognormal(0, 0.35, n), make(draw, n))
+        marked += found.rare
+        held += not found.rare and found.low <= truth <= found.high
+    return held / (samples - marked) if marked < samples else math.nan, marked / samples
+
+
+def of_rare_answers(share: float, n: int, samples: int, seed: int) -> list[float]:
+    """Coverage of EM with three trials a question, for correlations of two trials from 0.1 to 1."""
+    found = []
+    for correlation in (0.1, 0.5, 1.0):
+        draw = np.random.default_rng([seed, n, round(1000 * share), round(10 * correlation)])
+        held = 0
+        for _ in range(samples):
+            own, other = draw.random((n, 1)) < share, draw.random((n, 3)) < share
+            answers = np.where(draw.random((n, 3)) < math.sqrt(correlation), own, other)
+            interval = proportion(answers.ravel(), clusters=np.repeat(np.arange(n), 3))
+            held += interval.low <= share <= interval.high
+        found.append(held / samples)
     return found
 
 
-def coverage(rows: Rows, n: int, trials: int, samples: int) -> dict[str, float]:
-    """Share of samples with the truth in their interval, by kind; NaN where most samples have no interval."""
-    truth = {name: value for name, value in truths(rows).items() if not math.isnan(value)}
-    held, printed = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
-    draw = np.random.default_rng([n, trials])
+TESTS = 9  # of a family: EM, tokens and dollars of three pairs; Holm's first step is at 0.05 by their number
+
+
+def power(n: int, share: float, difference: float, level: float, samples: int, seed: int) -> float:
+    """How often the exact McNemar test shows a difference, of paired answers with this share of discordant pairs."""
+    draw, share = np.random.default_rng([seed, n, round(100 * share)]), max(share, difference)
+    shown = 0
     for _ in range(samples):
-        drawn = sample(rows, n, trials, draw)
-        for name, value in truth.items():
-            found = KINDS[name](drawn)
-            if math.isfinite(found.low) and math.isfinite(found.high):
-                printed[name] += 1
-                held[name] += found.low <= value <= found.high
-    return {name: held[name] / printed[name] if printed[name] > samples / 2 else math.nan for name in KINDS}
+        lot = draw.random(n)
+        only_b, discordant = lot < (share + difference) / 2, lot < share
+        shown += mcnemar_exact(discordant & ~only_b, only_b).p <= level
+    return shown / samples
 
 
-def document(cells: Mapping[tuple[int, int], Mapping[str, Mapping[str, float]]], samples: int) -> str:
-    """results/coverage.md; `cells`: coverage of each kind, by trials and n, then by run."""
-    parts = ["# Coverage of the intervals", "", _LEGEND.format(samples=samples)]
-    parts += ["", "## The lowest of all runs, and the median", ""]
-    parts += _markdown(["trials", "n", *KINDS], _lowest(cells))
-    for (trials, n), by_run in cells.items():
-        parts += ["", f"## n = {n}, {trials} {'trial' if trials == 1 else 'trials'}", ""]
-        lines = [[run, *(_share(shares[kind]) for kind in KINDS)] for run, shares in by_run.items()]
-        parts += _markdown(["run", *KINDS], lines)
-    return "\n".join(parts) + "\n"
+@dataclass(frozen=True, slots=True)
+class World:
+    """Architectures a and b: the accuracy of a minus that of b, the cost of either, and which may be recommended."""
+
+    difference: float
+    costs: tuple[float, float]
+    right: Sequence[str]
 
 
-def _lowest(cells: Mapping[tuple[int, int], Mapping[str, Mapping[str, float]]]) -> Iterator[list[str]]:
-    for (trials, n), by_run in cells.items():
-        columns = [np.array([shares[kind] for shares in by_run.values()]) for kind in KINDS]
-        known = [column[~np.isnan(column)] for column in columns]
-        shown = [f"{_share(each.min())}, {np.median(each):.0%}" if len(each) else "-" for each in known]
-        yield [str(trials), str(n), *shown]
+WORLDS: Mapping[str, World] = {
+    "equally accurate, one at half the cost": World(0.0, (1.0, 2.0), ["a"]),
+    "equally accurate, equal cost": World(0.0, (1.0, 1.0), ["a", "b"]),
+    "one 10 points better, at twice the cost": World(0.1, (2.0, 1.0), ["a"]),
+    "one 10 points better, at half the cost": World(0.1, (1.0, 2.0), ["a"]),
+}
+ASKED, DISCORDANT = 300, 0.25
+
+
+def advised(world: World, samples: int, seed: int) -> tuple[float, float, float]:
+    """Shares of worlds in which `advise` recommends the right one, none, and the wrong one."""
+    draw = np.random.default_rng([seed, round(100 * world.difference), *map(round, world.costs)])
+    found = []
+    for _ in range(samples):
+        lot, both = draw.random(ASKED), draw.random(ASKED) < 0.4
+        discordant, a = lot < DISCORDANT, lot < (DISCORDANT + world.difference) / 2
+        answers = {"a": np.where(discordant, a, both), "b": np.where(discordant, ~a, both)}
+        rows = [
+            pd.DataFrame({
+                "run_id": "r", "architecture": name, "dataset": "made up", "model": "openai/small",
+                "example_id": [f"q{i}" for i in range(ASKED)], "trial": 0, "exact_match": answers[name],
+                "stop_reason": "answered", "total_tokens": 1000.0, "latency_s": 1.0,
+                "cost_usd": cost * draw.lognormal(0, 0.35, ASKED),
+            })
+            for name, cost in zip("ab", world.costs, strict=True)
+        ]  # fmt: skip
+        (part,) = advise(pd.concat(rows, ignore_index=True)).parts
+        found.append(part.decision.recommended)
+    right, none = sum(each in world.right for each in found), found.count(None)
+    return right / samples, none / samples, (samples - right - none) / samples
+
+
+_TEXT = """\
+# Coverage of the intervals
+
+Written by scripts/measure_coverage.py (seed {seed}, {samples:,} samples a cell); don't edit. Coverage is the share of \
+samples whose 95% interval holds the truth.
+
+## Committed runs
+
+Each architecture beside {baseline} in a committed run is a population, {populations} in all; a sample is n of its \
+questions, drawn with replacement. `18+4 of 25, 92`: 18 of 25 are covered 93 to 97 times in 100, 4 more often, and the \
+worst 92 times. Dollars are under OpenAI's rule.
+
+{committed}
+
+The goal: nine of ten at 93 to 97% from n = 50 on, and none under 90%. {verdict}
+
+Coverage above 97% comes from steps: few right answers have few possible intervals, and the bounds of a median are two \
+of the values. Coverage under 90% is where one or two questions make the spread: many samples don't have them.
+
+## Other tails
+
+The ratio of tokens with a tail to tokens without one: coverage of the intervals without the mark `?` (a rare event \
+may be missing), and the share with it.
+
+{tails}
+
+A sample without the event can't tell that there is one: of 100 questions 37% lack an event of 1%. So `compare` says \
+below each table of ratios which events may be missing.
+
+## Rare right answers, three trials of a question
+
+Coverage of EM in percent, where two trials of a question correlate with 0.1, 0.5 and 1.
+
+{rare}
+
+## Detectable differences
+
+`detectable`, and how often the exact McNemar test shows a difference of that size ({tests:,} samples each; the aim is \
+0.80). Holm's first step is that of {family} tests.
+
+{power}
+
+## Recommendations
+
+`advise` on {asked} questions in {worlds:,} simulated worlds each; one of the two alone is right on a quarter of the \
+questions.
+
+{advice}
+"""
+
+
+def document(samples: int, tests: int, worlds: int, seed: int) -> str:
+    """results/coverage.md."""
+    populations = {(run, name): population(run, name) for run, names in RUNS.items() for name in names}
+    cells = {
+        (n, trials): {" ".join(key): coverage(rows, n, trials, samples, seed) for key, rows in populations.items()}
+        for n, trials in (*((n, 1) for n in QUESTIONS), (50, 3))
+    }
+    committed = [[_size(*key), *over_populations(by_population)] for key, by_population in cells.items()]
+    tails = [[name, *(_of_tail(*of_tail(name, n, samples, seed)) for n in QUESTIONS)] for name in TAILS]
+    rare = [
+        [f"{share:.0%}", *(_shares(of_rare_answers(share, n, samples, seed)) for n in QUESTIONS)]
+        for share in (0.01, 0.02)
+    ]
+    shown = [
+        [f"{n}", f"{share}", *(_power(n, share, level, tests, seed) for level in (0.05, 0.05 / TESTS))]
+        for n in QUESTIONS[1:]
+        for share in (0.1, 0.25)
+    ]
+    advice = [[name, *(f"{each:.1%}" for each in advised(world, worlds, seed))] for name, world in WORLDS.items()]
+    header = [f"n = {n}" for n in QUESTIONS]
+    return _TEXT.format(
+        seed=seed,
+        samples=samples,
+        baseline=BASELINE,
+        populations=len(populations),
+        committed=_table(["n", *KINDS], committed),
+        verdict=_verdict({key: each for key, each in cells.items() if key[0] >= 50}),
+        tails=_table(["population", *header], tails),
+        rare=_table(["EM", *header], rare),
+        tests=tests,
+        family=TESTS,
+        power=_table(["n", "discordant", "at 0.05", "at Holm's first step"], shown),
+        asked=ASKED,
+        worlds=worlds,
+        advice=_table(["world", "right", "undecided", "wrong"], advice),
+    )
+
+
+def _verdict(cells: Mapping[tuple[int, int], Mapping[str, Mapping[str, float]]]) -> str:
+    """How much of the goal is met, and where coverage is under 90%."""
+    every = {
+        (kind, name, key): shares[kind]
+        for key, each in cells.items()
+        for name, shares in each.items()
+        for kind in KINDS
+        if not math.isnan(shares[kind])
+    }
+    found = np.array(list(every.values()))
+    under: dict[str, list[str]] = {}
+    for (kind, name, key), share in every.items():
+        if share < 0.9:
+            under.setdefault(name, []).append(f"{kind} at n = {_size(*key)}: {share:.1%}")
+    where = [f"{name} ({', '.join(missed)})" for name, missed in under.items()]
+    return (
+        f"Of {len(found):,} cells {np.mean((found >= 0.93) & (found <= 0.97)):.0%} are at 93 to 97%, "
+        f"{np.mean(found > 0.97):.0%} above and {np.mean(found < 0.93):.0%} below. "
+        f"Under 90%: {'; '.join(where) or 'none'}."
+    )
+
+
+def _size(n: int, trials: int) -> str:
+    return f"{n}, {trials} trials" if trials > 1 else f"{n}"
+
+
+def _of_tail(held: float, marked: float) -> str:
+    return f"{_share(held)}, {marked:.0%} marked"
+
+
+def _shares(shares: Sequence[float]) -> str:
+    return ", ".join(f"{100 * share:.1f}" for share in shares)
+
+
+def _power(n: int, share: float, level: float, samples: int, seed: int) -> str:
+    difference = minimum_detectable_difference(share, n, level)
+    return f"{difference:.3f}: {power(n, share, difference, level, samples, seed):.2f}"
 
 
 def _share(share: float) -> str:
-    if math.isnan(share):
-        return "-"
-    return f"**{share:.0%}**" if share < ENOUGH else f"{share:.0%}"
+    return "-" if math.isnan(share) else f"{share:.1%}"
 
 
-def _markdown(header: Sequence[str], rows: Iterator[list[str]] | Sequence[list[str]]) -> list[str]:
-    sides = ["---", *["---:"] * (len(header) - 1)]
-    return [f"| {' | '.join(row)} |" for row in (header, sides, *rows)]
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(markdown_table([header, *rows]))
 
 
 def main() -> None:
     """Writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=1_000)
-    parser.add_argument("--questions", type=int, nargs="+", default=[30, 50, 100])
-    parser.add_argument("--trials", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--samples", type=int, default=1_000, help="of a cell")
+    parser.add_argument("--tests", type=int, default=4_000, help="simulated comparisons of a detectable difference")
+    parser.add_argument("--worlds", type=int, default=300, help="simulated recommendations")
+    parser.add_argument("--seed", type=int, default=34)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.md")
     flags = parser.parse_args()
-    rows = {f"{run}, {name}": population(run, name) for run, names in RUNS.items() for name in names}
-    cells = {
-        (trials, n): {name: coverage(each, n, trials, flags.samples) for name, each in rows.items()}
-        for trials in flags.trials
-        for n in flags.questions
-    }
-    flags.out.write_text(document(cells, flags.samples), encoding="utf-8")
-    print(f"{flags.out} written")
+    flags.out.write_text(document(flags.samples, flags.tests, flags.worlds, flags.seed), encoding="utf-8")
+    print(f"{flags.out} written (seed {flags.seed})")
 
 
 if __name__ == "__main__":

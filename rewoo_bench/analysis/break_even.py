@@ -59,8 +59,8 @@ class Row:
 class Side:
     """The cost of an architecture as a function of the tool calls, in units of the price of an input token.
 
-    All input follows the paper's formula (`analysis.scaling`). What isn't read from a cache grows by the same amount
-    with each tool call.
+    All input follows the paper's formula (`analysis.scaling`), which knows no detours. What isn't read from a
+    cache grows by the same amount with each tool call.
     """
 
     input_tokens: FittedLine

@@ -52,6 +52,22 @@ def test_of_numbers_that_are_not_the_measured_ones_it_is_far_off(rows: pd.DataFr
         assert found.error > 0.25
 
 
+def test_an_agent_that_takes_detours_takes_more_than_the_law_says(rows: pd.DataFrame, tmp_path: Path) -> None:
+    """The misses that scaling.py's docstring names."""
+    law = predict(of(rows, "react"))
+    assert law is not None
+    detours = bench(["react"], model="oracle?extra_steps=2", out=tmp_path / "run", dataset="chain?hops=1..8", limit=96,
+                    max_steps=25)  # fmt: skip
+    own = rewoo_bench.load(detours.folder)
+    errors = law.law.input_tokens(look_ups(own)) / own["input_tokens"].to_numpy(float) - 1
+    assert errors.mean() == pytest.approx(-0.34, abs=0.01)
+    small = rewoo_bench.load(Path(__file__).parents[3] / "results" / "models" / "chain-smollm2-135m")
+    found = predict(of(small, "react"))
+    assert found is not None
+    assert found.held_out == 39
+    assert found.error == pytest.approx(2.89, abs=0.005)
+
+
 def test_each_law_is_far_off_on_the_other_architecture(rows: pd.DataFrame) -> None:
     for name, wrong in (("react", "ReWOO"), ("rewoo", "ReAct")):
         own = of(rows, name)
