@@ -35,6 +35,14 @@ def test_none_solved_has_no_upper_bound_and_a_lower_one() -> None:
     assert found.low == pytest.approx(100 / (student(30, 0.95) ** 2 / (30 + student(30, 0.95) ** 2)))
 
 
+def test_where_one_question_is_solved_a_rare_event_may_be_missing() -> None:
+    amounts = np.arange(100, 150)
+    few, many = ([1] * solved + [0] * (50 - solved) for solved in (1, 20))
+    assert [per_solved(amounts, solved).rare for solved in (few, many)] == [True, False]
+    assert ratio_per_solved((amounts, many), (amounts, few)).rare
+    assert not ratio_per_solved((amounts, many), (amounts * 2, many[::-1])).rare
+
+
 def test_no_question_is_no_estimate() -> None:
     found = per_solved([], [])
     assert math.isnan(found.estimate)
