@@ -103,7 +103,7 @@ def pricing_of(
 
 _NAMES = ", ".join(RULES)
 UNKNOWN = (
-    "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs and replays; "
+    "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs; "
     "an older run with its journal gets it by: rewoo-bench run --resume RUN"
 )
 

@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
+PUBLISHED = Path(__file__).parents[2] / "results" / "models" / "hotpotqa-qwen-1.5b"
 BIG = 2000.0  # mean tokens of `direct` stay below
 
 
@@ -103,7 +104,7 @@ def test_a_run_with_a_full_standard_error_ends_its_work(folder: str) -> None:
 
 TABLES: dict[str, list[str]] = {
     "compare": [str(GOLDEN)],
-    "reprice": [str(GOLDEN), "--prices", "openai", "--model", "gpt-5-mini"],
+    "reprice": [str(PUBLISHED), "--prices", "openai", "--model", "gpt-5-mini"],
     "advise": [str(GOLDEN)],
     "run": ["--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "made", "--no-progress", "--no-report"],
     "gate": ["here", "--budgets", "fails.toml"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_runs import new, quiet
@@ -60,7 +61,10 @@ def chain() -> Path:
 
 
 def test_what_prompts_share_is_near_what_llama_cpp_reported() -> None:
-    """A recorded run of the embedded model: each architecture within 5%, with llama.cpp's own rule."""
+    """A recorded run of the embedded model, with llama.cpp's own rule: within 5%, or less by what short prompts miss.
+
+    That is up to 127 characters a call, some 25 tokens.
+    """
     rows = load(GOLDEN)
     rule = named_tariff("llama.cpp").rule
     assert rule is not None
@@ -68,7 +72,8 @@ def test_what_prompts_share_is_near_what_llama_cpp_reported() -> None:
     reported = rows["cached_input_tokens"].to_numpy(dtype=float)
     for name in ("rewoo", "react", "direct"):
         own = (rows["architecture"] == name).to_numpy(bool)
-        assert estimated[own].sum() == pytest.approx(reported[own].sum(), rel=0.05)
+        within = reported[own].sum() * np.array([0.95, 1.05])
+        assert min(within[0], reported[own].sum() - 25 * own.sum()) <= estimated[own].sum() <= within[1]
         assert reported[own].sum() > 0
 
 
@@ -138,11 +143,12 @@ def test_a_published_copy_has_the_price_of_its_run_and_what_was_reported(chain: 
         assert line.cached_share.estimate == pytest.approx(share)
 
 
-def test_a_replay_has_only_what_the_provider_reported(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "recorded") == 0
     assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "again") == 0
-    line = refused(capfd, "again", "--prices", "deepseek")
-    assert "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs and replays" in line
+    capfd.readouterr()
+    assert reprice("again", "--prices", "deepseek") == 0
+    assert "DeepSeek's rule" in capfd.readouterr().out
     assert reprice("again", "--prices", "deepseek", "--recorded-cache") == 0
 
 
