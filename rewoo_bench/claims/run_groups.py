@@ -186,7 +186,7 @@ def _add(new: RunGroup, groups: list[RunGroup]) -> None:
 
 
 def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
-    rows = load(folder / QUESTIONS_FILE)
+    rows = load(folder)
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
     options, dataset = manifest.options, manifest.dataset

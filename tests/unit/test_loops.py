@@ -14,6 +14,7 @@ import pytest
 from parts import model_call, result
 
 from rewoo_bench import ScriptedModel, evaluate, load, loops
+from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.evaluation.rows import call_rows, question_row
 from rewoo_bench.loops import first_repetition
 from rewoo_bench.runs.flags import flag_lines, flagged
@@ -187,3 +188,12 @@ async def test_load_infers_the_loops_of_an_older_run_and_says_so(tmp_path: Path)
     assert [line for line in flag_lines(rows) if "as far as the sizes of its calls tell" in line]
     (tmp_path / "run" / "calls.parquet").unlink()
     assert "loop_step" not in load(tmp_path / "run").columns
+
+
+async def test_a_claim_about_loops_is_tested_on_an_older_run() -> None:
+    run = Path(__file__).parents[2] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    (found,) = check([claim for claim in read_claims() if claim.id == "yao-loops"], gather(run))
+    rows = load(run).query("architecture == 'react'")
+    wrong = rows[rows["exact_match"] == 0]
+    assert found.decided is not None
+    assert found.decided.interval.estimate == pytest.approx(wrong["loop_step"].notna().mean())
