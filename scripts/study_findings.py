@@ -318,7 +318,7 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 {costs()}
 
 - **In tokens, yes, where ReAct uses its tools; but less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
-- **Part of it are questions that one of the two doesn't finish.** The ratio where both answered leaves them out. It conditions on the outcome, since they may be the hard ones.
+- **Some of it comes from questions that one of the two doesn't finish.** The ratio where both answered leaves them out. It conditions on the outcome, since they may be the hard ones.
 - **In dollars, where a prefix cache reaches ReAct's prompts and not ReWOO's, no.** {rules()} On HotpotQA OpenAI's rule caches {cached(BIG_HOTPOT, "react", "openai")} of ReAct's input and {cached(BIG_HOTPOT, "rewoo", "openai")} of ReWOO's; on TriviaQA {cached(BIG_TRIVIA, "react", "openai")} and {cached(BIG_TRIVIA, "rewoo", "openai")} (1.5B). {STAND_IN[0].upper()}{STAND_IN[1:]}.
 - **Other architectures** (1.5B, HotpotQA, `{BIG_EIGHT}`), as multiples of ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
 
