@@ -1,6 +1,6 @@
 """How often intervals, tests and recommendations are right, where the truth is known: writes results/coverage.md.
 
-    python scripts/measure_coverage.py                                    # some ten minutes on one core
+    python scripts/measure_coverage.py                                    # two to four minutes on one core
     python scripts/measure_coverage.py --samples 100 --out /tmp/coverage.md
 
 A committed run is a population: its values are the truth, and n of its questions drawn with replacement are a sample.
