@@ -4,7 +4,7 @@
     python scripts/main_table.py --check    # exit code 1 where the README has another
 
 A row an architecture: exact match, tokens, model calls, and dollars under each price of `SHOWN`. Below it, ReAct's
-tokens and dollars as multiples of ReWOO's, and the rule of each cache.
+tokens and dollars as multiples of ReWOO's, the rule of each cache, and what loops have to do with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewoo_bench import load
+from rewoo_bench import compare, load
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.summary import Estimate, summarise
 from rewoo_bench.analysis.verdict import bounds
@@ -52,16 +52,25 @@ def table(run: Path) -> str:
         both = by_question[column][["rewoo", "react"]].dropna()
         return bounds(ratio_of_means(both["rewoo"], both["react"]), 1.0)
 
+    (pair,) = [each for each in compare(rows, intersect=True).pairs if (each.a, each.b) == ("rewoo", "react")]
+    answered = pair.both_answered
+    assert answered
+    react = rows[rows["architecture"] == "react"]
+    looping = react[react["loop_step"].notna()]
+    share = looping["total_tokens"].sum() / react["total_tokens"].sum()
     heads = ["", "exact match [95% CI]", "tokens", "model calls", *(f"$, {title}" for title in SHOWN.values())]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, ARCHITECTURES)]
     text = [
         f"{rows['example_id'].nunique()} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run "
         f"[{run.name}](results/models/{run.name})).",
-        f"ReAct took {ratio('total_tokens')} times ReWOO's tokens, {ratio('none')} times its dollars without a cache, "
-        f"{ratio('openai')} times under OpenAI's rule ({openai.rule}) and {ratio('anthropic-5m')} times under "
-        f"Anthropic's rule ({anthropic.rule}).",
-        f"$ are for 1,000 questions, at {openai.model}'s prices, under Anthropic's rule at {anthropic.model}'s.",
-        "This older run has no columns of shared prefixes: llama.cpp's count stands in." * prices[0].stands_in,
+        f"ReAct took {ratio('total_tokens')} times ReWOO's tokens; in dollars {ratio('none')} times without a cache, "
+        f"{ratio('openai')} under OpenAI's rule ({openai.rule}), {ratio('anthropic-5m')} under Anthropic's "
+        f"({anthropic.rule}).",
+        f"{len(looping)} of its questions, with {share:.0%} of its tokens, end in a loop; where both answered it took "
+        f"{bounds(answered, 1.0)} times ReWOO's (n = {answered.n}).",
+        f"$ are for 1,000 questions at {openai.model}'s prices, under Anthropic's rule {anthropic.model}'s.",
+        "Of this older run llama.cpp's count stands in for shared prefixes, and the sizes of calls show loops."
+        * prices[0].stands_in,
     ]
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", " ".join(filter(None, text))])
 
