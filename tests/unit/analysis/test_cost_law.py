@@ -8,7 +8,8 @@ import pytest
 from rewoo_bench.analysis.cost_formulas import cost_law
 from rewoo_bench.api import bench
 
-NAMES = ["rewoo", "rewoo-json", "react", "react-native", "plan-execute", "direct", "cot"]
+SHOWN = "rewoo?solver_exemplars=1"
+NAMES = ["rewoo", SHOWN, "rewoo-json", "react", "react-native", "plan-execute", "direct", "cot"]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,9 @@ def test_what_the_formula_for_rewoo_doesnt_know_is_the_solvers_exemplars_and_a_t
     law: pd.DataFrame,
 ) -> None:
     rewoo = law[law["law"] == "ReWOO"]
-    assert set(rewoo["architecture"]) == {"rewoo", "rewoo-json"}
+    assert set(rewoo["architecture"]) == {"rewoo", SHOWN, "rewoo-json"}
     assert (rewoo["prompts"] + rewoo["tool_prompts"]).tolist() == rewoo["input_tokens"].tolist()
-    assert (rewoo["solver_exemplars"] > 0).all()
+    assert ((rewoo["solver_exemplars"] > 0) == (rewoo["architecture"] == SHOWN)).all()
     shown = (rewoo["formula"] + rewoo["solver_exemplars"]) / rewoo["prompts"]
     assert shown.between(0.95, 1).all()
 

@@ -17,10 +17,13 @@ KEY = ["architecture", "example_id", "trial"]
 LAWS = {"rewoo": "ReWOO", "rewoo-json": "ReWOO", "rewoo-react": "ReWOO", "react": "ReAct", "react-native": "ReAct"}
 
 
+SHOWN = "rewoo?solver_exemplars=1"
+
+
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scaling") / "run"
-    names = [*LAWS, "plan-execute", "direct", "cot"]
+    names = [*LAWS, SHOWN, "plan-execute", "direct", "cot"]
     return bench(names, out=folder, dataset="chain?hops=1..12", limit=60, max_steps=23).folder
 
 
@@ -88,8 +91,8 @@ def test_a_law_is_found_again_in_numbers_made_by_it() -> None:
 def test_the_solvers_exemplars_and_the_llm_tools_prompts_are_terms_of_their_own(
     chains: Path, rows: pd.DataFrame
 ) -> None:
-    calls, own = pd.read_parquet(chains / "calls.parquet"), of(rows, "rewoo")
-    found, whole = terms(calls[calls["architecture"] == "rewoo"], own), predict(own)
+    calls, own = pd.read_parquet(chains / "calls.parquet"), of(rows, SHOWN)
+    found, whole = terms(calls[calls["architecture"] == SHOWN], own), predict(own)
     assert whole is not None
     assert sum(law.fixed for law in found.values()) == pytest.approx(whole.law.fixed)
     assert sum(law.step for law in found.values()) == pytest.approx(whole.law.step)
@@ -97,12 +100,15 @@ def test_the_solvers_exemplars_and_the_llm_tools_prompts_are_terms_of_their_own(
     assert found["solver's exemplars"].step == pytest.approx(0, abs=1e-6)
     assert found["LLM tool's prompts"].step > 50
     assert terms(calls[calls["architecture"] == "react"], of(rows, "react")) == {}
-    older = calls[calls["architecture"] == "rewoo"].drop(columns="found_tokens")
+    plain = terms(calls[calls["architecture"] == "rewoo"], of(rows, "rewoo"))
+    assert "solver's exemplars" not in plain
+    assert "LLM tool's prompts" in plain
+    older = calls[calls["architecture"] == SHOWN].drop(columns="found_tokens")
     assert terms(older, own) == {}
 
 
 def test_no_law_is_about_other_architectures(rows: pd.DataFrame) -> None:
-    assert [name for name in rows["architecture"].unique() if law_of(of(rows, str(name)))] == list(LAWS)
+    assert [name for name in rows["architecture"].unique() if law_of(of(rows, str(name)))] == [*LAWS, SHOWN]
     assert predict(of(rows, "plan-execute")) is None
 
 
