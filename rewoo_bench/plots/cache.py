@@ -32,6 +32,9 @@ from rewoo_bench.plots.style import GREY, INK, grid, logarithmic, sheet
 from rewoo_bench.stats.paired import ratio_of_means
 
 LONGEST, MAP_LONGEST = 8192, 4096
+EQUAL = 0.05
+"""Ratios as near to 1 as this count as equal."""
+_NEARLY_ALL = 0.9  # of the map's cells
 _STEP = 32
 _CELL = 128  # tokens of a cell of the map, over which dollars are averaged: what blocks round away depends on the place
 _MOST = 4.0  # times: stronger ratios have the same colour
@@ -99,12 +102,15 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     _scale(figure, panels, norm, first, second)
     n = table.groupby("look_ups")["n"].first()
     of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
-    least, most = (table.groupby("price", sort=False)["ratio"].agg(each).to_numpy() for each in ("min", "max"))
-    cheaper, dearer = int((least > 1).sum()), int((most < 1).sum())
+    cheaper, dearer = (
+        sum(side(table.loc[table["price"] == price, "ratio"]) == each for price in RULES) for each in (1, -1)
+    )
     return picture(
         figure,
         f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
         "else it depends",
+        f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
+        "way round. Other look-ups or contexts would give other counts.",
         f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",
         _varied(_found(data, options.pair, np.zeros(1))),
         f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
@@ -143,6 +149,15 @@ def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> Conte
     if any(np.isnan(usd).any() or not usd.all() for usd in found.usd.values()):
         raise lacking
     return found
+
+
+def side(ratios: pd.Series) -> int:
+    """1 where the second is the cheaper one in nearly all cells of a price and nowhere the dearer one, -1, or 0."""
+    cheaper, dearer = ratios > 1 + EQUAL, ratios < 1 - EQUAL
+    for this, other, sign in ((cheaper, dearer, 1), (dearer, cheaper, -1)):
+        if this.mean() >= _NEARLY_ALL and not other.any():
+            return sign
+    return 0
 
 
 def title(tariff: Tariff) -> str:

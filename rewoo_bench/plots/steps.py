@@ -15,6 +15,7 @@ from rewoo_bench.plots.data import PlotData, arms, mean, positive
 from rewoo_bench.plots.labels import WIDTH, label_lines
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.style import GREY, INK, count, drawn, grid, legend_above, sampled, sheet, tall
+from rewoo_bench.stats.mean_bounds import FEWEST
 from rewoo_bench.stats.paired import Interval
 
 _JITTER = 0.12
@@ -33,7 +34,9 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     names = _names(data, len(rows), len(rejected))
     figure, axes = sheet(height=tall(data.style(name).wrapped(WIDTH) for name in names))
     grid(axes)
-    ends = {name: _draw_means(axes, data, name) for name in names}
+    means = {name: _means(data.of(name)) for name in names}
+    ends = {name: _draw_means(axes, data, name, means[name]) for name in names}
+    few = any(value.rare and value.n >= _SOME for groups in means.values() for value in groups.values())
     laws = {name: law for name in options.pair if name in names and (law := predict(data.of(name)))}
     near = {name: law for name, law in laws.items() if not law.error > _NEAR}
     for name, law in near.items():
@@ -53,6 +56,10 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
         figure,
         _title(data, near),
         f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
+        f"Where a rare event may be missing (under {FEWEST} questions, or few that make the spread) a bar allows for a "
+        "question farther off than all, by a quarter of the mean or more; so it may reach beyond the points, down to 0."
+        if few
+        else "",
         f"Input tokens of a question with h look-ups: {'; '.join(_law(data, *law) for law in laws.items())}."
         if laws
         else "",
@@ -82,14 +89,19 @@ def _names(data: PlotData, sound: int, rejected: int) -> list[str]:
     return names
 
 
-def _draw_means(axes: Axes, data: PlotData, name: str) -> tuple[float, float]:
+def _means(rows: pd.DataFrame) -> dict[float, Interval]:
+    """The mean of the input tokens by number of look-ups."""
+    x = column(rows, "look_ups")
+    return {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
+
+
+def _draw_means(axes: Axes, data: PlotData, name: str, groups: dict[float, Interval]) -> tuple[float, float]:
     """Points and means of an architecture; returns where its line ends."""
     own, rows = data.style(name), data.of(name)
     x, y = column(rows, "look_ups"), column(rows, "input_tokens")
     chosen = drawn(len(x))
     jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
     axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
-    groups = {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
     middle, bars = [value.estimate for value in groups.values()], arms([_settled(value) for value in groups.values()])
     axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)
     last = max(groups)
@@ -167,7 +179,10 @@ def _counted(data: PlotData, what: str, rows: pd.DataFrame) -> str:
 
 
 def _title(data: PlotData, near: dict[str, Prediction]) -> str:
-    kinds = {law.law.name: data.style(name).name for name, law in near.items() if law.held_out and law.law.step > 0}
+    kinds = {
+        law.law.name: (data.style(name).name, law) for name, law in near.items() if law.held_out and law.law.step > 0
+    }
     if len(kinds) == 2:
-        return f"A look-up costs {kinds['ReAct']} its whole prompt again, {kinds['ReWOO']} only its evidence"
+        (turns, _), (planned, law) = kinds["ReAct"], kinds["ReWOO"]
+        return f"A look-up costs {turns} its whole prompt again, {planned} {count(round(law.law.step))} tokens"
     return "Input tokens by the look-ups that a question needs"

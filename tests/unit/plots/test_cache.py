@@ -15,7 +15,7 @@ from rewoo_bench.analysis.context_prices import context_prices
 from rewoo_bench.analysis.dollars import priced_rows
 from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.cache import map_table
+from rewoo_bench.plots.cache import map_table, side
 from rewoo_bench.plots.draw import draw, read
 from rewoo_bench.runs.folder import load
 
@@ -88,6 +88,19 @@ def test_the_map_has_a_panel_for_each_price_and_a_cell_is_the_ratio_of_its_mean_
     found = context_prices(data.rows, data.calls, PAIR, (1024, 1056, 1088, 1120))
     usd = found.usd["openai"][:, :, (found.rows["hops"] == 2).to_numpy(bool)].mean(axis=(0, 2))
     assert table.loc[("openai", 2, 1024), "ratio"] == pytest.approx(usd[0] / usd[1])
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ([1.06] * 9 + [1.0], 1),
+        ([0.94] * 9 + [1.04], -1),
+        ([1.06] * 8 + [1.0] * 2, 0),
+        ([0.94] * 9 + [1.06], 0),
+    ],
+)
+def test_a_price_has_a_side_where_nearly_all_cells_are_clearly_on_it(ratios: list[float], expected: int) -> None:
+    assert side(pd.Series(ratios)) == expected
 
 
 def test_what_they_need_is_told(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from plot_fit import check_fits
 from plot_runs import model_run, oracle_run, with_tool, write_questions
 
 import rewoo_bench
+from rewoo_bench.analysis.scaling import predict
 from rewoo_bench.cli.main import main
 from rewoo_bench.plots.draw import FIGURES, draw, read
+from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[3]
 DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
@@ -228,6 +231,17 @@ def test_the_same_questions_twice_are_not_drawn_as_if_they_were_more(tmp_path: P
     runs = [model_run(tmp_path / "first"), model_run(tmp_path / "second")]
     assert dict(draw(read(runs), only=["ratio", "pareto"], on_skip=skipped.__setitem__)) == {}
     assert set(skipped.values()) == {"needs one run of 'rewoo' on these questions, not several: first, second"}
+
+
+def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made(tmp_path: Path) -> None:
+    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", limit=30, max_steps=14)
+    ((_, picture),) = draw(read([run]), only=["steps"])
+    check_fits(picture.figure)
+    law = predict(load(run).query("architecture == 'rewoo'"))
+    assert law
+    said = f"A look-up costs ReAct its whole prompt again, ReWOO {round(law.law.step)} tokens"
+    assert said in picture.markdown
+    assert "may reach beyond the points" in picture.caption
 
 
 def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> None:

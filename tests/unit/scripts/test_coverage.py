@@ -52,4 +52,9 @@ def test_the_cells_of_the_page_are_counted() -> None:
     counted = dict(zip(SCRIPT["KINDS"], SCRIPT["over_populations"](cells), strict=True))
     assert (counted["F1"], counted["cost"], counted["EM"]) == ("1+1 of 2, 95", "1+0 of 2, 89", "2+0 of 2, 95")
     assert counted["latency p50"] == "1+0 of 1, 95"
-    assert "Under 90%: run, b (cost at n = 50: 89.1%)." in SCRIPT["_verdict"]({(50, 1): cells})
+    verdict = SCRIPT["_verdict"]({(50, 1): cells})
+    assert verdict.startswith("The goal is missed: ")
+    assert "Under 90%: run, b (cost at n = 50: 89.1%)." in verdict
+    sizes = {(n, 1): cells if n == 50 else dict.fromkeys(cells, shares) for n in SCRIPT["QUESTIONS"]}
+    assert "own: run, b (n = 60: cost 89.1%)." in SCRIPT["_published"](sizes, {"run, a": 60, "run, b": 60})
+    assert "own: none." in SCRIPT["_published"](sizes, {"run, a": 60, "run, b": 90})
