@@ -27,10 +27,10 @@ from rewoo_bench.analysis.cost_formulas import cost_law
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.scaling import predict
 from rewoo_bench.analysis.verdict import bounds
-from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.paths import bundled_names
-from rewoo_bench.plots.cache import map_table, title
+from rewoo_bench.plots.cache import EQUAL, map_table, title
 from rewoo_bench.plots.draw import PlotOptions, draw, read, save, write_captions
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.stats.paired import ratio_of_means
@@ -38,8 +38,9 @@ from rewoo_bench.stats.paired import ratio_of_means
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
 MAP_HEADS = {at: f"{at:,} to {at + 127:,}" for at in (0, 512, 1024, 2048, 3968)}
 """Tokens of context that tables.md shows, the first of a cell: its column; map-cells.csv has all."""
-EQUAL = 0.05
 CHEAPER, DEARER = "cells where rewoo is over 5% cheaper", "cells where it is over 5% dearer"
+WITHIN = "cells within 5%"
+LIMITED = "ended at the step limit"
 _PLACE = re.compile(r"(<!-- results: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 AGENTS = ("rewoo", "rewoo-json", "llmcompiler", "react", "react-native", "rewoo-react", "plan-execute")
 
@@ -134,6 +135,8 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     table = totals(rows)
     right = rows.groupby("architecture", sort=False, observed=True)["exact_match"].sum()
     table.insert(2, "reached the answer", [int(right[name]) for name in table["architecture"]])
+    cut = rows[(rows["stop_reason"] == "step_limit").to_numpy(bool)]["architecture"].tolist()
+    table.insert(3, LIMITED, [cut.count(name) for name in table["architecture"]])
     yield "branching", table
 
 
@@ -146,6 +149,7 @@ def _map_digest(cells: pd.DataFrame) -> pd.DataFrame:
             shown = {head: own.loc[own["context"] == at, ratio] for at, head in MAP_HEADS.items()}
             ranges = {head: f"{its.min():.2f} to {its.max():.2f}" for head, its in shown.items()}
             sides = {CHEAPER: own[ratio] > 1 + EQUAL, DEARER: own[ratio] < 1 - EQUAL}
+            sides[WITHIN] = ~(sides[CHEAPER] | sides[DEARER])
             shares = {side: f"{cells.mean():.0%}" for side, cells in sides.items()}
             rows.append({"dollars": ratio, "price": price, **ranges, **shares})
     return pd.DataFrame(rows)
@@ -251,6 +255,17 @@ class Tables:
         return _cell(value)
 
 
+def _price_line(tariff: Tariff) -> str:
+    """A rule with its prices in dollars for a million tokens."""
+    written = tariff.input if tariff.cache_write is None else tariff.cache_write
+    prices = (tariff.input, tariff.cache_read, written, tariff.output)
+    shown = [f"{each / UNITS['USD per million tokens']:g}" for each in prices]
+    if tariff.rule is None:
+        shown[1:3] = "--"
+    model = "none, nominal prices" if tariff.prices_are else tariff.model
+    return f"| {title(tariff)} | {model} | {' | '.join(shown)} | {tariff.as_of} |"
+
+
 def results(tables: Tables) -> str:
     """The README's results, every figure of which is in a table."""
     cell = tables.cell
@@ -263,9 +278,9 @@ def results(tables: Tables) -> str:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def shares(agent: str, price: str) -> str:
-        """`32% / 31%`: of the map's cells, where ReWOO is cheaper and where it is dearer."""
+        """`32% / 37% / 31%`: of the map's cells, where ReWOO is cheaper, about equal and dearer."""
         own = {"dollars": f"{agent} / rewoo", "price": price}
-        return " / ".join(cell("map", side, **own) for side in (CHEAPER, DEARER))
+        return " / ".join(cell("map", side, **own) for side in (CHEAPER, WITHIN, DEARER))
 
     def hotpotqa(architecture: str, column: str = "times rewoo") -> str:
         return cell("hotpotqa", column, architecture=architecture)
@@ -280,12 +295,24 @@ def results(tables: Tables) -> str:
     def rule(price: str) -> str:
         return named_tariff(price).cache_rule.replace(": ", " (") + ")"
 
+    prices = "\n".join(
+        [
+            "| rule | model | input | cached | written | output | prices of |",
+            "| --- | --- | ---: | ---: | ---: | ---: | --- |",
+            *(_price_line(named_tariff(price)) for price in RULES),
+        ]
+    )
+
+    def longest(sheet: str) -> str:
+        rules = (tariff.rule for tariff in tariffs([sheet]))
+        return f"{max(rule.minimum_prefix_tokens or 0 for rule in rules if rule):,}"
+
     def branching(architecture: str, column: str = "reached the answer") -> str:
         return cell("branching", column, architecture=architecture)
 
-    return f"""The questions: {hotpotqa("rewoo", "questions")} of HotpotQA's dev set in the distractor setting (Yang et al. 2018, ids by the order of their sha256), each with its own ten paragraphs, and generated ones of the data set [chain](../../datasets/chain/README.md). All tables: [tables.md](tables.md), and each as CSV; captions: [captions.md](captions.md). Intervals are 95%, paired by question: they cover other questions of the same kind, not other models. The architectures have their default form, [that of the papers](../../architectures/README.md#as-in-the-papers).
+    return f"""The questions: {hotpotqa("rewoo", "questions")} of HotpotQA's dev set in the distractor setting (Yang et al. 2018, ids by the order of their sha256), each with its own ten paragraphs, and generated ones of the data set [chain](../../datasets/chain/README.md). All tables: [tables.md](tables.md), and each as CSV; captions: [captions.md](captions.md). Intervals are 95%, paired by question: they cover other questions of the same kind, not other models. The architectures have their default form, that of the papers but for the deviations listed in [architectures/](../../architectures/README.md#as-in-the-papers).
 
-**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
+**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / within 5% / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free (llama.cpp's: {shares("react", "llama.cpp")}). The shares depend on the axes: longer chains or contexts would give others. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
 
 ![Look-ups against tokens of context, a panel for each price: blue where ReWOO is cheaper than ReAct](chain-map.png)
 
@@ -293,13 +320,19 @@ ReAct's dollars as a multiple of ReWOO's, the least and the largest over all num
 
 {map_of("react")}
 
-**Against native tool calls, which need no exemplars, planning ahead saves less**: over 5% cheaper / dearer in {shares("react-native", "none")} of the map without a cache, {shares("react-native", "openai")} under OpenAI's rule, {shares("react-native", "anthropic-5m")} under Anthropic's of five minutes, {shares("react-native", "deepseek")} under DeepSeek's.
+**Against native tool calls, which need no exemplars, planning ahead saves less**: over 5% cheaper / within 5% / over 5% dearer in {shares("react-native", "none")} of the map without a cache, {shares("react-native", "openai")} under OpenAI's rule, {shares("react-native", "anthropic-5m")} under Anthropic's of five minutes, {shares("react-native", "deepseek")} under DeepSeek's.
 
 {map_of("react-native")}
 
 ![The same map for native tool calls](chain-map-native.png)
 
-Each line has the prices of its own model, so lines compare two architectures, not two providers. The steps at the shortest prefixes:
+Each line has the prices of its own model, so lines compare two architectures, not two providers. Dollars for a million tokens:
+
+{prices}
+
+Anthropic's and Gemini's shortest prefixes are those of the model here: other models of the sheets have up to {longest("anthropic")} (Anthropic) and {longest("google")} (Gemini). A dollar under vLLM's or llama.cpp's rule is nominal: a million tokens that the machine computes, input or output; cached input is free, and every prompt of the run stays in the cache.
+
+The steps at the shortest prefixes:
 
 ![ReAct's dollars as a multiple of ReWOO's against tokens of context, a line for each price](chain-cache.png)
 
@@ -327,9 +360,9 @@ Each line has the prices of its own model, so lines compare two architectures, n
 
 **The tokens of ReAct and of native ReAct grow faster than ReWOO's** (`hops`). From 1 to 12 dependent look-ups ReAct's multiple goes from {cell("hops", "react / rewoo", hops=1)} to {cell("hops", "react / rewoo", hops=12)}, native ReAct's from {cell("hops", "react-native / rewoo", hops=1)} to {cell("hops", "react-native / rewoo", hops=12)}. With 1 to 8 independent look-ups (`width`), which native ReAct makes in one turn, they go from {cell("width", "react / rewoo", width=1)} to {cell("width", "react / rewoo", width=8)} and from {cell("width", "react-native / rewoo", width=1)} to {cell("width", "react-native / rewoo", width=8)}.
 
-**Where the next step depends on an earlier result, a plan fails** (`branching`). Of {branching("rewoo", "questions")} answers ReWOO reaches {branching("rewoo")}, ReAct {branching("react")}, LLMCompiler {branching("llmcompiler")}, and `rewoo-react` {branching("rewoo-react")}, for {branching("rewoo-react", "total_tokens")} tokens where ReAct takes {branching("react", "total_tokens")}. A failed ReWOO answers "unknown" here, because the oracle does; how often a model gives a confident wrong answer instead, only real models can show.
+**Where the question doesn't state the next look-up, a plan fails** (`branching`). Of {branching("rewoo", "questions")} answers ReWOO reaches {branching("rewoo")}, ReAct {branching("react")}, LLMCompiler {branching("llmcompiler")}, and `rewoo-react` {branching("rewoo-react")}, for {branching("rewoo-react", "total_tokens")} tokens where ReAct takes {branching("react", "total_tokens")}. ReWOO's and LLMCompiler's {branching("rewoo")} are by construction: the oracle plans the look-ups that the question states, and no guess beyond them. `rewoo-react` takes at most four turns after a gap: where four look-ups are unforeseen none is left for the answer, so {branching("rewoo-react", LIMITED)} questions end at that limit. A failed ReWOO answers "unknown" here, because the oracle does; how often a model gives a confident wrong answer instead, only real models can show.
 
-**With failing tools** (`failure`, calls with empty results) the tokens of both fall, because the oracle gives up after one more try. The paper's ReAct takes more tokens, because its model goes on until the step limit: an oracle can't show this behaviour.
+**With failing tools** (`failure`, calls with empty results) the tokens of both fall, because the oracle gives up after one more try. In the paper ReAct takes more tokens then: what a real model does after a failed call, an oracle can't show.
 """
 
 
