@@ -57,7 +57,7 @@ def table(run: Path) -> str:
     assert answered
     react = rows[rows["architecture"] == "react"]
     looping = react[react["loop_step"].notna()]
-    share = looping["total_tokens"].sum() / react["total_tokens"].sum()
+    share, loops = (looping[each].sum() / react["total_tokens"].sum() for each in ("total_tokens", "loop_tokens"))
     heads = ["", "exact match [95% CI]", "tokens", "model calls", *(f"$, {title}" for title in SHOWN.values())]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, ARCHITECTURES)]
     text = [
@@ -66,11 +66,12 @@ def table(run: Path) -> str:
         f"ReAct took {ratio('total_tokens')} times ReWOO's tokens; in dollars {ratio('none')} times without a cache, "
         f"{ratio('openai')} under OpenAI's rule ({openai.rule}), {ratio('anthropic-5m')} under Anthropic's "
         f"({anthropic.rule}).",
-        f"{len(looping)} of its questions, with {share:.0%} of its tokens, end in a loop; where both answered it took "
+        f"{len(looping)} of its questions, with {share:.0%} of its tokens ({loops:.0%} in the loops alone), end in a "
+        "loop; where both answered it took "
         f"{bounds(answered, 1.0)} times ReWOO's (n = {answered.n}).",
         f"$ are for 1,000 questions at {openai.model}'s prices, under Anthropic's rule {anthropic.model}'s.",
-        "Of this older run llama.cpp's count stands in for shared prefixes, and the sizes of calls show loops."
-        * prices[0].stands_in,
+        "The run has older [forms of agents](results/models/README.md#results); prefixes are what llama.cpp found, as "
+        "if in time, and loops are inferred." * prices[0].stands_in,
     ]
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", " ".join(filter(None, text))])
 

@@ -248,6 +248,7 @@ PRICES = {
     "llama.cpp": Price(1, 1, 0),
 }
 
+KEY = ["architecture", "example_id", "trial"]
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
 """Prices in the published tables, and what these call them."""
 
@@ -256,40 +257,47 @@ def priced(run: str, price: Price) -> pd.DataFrame:
     """questions.parquet of a run with the dollars of each question, from calls.parquet.
 
     These runs were made before calls.parquet had what prompts share. llama.cpp has no shortest prefix, so the prefix
-    that it reported stands in for it: a lower bound, since its memory is finite. Every prefix is taken to be in time.
+    that it reported stands in for it, up to the longest earlier prompt of the question, since it also keeps replies.
+    Every prefix is taken to be in time.
     """
     calls = read(run, "calls")
     calls = calls[(calls["kind"] == "model") & (calls["role"] != "judge")]
-    key = ["architecture", "example_id", "trial"]
     tokens, output = calls["input_tokens"], calls["output_tokens"]
-    reported = calls["cached_input_tokens"].fillna(0)
+    first, reported = _shared(calls)
     cached = reported.clip(upper=tokens - 1) // price.block * price.block
     cached, written = cached.where(cached >= max(price.least, 1), 0) * price.is_cached, 0 * tokens
     if price.is_marked:
-        cached, written = _marked(calls, price)
+        cached, written = _marked(calls, price, first, reported)
     lost = (calls["billed_tokens"] - tokens - output).clip(lower=0)  # of failed attempts
     # dollars per 1,000 questions, of prices per million tokens
     usd = (tokens + lost - cached) * price.input + cached * price.read + output * price.output
     usd += written * ((price.input if price.write is None else price.write) - price.input)
-    sums = (usd / 1000).groupby([calls[name] for name in key]).sum().rename("usd").reset_index()
-    return read(run).merge(sums, on=key, how="left").fillna({"usd": 0.0})
+    sums = (usd / 1000).groupby([calls[name] for name in KEY]).sum().rename("usd").reset_index()
+    return read(run).merge(sums, on=KEY, how="left").fillna({"usd": 0.0})
 
 
-def _marked(calls: pd.DataFrame, price: Price) -> tuple[pd.Series, pd.Series]:
-    """Cached and written tokens where prompts have marks: behind instructions and exemplars, and behind a trace.
+def _shared(calls: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Tokens up to the mark behind instructions and exemplars, and those that are shared with an earlier prompt.
 
     The place of a mark in the provider's tokens is by the share of the prompt's parts, which are counted with the
-    pinned tokenizer. A trace is found where the call before it in the question had one, too.
+    pinned tokenizer.
     """
     parts = calls[["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]].fillna(0)
+    tokens, question = calls["input_tokens"], [calls[name] for name in KEY]
     same = parts["context_tokens"] + parts["exemplar_tokens"]
-    tokens, reported = calls["input_tokens"], calls["cached_input_tokens"].fillna(0)
     first = (tokens * same / parts.sum(axis=1).clip(lower=1)).round()
-    has_trace = parts["written_tokens"] > 0
-    last = tokens.where(has_trace, first)
-    had_trace = has_trace.groupby([calls[name] for name in ("architecture", "example_id", "trial")]).shift(
-        fill_value=False
-    )
+    earlier = tokens.astype(float).groupby(question).cummax().groupby(question).shift(fill_value=math.inf)
+    return first, calls["cached_input_tokens"].fillna(0).clip(upper=earlier.clip(lower=first))
+
+
+def _marked(calls: pd.DataFrame, price: Price, first: pd.Series, reported: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Cached and written tokens where prompts have marks: behind instructions and exemplars, and behind a trace.
+
+    A trace is found where the call before it in the question had one, too.
+    """
+    has_trace = calls["written_tokens"].fillna(0) > 0
+    last = calls["input_tokens"].where(has_trace, first)
+    had_trace = has_trace.groupby([calls[name] for name in KEY]).shift(fill_value=False)
     is_first_found = reported + 1 >= first
     cached = first.where(is_first_found, 0.0).where(
         ~(has_trace & had_trace), np.maximum(reported, first * is_first_found)
@@ -309,16 +317,16 @@ def main_table() -> Iterator[Compared]:
         found |= {f"$, {SHOWN[price]}": mean(paired(own, "usd", name)[0]) for price, own in dollars.items()}
         for what, value in found.items():
             yield Compared(f"README, {name}: {what}", value, shown.get((name, what), ""))
-    ratios = {"times ReWOO's tokens": ratio_of_means(*paired(rows, "total_tokens", *PAIR[::-1]))}
+    ratios = {"times ReWOO's tokens;": ratio_of_means(*paired(rows, "total_tokens", *PAIR[::-1]))}
     for words, own in zip(
-        ("times its dollars without a cache", "times under OpenAI's rule", "times under Anthropic's rule"),
-        dollars.values(),
-        strict=True,
+        ("times without a cache", "under OpenAI's rule", "under Anthropic's"), dollars.values(), strict=True
     ):
         ratios[words] = ratio_of_means(*paired(own, "usd", *PAIR[::-1]))
+    answered = rows[rows["architecture"].isin(PAIR) & (rows["stop_reason"] == "answered")]
+    ratios["times ReWOO's ("] = ratio_of_means(*paired(answered, "total_tokens", *PAIR[::-1]))
     for words, value in ratios.items():
-        said = re.search(rf"([\d.]+ \[[\d.]+, [\d.]+\]) {words}", text)
-        yield Compared(f"README, ReAct {words}", value, said[1] if said else "")
+        said = re.search(rf"([\d.]+ \[[\d.]+, [\d.]+\]) {re.escape(words)}", text)
+        yield Compared(f"README, ReAct {words}", value, said[1] if said else "no such figure")
 
 
 def cells_of(text: str) -> dict[tuple[str, str], str]:

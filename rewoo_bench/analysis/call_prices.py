@@ -37,7 +37,8 @@ UNPRICED_ROLES = ("judge", "count", "embedding")
 ROW_KEY = ("architecture", "example_id", "trial")
 STAND_IN = (
     "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
-    "for it, cache marks are taken from the parts of the prompts, and every prefix is taken to be in time"
+    "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts, and "
+    "every prefix is taken to be in time"
 )
 _PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 _NUMBERS = (
@@ -201,11 +202,19 @@ def _rows_of(calls: Mapping[str, Column], asked: Mapping[str, Column]) -> NDArra
 
 
 def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[str, Numbers]:
-    """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts."""
+    """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts.
+
+    llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
+    to the longest earlier prompt of the question.
+    """
+    import pandas as pd
+
     tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
     parts = np.stack([np.nan_to_num(columns[name]) for name in _PARTS])
     same = parts[0] + parts[1]
     marked = np.round(tokens * same / np.maximum(parts.sum(axis=0), 1))
+    earlier = pd.Series(tokens).groupby(row).cummax().groupby(row).shift(fill_value=np.inf).to_numpy()
+    reported = np.minimum(reported, np.maximum(earlier, marked))
     has_trace = np.nan_to_num(columns["written_tokens"]) > 0
     last = np.where(has_trace, tokens, marked)
     had_trace = np.r_[False, (row[1:] == row[:-1]) & has_trace[:-1]] if len(row) else has_trace

@@ -149,7 +149,7 @@ def prefix_checks(
         if is_shorter:
             text = f"the shared prefix of the {role}'s prompts ends {missing:,} tokens earlier, in the {new.ends_in}"
             text += f" ({old.tokens:,} -> {new.tokens:,} tokens)"
-            text += "".join(f"; {factor:.2f} times the price under {name}" for name, factor in factors.items())
+            text += "".join(f"; up to {factor:.2f} times the price under {name}" for name, factor in factors.items())
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
         yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)

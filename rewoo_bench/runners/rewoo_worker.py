@@ -100,7 +100,8 @@ class Worker:
     async def _run_step(self, step: PlanStep) -> None:
         if step.id in self._faulty:
             argument = as_text(show_call(step.args))
-            self.done[step.id] = Step(step.id, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
-            return
-        done = self.done[step.id] = await self._runner.run(step, self.done, self._levels[step.id])
+            done = Step(step.id, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
+        else:
+            done = await self._runner.run(step, self.done, self._levels[step.id])
+        self.done[step.id] = done
         emit("step_finished", step.id, observation=done.observation, failed=done.failed)
