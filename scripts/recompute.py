@@ -8,6 +8,7 @@ The formulas are those of results/README.md, "How the figures are made", written
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -198,6 +199,21 @@ CLAIMS = (
 )
 
 
+def shown_verdict(claim: Claim, found: Estimate) -> str:
+    """Undecided is also a ratio of tokens that comes out otherwise where both answered, or, of a claimed number, with
+    architectures that aren't in their papers' form."""
+    plain = verdict(found, claim.band)
+    if not claim.column.endswith("_tokens"):
+        return plain
+    rows = read(claim.run)
+    answered = rows[rows["architecture"].isin(claim.names) & (rows["stop_reason"] == "answered")]
+    both = answered.groupby("example_id")["architecture"].nunique() == len(claim.names)
+    some = claim.measure(*paired(rows[rows["example_id"].map(both).eq(True)], claim.column, *claim.names))
+    made = json.loads((MODELS / claim.run / "run.json").read_text(encoding="utf-8"))["architectures"]
+    is_older = any(each["name"] == "rewoo" and each["exemplars"].get("solver") for each in made)
+    return "undecided" if verdict(some, claim.band) != plain or (claim.says == TOKENS and is_older) else plain
+
+
 def verdict(interval: Estimate, band: tuple[float, float]) -> str:
     _, low, high = interval
     if band[0] < low and high < band[1]:
@@ -214,7 +230,7 @@ def claims() -> Iterator[Compared]:
         found = claim.measure(*paired(read(claim.run), claim.column, *claim.names))
         label = f"{claim.section}: {claim.says}"
         yield Compared(label, [claim.scale * each for each in found], row[3].partition(", n")[0])
-        yield Compared(f"{label}: verdict", verdict(found, claim.band), row[4].partition("*\\*")[0].strip("*\\"))
+        yield Compared(f"{label}: verdict", shown_verdict(claim, found), row[4].partition("*\\*")[0].strip("*\\"))
 
 
 # Prices

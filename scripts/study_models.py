@@ -21,10 +21,10 @@ from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.pairs import PRICED, Pair
 from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summarise, valid_first_plans
 from rewoo_bench.analysis.verdict import OUTCOME, Pricing, bounds
-from rewoo_bench.claims.check import check
+from rewoo_bench.claims.check import Finding, check
 from rewoo_bench.claims.claim_file import read_claims
 from rewoo_bench.claims.render import render
-from rewoo_bench.claims.run_groups import gather
+from rewoo_bench.claims.run_groups import RunGroup, gather
 from rewoo_bench.model_names import REPLAY, read_options
 from rewoo_bench.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runners.architecture import TOOLS
@@ -42,6 +42,16 @@ GUARD = "repeat_guard"
 ORACLE = "oracle"  # the folder beside it, with an oracle's runs, for claims about costs
 
 
+REGISTERED = (
+    "The rules of these verdicts weren't registered before the runs: most were written before them, some were "
+    "corrected afterwards ([claims.toml](../../rewoo_bench/claims/claims.toml))."
+)
+OLDER = (
+    "Of the runs that decide, these were made before the "
+    "[papers' forms](../../architectures/README.md#as-in-the-papers) became the defaults, by their run.json"
+)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -55,8 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
-    findings = check(read_claims(), gather(*every, *runs_in(folder.with_name(ORACLE))))
-    (folder / "claims.md").write_text(render(findings, "markdown").rstrip() + "\n", encoding="utf-8")
+    groups = gather(*every, *runs_in(folder.with_name(ORACLE)))
+    findings = check(read_claims(), groups)
+    verdicts = f"{claims_head(findings, groups)}\n\n{render(findings, 'markdown').rstrip()}\n"
+    (folder / "claims.md").write_text(verdicts, encoding="utf-8")
     if options.no_figures:
         return
     captions: dict[str, str] = {}
@@ -67,6 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         captions |= figures(folder, path.name, found, SERIES_FIGURES)
     write_captions(folder, captions)
     print(f"{folder}: {len(every)} runs, {len(captions)} figures")
+
+
+def claims_head(findings: Sequence[Finding], groups: Sequence[RunGroup]) -> str:
+    """What a reader must know of all verdicts: when the rules were made, and which runs have an older form."""
+    deciding = {run for finding in findings if finding.decided for run in finding.decided.runs}
+    forms: dict[str, list[str]] = {}
+    for own in (own for group in groups for own in group.architectures.values() if own.run in deciding):
+        forms.setdefault(own.run, []).extend(own.unlike_paper)
+    runs: dict[str, list[str]] = {}
+    for run, form in forms.items():
+        if form:
+            runs.setdefault(", ".join(form), []).append(f"`{run}`")
+    return "\n\n".join([REGISTERED, *(f"{OLDER} ({form}): {', '.join(names)}." for form, names in runs.items())])
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -6,12 +6,17 @@ check(read_claims(), gather("results/local/my-run"))
 Which run decides a claim, among those that measure it:
 
     1. runs of models with 1B parameters and more, or whose size isn't known; with `model`, of models so named
+       (accuracy that a judge decides needs a judge of 7B parameters or more, or of unknown size)
     2. where there are none, an oracle's: it makes no mistakes, and only its costs mean something
     3. of these the run with the most questions in the interval; of as many, the larger model's, then the first
        of the data sets that the claim names
 
 The other runs stand beside it, without one whose questions are a part of another's with the same model and data set.
 A smaller model's figures never have a verdict of their own.
+
+A ratio of tokens is undecided, whatever its interval says, in two cases: where the questions that both answered give
+another verdict, since then loops and limits decide; and where a claimed number is held against architectures that
+aren't in their papers' form.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from typing import get_args
 from rewoo_bench.claims.claim_file import Claim, ClaimTest
 from rewoo_bench.claims.data_sets import Data
 from rewoo_bench.claims.derived_columns import SECONDS
-from rewoo_bench.claims.measures import Measure
+from rewoo_bench.claims.measures import TOKENS, Measure, Ratio
 from rewoo_bench.claims.needed import needed
 from rewoo_bench.claims.pairing import left_out, never_asked
 from rewoo_bench.claims.rules import Verdict
@@ -35,6 +40,8 @@ SMALL: Verdict = "not tested at this scale"
 UNTESTABLE: Verdict = "not testable here"
 LEAST_PARAMETERS = 1e9
 """Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
+LEAST_OF_A_JUDGE = 7e9
+"""Parameters of a judge that decides one; the 1.5B model accepts answers without a word in common with the gold one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,10 @@ class Figure:
     runs: tuple[str, ...]
     questions: frozenset[str]
     complete: bool
+    caveat: str = ""
+    """Why the verdict isn't where the interval lies."""
+    judge: float | None = None
+    """Parameters of the judge, where the measure is its verdicts."""
     left_out: int = 0
     """Rows that ran and aren't in the interval: failed, or of a chain and cut off by a limit."""
     never_asked: int = 0
@@ -87,7 +98,7 @@ def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Fin
         return Finding(claim, UNTESTABLE, claim.untestable)
     figures = _without_nested(_figures(claim, test, groups))
     figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), _place(one.data, test), one.runs))
-    able = [one for one in figures if (model in one.model if model else _is_able(one))]
+    able = [one for one in figures if _judge_is_able(one) and (model in one.model if model else _is_able(one))]
     also = tuple(one if one in able or _is_able(one) else replace(one, verdict=SMALL) for one in figures)
     deciding = next(iter([one for one in able if not one.oracle] or able), None)
     if claim.untestable:
@@ -98,6 +109,8 @@ def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Fin
         return Finding(claim, deciding.verdict, deciding.reason, deciding, also)
     if not figures:
         return Finding(claim, "no data", f"needs {needed(test)}")
+    if not any(map(_judge_is_able, figures)):
+        return Finding(claim, SMALL, f"needs a judge with {LEAST_OF_A_JUDGE / 1e9:g}B parameters or more", also=also)
     wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
     ran = ", ".join(dict.fromkeys(one.model for one in figures))
     return Finding(claim, SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
@@ -116,14 +129,15 @@ def _figures(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Itera
         if interval is None:
             continue
         verdict, reason = test.rule.judge(interval, claim.number, measure.show)
+        caveat = "" if claim.by_construction else _caveat(claim, test, part, interval, verdict)
         names = [name for name in measure.architectures() if name in part.architectures]
         used = [(each, name, measure.column) for each in members for name in names]
         averages = len(members) > 1
         yield Figure(
             interval,
             _shown(interval, measure),
-            "by construction" if claim.by_construction else verdict,
-            reason,
+            "by construction" if claim.by_construction else "undecided" if caveat else verdict,
+            "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
             data="other" if averages else group.data,
             label=f"{len(members)} data sets, {group.model}" if averages else group.label,
             model=group.model,
@@ -132,9 +146,26 @@ def _figures(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Itera
             runs=tuple(dict.fromkeys(run for each in members for run in each.runs(names))),
             questions=frozenset().union(*(each.questions(name) for each, name, _ in used)),
             complete=all(each.architectures[name].complete for each, name, _ in used),
+            caveat=caveat,
+            judge=part.judge_parameters if "judged_correct" in measure.columns() else None,
             left_out=left_out(used),
             never_asked=never_asked(used),
         )
+
+
+def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: Verdict) -> str:
+    """Why a ratio of tokens doesn't decide the claim, whatever its interval says; empty where it does."""
+    measure = test.measure
+    if not isinstance(measure, Ratio) or measure.column not in TOKENS:
+        return ""
+    answered = measure.where_answered(part)
+    if answered and test.rule.judge(answered, claim.number, measure.show)[0] != verdict:
+        over_all, some = measure.show(interval.estimate), measure.show(answered.estimate)
+        return f"{over_all} over all, {some} where both answered (n = {answered.n:,}): loops and limits decide"
+    unlike = [each for name in measure.architectures() for each in part.architectures[name].unlike_paper]
+    if unlike and test.rule.needs_number and verdict != "undecided":
+        return f"not in the papers' form, which moves this ratio: {', '.join(unlike)}"
+    return ""
 
 
 def _shown(interval: Interval, measure: Measure) -> str:
@@ -151,8 +182,12 @@ def _without_nested(figures: Iterable[Figure]) -> list[Figure]:
     return kept
 
 
+def _judge_is_able(figure: Figure) -> bool:
+    return figure.judge is None or figure.judge >= LEAST_OF_A_JUDGE
+
+
 def _is_able(figure: Figure) -> bool:
-    return figure.parameters is None or figure.parameters >= LEAST_PARAMETERS
+    return _judge_is_able(figure) and (figure.parameters is None or figure.parameters >= LEAST_PARAMETERS)
 
 
 def _place(data: str, test: ClaimTest) -> int:

@@ -137,13 +137,13 @@ class Claim:
 
     @property
     def claimed(self) -> str:
-        """The claimed number, in the measure's unit, and the direction or band that is tested instead."""
+        """The claimed number, in the measure's unit, and the direction or band that is tested."""
         if self.test is None:
             return ""
         if self.number is None:
             return self.tested
         number = f"{self.test.measure.show(self.number)}{self.test.measure.suffix}"
-        return number if self.test.rule.needs_number else f"{number} (tested: {self.tested})"
+        return number if self.by_construction else f"{number} (tested: {self.tested})"
 
     @property
     def tested(self) -> str:

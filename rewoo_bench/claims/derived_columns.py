@@ -45,6 +45,11 @@ def _wrong_answer(rows: pd.DataFrame) -> pd.Series[float]:
     return wrong.astype("float64").mask(rows["exact_match"].isna())
 
 
+def _answered(rows: pd.DataFrame) -> pd.Series[float]:
+    """1 where the architecture gave an answer, right or wrong."""
+    return (rows["stop_reason"] == "answered").astype("float64")
+
+
 def _over_limit(rows: pd.DataFrame) -> pd.Series[float]:
     """1 where a limit of steps or tokens ended the question."""
     over = rows["stop_reason"].isin(["step_limit", "token_limit"])
@@ -106,6 +111,7 @@ def _dollars(rows: pd.DataFrame, folder: Path, rule: str, cached: bool) -> pd.Se
 FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float] | None]] = {
     "calls_beyond_tools": _calls_beyond_tools,
     "wrong_answer": _wrong_answer,
+    "answered": _answered,
     "over_limit": _over_limit,
     "plan_steps": _plan_steps,
     "incorrect": _incorrect,
@@ -122,7 +128,7 @@ PRICED = {
     f"usd:{rule}{ending}": (rule, cached) for rule in RULES for ending, cached in (("", True), (":uncached", False))
 }
 YES_OR_NO = frozenset(
-    {"exact_match", "judged_correct", "wrong_answer", "over_limit", "incorrect", "seven_steps", "looping"}
+    {"exact_match", "judged_correct", "wrong_answer", "answered", "over_limit", "incorrect", "seven_steps", "looping"}
 )
 SCORES = YES_OR_NO | {"f1"}
 SECONDS = frozenset({"latency_s", "working_s"})

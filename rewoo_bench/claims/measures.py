@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rewoo_bench.claims.data_sets import Data
 from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, YES_OR_NO
-from rewoo_bench.claims.pairing import Pairs, by_steps, pairs
+from rewoo_bench.claims.pairing import ColumnOf, Pairs, by_steps, pairs
 from rewoo_bench.claims.run_groups import RunGroup, before
 from rewoo_bench.errors import unknown
 from rewoo_bench.stats.columns import by_question
@@ -35,6 +35,7 @@ from rewoo_bench.stats.paired import (
 from rewoo_bench.stats.polynomial import curvature, trend
 
 Floats = NDArray[np.float64]
+TOKENS = frozenset({"total_tokens", "input_tokens"})
 
 
 def _known_column(name: str) -> str:
@@ -109,10 +110,31 @@ class Ratio(Measure):
     against: Column | None = None
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        both = pairs((group, self.to, self.against or self.column), (group, self.of, self.column))
+        both = pairs(*self._two(group))
         if not both or not all(map(np.any, both.columns)):
             return None
-        return ratio_of_means(*both.columns, clusters=both.clusters)
+        return self._shown(ratio_of_means(*both.columns, clusters=both.clusters))
+
+    def where_answered(self, group: RunGroup) -> Interval | None:
+        """Of tokens the same over the questions that both answered; None where that is all of them, or none."""
+        tokens = self.column in TOKENS and self.against is None
+        found = (
+            pairs(*self._two(group), *((group, name, "answered") for name in (self.to, self.of))) if tokens else None
+        )
+        if not found:
+            return None
+        below, above, *answered = found.columns
+        kept = np.logical_and(*answered)
+        if kept.all() or not below[kept].any() or not above[kept].any():
+            return None
+        clusters = None if found.clusters is None else found.clusters[kept]
+        return self._shown(ratio_of_means(below[kept], above[kept], clusters=clusters))
+
+    def _two(self, group: RunGroup) -> tuple[ColumnOf, ColumnOf]:
+        return (group, self.to, self.against or self.column), (group, self.of, self.column)
+
+    def _shown(self, ratio: Interval) -> Interval:
+        return ratio
 
 
 class Saving(Ratio):
@@ -120,9 +142,8 @@ class Saving(Ratio):
 
     unit: ClassVar[str] = "share"
 
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        ratio = super().measure(group, groups)
-        return ratio and replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
+    def _shown(self, ratio: Interval) -> Interval:
+        return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
 
 
 class Difference(Measure):
@@ -146,7 +167,7 @@ class Mean(Measure):
         return {self.column, *([self.among] if self.among else [])}
 
     def show(self, value: float) -> str:
-        return f"{100 * value:.1f}%" if self.column in SCORES else f"{value:,.2f}"
+        return f"{100 * max(value, 0):.1f}%" if self.column in SCORES else f"{value:,.2f}"  # a band may reach below 0
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         rows = pairs((group, self.of, self.column), (group, self.of, self.among or self.column))

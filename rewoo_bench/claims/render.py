@@ -100,9 +100,12 @@ def _without_data(findings: Sequence[Finding]) -> str:
 
 
 def ours(finding: Finding) -> str:
-    """`2.66 [2.20, 4.34], n = 100`; empty where nothing decided."""
+    """`2.66 [2.20, 4.34], n = 100`; empty where nothing decided. What holds by construction has no interval."""
     figure = finding.decided
-    return f"{figure.measured}, n = {figure.interval.n:,}" if figure else ""
+    if figure is None:
+        return ""
+    measured = figure.measured.partition(" [")[0] if finding.claim.by_construction else figure.measured
+    return f"{measured}, n = {figure.interval.n:,}"
 
 
 def _verdict(finding: Finding) -> str:
@@ -130,10 +133,15 @@ def _terminal(finding: Finding) -> Iterator[str]:
         f"claimed {claim.claimed}" if claim.claimed else "",
         ours(finding),
         run_of(finding),
-        "" if finding.decided and not claim.untestable else finding.reason,
+        _why(finding) or (claim.untestable and finding.reason),
         f"also {also(finding)}" if finding.also and finding.decided and not claim.untestable else "",
     ]
     yield from _wrapped(one_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
+
+
+def _why(finding: Finding) -> str:
+    """Why no figure decided, or why the verdict isn't where the interval lies."""
+    return finding.decided.caveat if finding.decided else finding.reason
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -155,11 +163,12 @@ def _markdown(findings: Sequence[Finding]) -> Iterator[str]:
         head = ["claim", "source", "why not", "ours"]
         rows = [[finding.claim.says, sources(finding), markdown(finding.reason), ours(finding)] for finding in findings]
     else:
-        head = ["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also"]
+        head = ["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]
         rows = [
             [finding.claim.says, sources(finding), finding.claim.claimed, ours(finding),
              f"**{finding.verdict}**{_verdict(finding).removeprefix(finding.verdict)}",
-             markdown(run_of(finding)), also(finding)]
+             markdown(run_of(finding)), also(finding),
+             markdown("; ".join(filter(None, [_why(finding), finding.claim.note])))]
             for finding in findings
         ]  # fmt: skip
     yield "\n".join(f"|{'|'.join(map(_cell, row))}|" for row in (head, ["---"] * len(head), *rows))

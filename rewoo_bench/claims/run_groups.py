@@ -27,7 +27,7 @@ from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
-from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts, Manifest, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.schema import CALLS
@@ -54,6 +54,8 @@ class ArchitectureRows:
     """Number of tools that it offers the model."""
     exemplars: int = 0
     """Number of exemplars in its prompts."""
+    unlike_paper: tuple[str, ...] = ()
+    """In what its form isn't that of its paper, as in runs made before that was the default."""
     complete: bool = True
     never_asked: int = 0
     """Rows that a stopped run lacks; 0 for a part of a data set, where the number isn't known."""
@@ -88,6 +90,8 @@ class RunGroup:
     architectures: Mapping[str, ArchitectureRows]
     parameters: float | None = None
     """Parameters of its smallest model, from run.json or from a name such as `qwen-1.5b`; None where neither says."""
+    judge_parameters: float | None = None
+    """Parameters of the judge; None where there is none, or where neither says."""
     queued: bool = False
     """Whether its questions shared a model on one machine: latency includes waiting for the model."""
     oracle: bool = False
@@ -210,6 +214,7 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         ids=str(dataset.ids_hash),
         architectures={own.architecture: own for own in _architectures(rows, folder, name, manifest)},
         parameters=_parameters(models, manifest),
+        judge_parameters=_parameters([str(options.get("judge_model"))], manifest),
         queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
         settings=json.dumps(settings, sort_keys=True),
@@ -230,9 +235,21 @@ def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifes
             run,
             tools=len(own.tools) if own else None,
             exemplars=sum(own.exemplars.values()) if own else 0,
+            unlike_paper=tuple(_unlike_paper(own)) if own else (),
             complete=manifest.status == "done",
             never_asked=max(0, _expected_rows(manifest) - len(indexed)),
         )
+
+
+def _unlike_paper(own: ArchitectureFacts) -> Iterator[str]:
+    """In what ReWOO and ReAct weren't as in their papers before that was the default."""
+    settings = own.settings or {}
+    if own.name == "rewoo" and own.exemplars.get("solver"):
+        yield "ReWOO's solver has an exemplar"
+    if own.name == "rewoo" and settings.get("max_replans"):
+        yield "a broken plan is made anew"
+    if own.name == "react" and settings.get("answer_at_limit", settings.get("partial_answer")):
+        yield "ReAct is asked for an answer at its limit"
 
 
 def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:

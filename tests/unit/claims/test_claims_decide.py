@@ -16,7 +16,7 @@ from rewoo_bench.claims.data_sets import BY_FORMAT
 from rewoo_bench.claims.derived_columns import SCORES
 from rewoo_bench.claims.measures import Difference, Mean, Ratio
 from rewoo_bench.claims.needed import needed
-from rewoo_bench.claims.render import render
+from rewoo_bench.claims.render import ours, render
 from rewoo_bench.claims.rules import Rule
 from rewoo_bench.cli.main import main
 from rewoo_bench.stats.paired import Interval, difference_of_means, difference_of_proportions, ratio_of_means, wilson
@@ -149,8 +149,8 @@ def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_path: Path) -> None:
-    rows = [cut_off(system(matches="1" * 8)), cut_off(system("react-native", "1" * 8, 2600))[:6]]
-    whole = [{**row, "question_type": "chain-5x1"} for row in system("react-native", "1" * 8, 2600)]
+    rows = [cut_off(system(matches="1" * 8)), cut_off(system("react", "1" * 8, 2600))[:6]]
+    whole = [{**row, "question_type": "chain-5x1"} for row in system("react", "1" * 8, 2600)]
     run = run_folder(tmp_path / "0001", rows[0], whole, data="chain?hops=5", generator="chain")
     (finding,) = check([BY_ID["many-steps"]], gather(run))
     assert finding.decided is not None
@@ -207,6 +207,51 @@ def test_a_claim_about_prompts_with_exemplars_takes_the_option_that_has_them(tmp
     claim = next(each for each in read_claims() if each.test and each.test.on.exemplars == {"react": 6, "direct": 6})
     (finding,) = check([claim], gather(run))
     assert finding.verdict != "no data"
+
+
+def pair(folder: Path, tokens: int, react_stops: str = "answered", **facts: Any) -> Path:
+    """Twenty questions: of ReAct ten take so many tokens, ten ten times as many and end as `react_stops`."""
+    react = system("react", "1" * 20, tokens)
+    for row in react[10:]:
+        row["stop_reason"] = react_stops
+        row["total_tokens"] *= 10
+    return run_folder(folder, system(matches="1" * 20, tokens=10_000), react, **facts)
+
+
+def test_loops_that_give_a_ratio_of_tokens_another_verdict_leave_it_undecided(tmp_path: Path) -> None:
+    verdicts = []
+    for stops in ("answered", "step_limit"):
+        (finding,) = check([BY_ID["otani-tokens"]], gather(pair(tmp_path / stops, 25_000, stops)))
+        verdicts.append(finding.verdict)
+    assert verdicts == ["contradicted", "undecided"]
+    assert "where both answered (n = 10): loops and limits decide" in finding.reason
+    assert finding.reason in render([finding], "markdown").replace("\\", "")
+
+
+def test_a_claimed_ratio_is_undecided_where_the_architectures_are_not_as_in_their_papers(tmp_path: Path) -> None:
+    claim, runs = BY_ID["hotpotqa-tokens-react-rewoo"], {}
+    for name, exemplars in (("now", {"planner": 6}), ("older", {"planner": 6, "solver": 1})):
+        (runs[name],) = check([claim], gather(pair(tmp_path / name, 1_000, exemplars=exemplars)))
+    assert {name: finding.verdict for name, finding in runs.items()} == {"now": "contradicted", "older": "undecided"}
+    assert "ReWOO's solver has an exemplar" in runs["older"].reason
+
+
+def test_a_small_judge_decides_nothing(tmp_path: Path) -> None:
+    rows = [{**row, "judged_correct": True} for row in [*system(matches="1" * 8), *system("react", "0" * 8)]]
+    verdicts = {}
+    for judge in ("local/qwen-1.5b", "local/qwen-7b", "openai/judge"):
+        run = run_folder(tmp_path / judge.partition("/")[2], rows, judge_model=judge)
+        (finding,) = check([BY_ID["hotpotqa-judged-rewoo-react"]], gather(run))
+        verdicts[judge] = finding.verdict
+    small, *large = verdicts.values()
+    assert (small, set(large)) == ("not tested at this scale", {"undecided"})
+
+
+def test_every_two_sided_claim_shows_its_band_and_what_holds_by_construction_no_interval() -> None:
+    assert BY_ID["hotpotqa-tokens-react-rewoo"].claimed == "4.93 (tested: from 3.94 to 5.92)"
+    assert BY_ID["failure-react-accuracy"].claimed == "0.0% (tested: from 0.0% to 10.0%)"
+    (finding,) = check([BY_ID["react-formula"]], gather(RESULTS / "hotpotqa-qwen-1.5b-100"))
+    assert ours(finding) == "1.00, n = 100"
 
 
 def test_what_our_own_prompts_would_decide_is_shown_without_a_verdict() -> None:

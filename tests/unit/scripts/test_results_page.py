@@ -44,5 +44,8 @@ def test_the_figures_of_a_claim_unfold_below_its_line(tmp_path: Path) -> None:
     for name in ("hotpotqa-qwen-1.5b", "hotpotqa-smollm2-135m"):
         shutil.copytree(RUN.with_name(name), tmp_path / "models" / name)
     steps = next(line for line in page(tmp_path).splitlines() if "HotpotQA: ReAct&#x27;s steps" in line)
-    assert re.search(r"<summary>.*claimed 4\.97, ours 3\.60 .*n = 50: <strong>undecided</strong></summary>", steps)
+    assert re.search(
+        r"<summary>.*claimed 4\.97 \(tested: from 3\.98 .*, ours 3\.60 .*n = 50: <strong>undecided</strong></summary>",
+        steps,
+    )
     assert "hotpotqa-smollm2-135m, local/smollm2-135m, 2.44 " in steps
