@@ -106,7 +106,11 @@ class _QuestionOracle:
         return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
 
     def _cached(self, messages: Sequence[Message], prompt: ParsedPrompt, tools: Sequence[Tool]) -> int:
-        """Tokens that a prefix cache would have: the part before the question, and the part that was sent before."""
+        """Tokens that a prefix cache would have: the part before the question, and the part that was sent before.
+
+        The former is taken to be the same for every question, so that counts don't depend on the order of questions.
+        Whether it is, `shared_run_tokens` of calls.parquet says.
+        """
         known = max([prompt.start, *(_shared(before, messages) for before in self._sent)])
         return count_prompt(messages[:known], tools) if known else 0
 
