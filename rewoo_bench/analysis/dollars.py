@@ -97,7 +97,11 @@ def pricing_of(
     others = list(dict.fromkeys(f"{role}: {each.model}'s" for role, each in roles))
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
     models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
-    notes = [] if prices else [f"the price is an example, since none is known for {models} (--prices NAME: {_NAMES})"]
+    notes = (
+        []
+        if prices
+        else [f"the price is an example, since none is known for {models} (compare --prices NAME: {_NAMES})"]
+    )
     return Pricing(under, "; ".join([*notes, *([STAND_IN] if found.stands_in else [])]), found.usd)
 
 

@@ -114,7 +114,9 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     run = run_of_two(tmp_path / "run")
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai").under
-    assert pricing.note.startswith("the price is an example, since none is known for local/x (--prices NAME: none, ")
+    assert pricing.note.startswith(
+        "the price is an example, since none is known for local/x (compare --prices NAME: none, "
+    )
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
     assert rewoo == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)
