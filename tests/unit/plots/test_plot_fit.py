@@ -208,7 +208,7 @@ def test_the_laws_in_the_caption_are_in_words(tmp_path: Path) -> None:
     assert re.search(
         r"ReAct \(h \+ 1\) × [\d,]+ \+ h \(h \+ 1\) / 2 × \d+ \(off by 0\.\d% on 1 longer question\);", caption
     )
-    assert re.search(r"the LLM tool \d+ per look-up less \d+ \(not tested, no question needs more look-ups\)", caption)
+    assert re.search(r"the LLM tool \d+ per look-up less \d+ \(off by \d\.\d% on 1 longer question\)", caption)
 
 
 def test_a_figure_that_was_asked_for_and_cant_be_drawn_gives_the_reason(chains: Path) -> None:
