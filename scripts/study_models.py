@@ -237,7 +237,8 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[Path
         ]
         shown += [f"{each.total_tokens:,.0f}" for each in (one, other)]
         shown += [bounds(pair["total_tokens"].interval, 1.0), where_both_answered(pair), loops_text(other)]
-        shown += [bounds(each.pairs[0][PRICED].interval, 1.0) for each in dollars]
+        found = [{figure.measure: figure for figure in each.pairs[0].figures}.get(PRICED) for each in dollars]
+        shown += [bounds(effect.interval, 1.0) if effect else "unknown" for effect in found]
         lines.append(f"| {' | '.join(map(str, [*cells, *shown]))} |")
     return "\n".join(lines)
 

@@ -37,8 +37,8 @@ UNPRICED_ROLES = ("judge", "count", "embedding")
 ROW_KEY = ("architecture", "example_id", "trial")
 STAND_IN = (
     "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
-    "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts, and "
-    "every prefix is taken to be in time"
+    "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts (unknown "
+    "without them), and every prefix is taken to be in time"
 )
 _PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 _NUMBERS = (
@@ -205,26 +205,25 @@ def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[st
     """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts.
 
     llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
-    to the longest earlier prompt of the question.
+    to the longest earlier prompt of the question. Marks are NaN where the parts aren't known.
     """
     import pandas as pd
 
     tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
-    parts = np.stack([np.nan_to_num(columns[name]) for name in _PARTS])
-    same = parts[0] + parts[1]
-    marked = np.round(tokens * same / np.maximum(parts.sum(axis=0), 1))
+    parts = np.stack([columns[name] for name in _PARTS])
+    marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
     earlier = pd.Series(tokens).groupby(row).cummax().groupby(row).shift(fill_value=np.inf).to_numpy()
-    reported = np.minimum(reported, np.maximum(earlier, marked))
-    has_trace = np.nan_to_num(columns["written_tokens"]) > 0
+    reported = np.minimum(reported, np.fmax(earlier, marked))
+    has_trace = columns["written_tokens"] > 0
     last = np.where(has_trace, tokens, marked)
     had_trace = np.r_[False, (row[1:] == row[:-1]) & has_trace[:-1]] if len(row) else has_trace
     unknown = np.full(len(tokens), np.nan)
     return {
         "shared_question_tokens": reported,
         "shared_question_age_s": unknown,
-        "shared_run_tokens": np.minimum(reported, marked),
+        "shared_run_tokens": np.fmin(reported, marked),
         "shared_run_age_s": unknown,
         "marked_tokens": marked,
         "last_marked_tokens": last,
-        "shared_marked_tokens": np.where(has_trace & had_trace, reported, np.where(reported >= marked, marked, 0.0)),
+        "shared_marked_tokens": np.where(has_trace & had_trace, reported, np.where(reported < marked, 0.0, marked)),
     }

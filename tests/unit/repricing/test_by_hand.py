@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from repricing_runs import Ask, ask, sheet, text, write
 
 import rewoo_bench
+from rewoo_bench.analysis.call_prices import calls_of, priced
 from rewoo_bench.analysis.dollars import pricing_of
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.repricing import Repriced
 from rewoo_bench.repricing.estimates import Line
@@ -17,6 +20,7 @@ from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.schema import SHARED
 
 PREFIX = text("P", 1280)
+PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 AUTOMATIC = """
 [cache.blocks]
 kind = "automatic"
@@ -217,6 +221,17 @@ def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_sa
     pq.write_table(calls, run / "calls.parquet")
     with pytest.raises(DataError, match=r"doesn't say what its prompts share.*--recorded-cache"):
         rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
+
+
+def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
+    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    rows, table = load(run), pq.read_table(run / "calls.parquet")
+    bare = table.drop_columns([name for name in table.column_names if name in PARTS])
+    assert len(table.column_names) - len(bare.column_names) == len(PARTS)
+    for name, is_known in (("openai", True), ("anthropic-5m", False)):
+        usd, without = (priced(calls_of(each, rows), {"": named_tariff(name)}).usd for each in (table, bare))
+        assert not np.isnan(usd).any()
+        assert (without == pytest.approx(usd)) if is_known else np.isnan(without).all()
 
 
 ROLES = """
