@@ -19,7 +19,7 @@ _FORMULA = tuple("=+-@\t\r")
 # GitHub looks for mentions, addresses, emoji and issues after decoding entities, so an invisible space parts them.
 _MARKDOWN = (
     (r"([\\|*`~])", r"\\\1"),
-    (r"&(?=[#\w])", "&amp;"),
+    (r"&(?=#?\w+;)", "&amp;"),
     (r"<(?=[A-Za-z/!?])", "&lt;"),
     (r"#(?=\d)", "#&#8203;"),
     (r":(?=[\w+-]+:)", ":&#8203;"),

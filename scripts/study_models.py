@@ -224,7 +224,8 @@ def pairs_table(heads: Sequence[str], pairs: Mapping[tuple[str, ...], tuple[Path
     lines = [f"| {' | '.join([*heads, *columns])} |", f"|{' --- |' * len(heads)}{' ---: |' * len(columns)}"]
     for cells, (run, (rewoo, agent)) in pairs.items():
         rows = load(run)
-        rows = rows[rows["architecture"].isin([rewoo, agent])]
+        shared = rows.groupby(["example_id", "trial"], observed=True)["architecture"].transform("nunique")
+        rows = rows[(shared == rows["architecture"].nunique()) & rows["architecture"].isin([rewoo, agent])]
         priced = [Pricing(cost_usd=each.usd) for each in priced_rows([run], rows, [[name] for name in SHOWN])]
         plain, *dollars = (compare(rows, intersect=True, baseline=rewoo, pricing=price) for price in (None, *priced))
         one, other = (next(s.summary for s in plain.systems if s.summary.architecture == n) for n in (rewoo, agent))

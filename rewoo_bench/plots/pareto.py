@@ -54,7 +54,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
         figure,
         "What accuracy costs",
         _caption([data.style(name).name for name in best], drawn=priced or len(best) > 1),
-        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: a price isn't known.",
+        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: the run has no prices of its own.",
         facts=data.facts(),
     )
     if not priced or len(right) > _MANY:  # two panels have room for numbers, but not for names
@@ -79,8 +79,8 @@ def _caption(best: Sequence[str], *, drawn: bool) -> str:
     band = "The grey band is the Pareto front: no" if drawn else "No"
     names = " or ".join(map(repr, best))
     return (
-        f"Up and to the left is better. {band} other architecture is both cheaper and more often right than {names}. "
-        "Bars: 95% intervals."
+        f"Up and to the left is better. {band} other architecture is both cheaper and more often right than {names}, "
+        "by point estimates. Bars: 95% intervals."
     )
 
 

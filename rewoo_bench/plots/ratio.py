@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.pairs import column
+from rewoo_bench.analysis.verdict import bounds
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData
 from rewoo_bench.plots.labels import WIDTH
@@ -42,6 +43,7 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     shown = _points(axes, spent, up, along, data.oracle)
     axes.set_xlabel(_title(along))
     axes.set_ylabel(_title(up))
+    looping = data.counts(pd.concat([_loops(data.of(name)) for name in options.pair]))
     name = f"{up.name} / {along.name}"
     _panel(panel, axes, name if len(name) <= WIDTH else "ratio of tokens", found)
     return picture(
@@ -50,6 +52,8 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
+        _where_both_answered(pairs),
+        f"In loops: {looping}." if looping else "",
         "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
         facts=data.facts(n=found.n),
     )
@@ -77,6 +81,8 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
     for name, side in ((up, "up"), (along, "along")):
         rows = data.of(name)
         values = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
+        if "stop_reason" in rows:
+            values[f"{side}_answered"] = (rows["stop_reason"] == "answered").to_numpy()
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
     pairs = pairs.sort_values(_KEY, ignore_index=True)  # as compare orders them
@@ -89,6 +95,19 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
 def _ratio(pairs: pd.DataFrame) -> Interval:
     clusters = pairs["example_id"].to_numpy(dtype=object) if pairs["trial"].nunique() > 1 else None
     return ratio_of_means(pairs["along"], pairs["up"], clusters=clusters)
+
+
+def _where_both_answered(pairs: pd.DataFrame) -> str:
+    """The ratio without the questions that either didn't finish; empty where that is all questions, or none."""
+    answered = pairs.filter(like="_answered").all(axis=1)
+    some = pairs[answered]
+    if len(some) in (0, len(pairs)) or not (some["up"] * some["along"] > 0).any():
+        return ""
+    return f"Where both answered: {bounds(_ratio(some), 1.0)} times (n = {len(some):,})."
+
+
+def _loops(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["loop_step"].notna()] if "loop_step" in rows else rows[:0]
 
 
 def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from plot_fit import check_fits
@@ -165,6 +166,20 @@ def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
     assert f"95% interval {found.low:.2f} to {found.high:.2f}" in texts(picture)
 
 
+def test_the_ratio_where_both_answered_and_loops_are_in_the_caption(tmp_path: Path) -> None:
+    run = model_run(tmp_path / "run")
+    rows = rewoo_bench.load(run)
+    unfinished = (rows["architecture"] == "react") & (rows["example_id"] == "q1")
+    steps = np.where(unfinished, 2.0, np.nan)
+    stops = np.where(unfinished, "step_limit", "answered")
+    write_questions(run, rows.assign(stop_reason=stops, loop_step=steps, loop_tokens=0.0))
+    ((_, picture),) = draw(read([run]), only=["ratio"])
+    rest = rewoo_bench.compare(rows[rows["example_id"] != "q1"], baseline="rewoo")
+    (found,) = [each["total_tokens"].interval for each in rest.pairs if each.b == "react"]
+    assert f"Where both answered: {found.estimate:.2f} [" in picture.caption
+    assert f"times (n = {found.n}). In loops: ReAct " in picture.caption
+
+
 def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_share(failing: list[Path]) -> None:
     ((name, picture),) = draw(read(failing), only=["failure"])
     assert name == "failure"
@@ -190,7 +205,7 @@ def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Pat
     drawn = dict(draw(read([model_run(tmp_path / "run")])))
     assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
     assert "than 'direct' or 'ReWOO'" in drawn["pareto"].caption.replace("'chain of thought' or ", "")
-    assert "No dollars: a price isn't known." in drawn["pareto"].caption
+    assert "No dollars: the run has no prices of its own." in drawn["pareto"].caption
     assert "Questions at once: 4." in drawn["latency"].caption
     assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption
     assert {"9,795", "1,986", "32.2", "30.4", "50.0", "66.7"} <= set(texts(drawn["paper"]).splitlines())
