@@ -22,11 +22,13 @@ from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_render import Comparison
 from rewoo_bench.analysis.dollars import SHOWN, priced_rows
 from rewoo_bench.analysis.pairs import PRICED, Pair
-from rewoo_bench.analysis.summary import valid_first_plans
+from rewoo_bench.analysis.summary import loops_text, valid_first_plans
 from rewoo_bench.analysis.verdict import Pricing, bounds
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
 from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.stats.paired import difference_of_proportions
+from rewoo_bench.stats.tests import mcnemar_exact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,57 +218,119 @@ def accuracies() -> str:
 
 
 def exemplars() -> str:
-    """The token ratio for each number of exemplars, as a clause each."""
-    clauses = []
+    """A row for each number of exemplars: what ReAct does, and its multiples of ReWOO's tokens and dollars."""
+    lines = [
+        "| exemplars | ReAct's tool calls | ReAct in loops (of tokens) | tokens | tokens where both answered (n) | "
+        "dollars, OpenAI's rule |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    run = "ablation-smollm2-135m"
+    rows, usd = rows_of(run), dollars_of(run, "openai").cost_usd
+    assert usd is not None
     for number in (0, 1, 2, 6):
         react, rewoo = (f"{each}?max_exemplars={number}" for each in ("react", "rewoo"))
-        full, priced = (_variant_ratio("ablation-smollm2-135m", react, rewoo, price) for price in ("", "openai"))
-        clauses.append(f"{full} with {number} ({priced} in dollars under OpenAI's rule)")
-    return ", ".join(clauses)
-
-
-def _variant_ratio(run: str, b: str, a: str, price: str) -> str:
-    rows = rows_of(run)
-    some = rows["architecture"].isin([a, b])
-    usd = dollars_of(run, price).cost_usd if price else None
-    pricing = None if usd is None else Pricing(cost_usd=usd[some])
-    found = compare(rows[some], baseline=a, pricing=pricing).pairs[0]
-    return bounds(found[PRICED if price else "total_tokens"].interval, 1.0)
+        some = rows["architecture"].isin([rewoo, react])
+        both = compare(rows[some], baseline=rewoo, pricing=Pricing(cost_usd=usd[some]))
+        (its,) = [each.summary for each in both.systems if each.summary.architecture == react]
+        (found,) = both.pairs
+        answered = f"{bounds(found.both_answered, 1.0)} ({found.both_answered.n})" if found.both_answered else "all"
+        ratios = [bounds(found[each].interval, 1.0) for each in ("total_tokens", PRICED)]
+        shown = [f"{number}", f"{its.tool_calls:.2f}", loops_text(its), ratios[0], answered, ratios[1]]
+        lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 def failing() -> str:
     lines = ["| share of tool calls with an empty result | rewoo | react | rewoo-react |", "|---:|---:|---:|---:|"]
     for rate in ("0", "0.25", "0.5", "1"):
         run = f"failure-smollm2-135m/{rate}"
-        cells = [f"{tokens(run, each)} / {exact_match(run, each)}" for each in ("rewoo", "react", "rewoo-react")]
+        cells = [
+            f"{tokens(run, each)} / {system(run, each).summary.llm_calls:.2f} / {exact_match(run, each)}"
+            for each in ("rewoo", "react", "rewoo-react")
+        ]
         lines.append(f"| {rate} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def unsettled(run: str) -> str:
+    """ReWOO with evidence and without: `48 of 50 questions score the same`. Raises where its accuracy differs."""
+    scores = [
+        rows.set_index("example_id")["exact_match"]
+        for rows in (rows_of(f"{run}/{rate}").query("architecture == 'rewoo'") for rate in ("0", "0.25", "0.5", "1"))
+    ]
+    if len({each.mean() for each in scores}) > 1:
+        raise ValueError(f"{run}: the accuracy of ReWOO depends on the evidence")
+    same = int((scores[0] == scores[-1].reindex(scores[0].index)).sum())
+    return f"{scores[0].mean():.3f} at every rate, and {same} of {len(scores[0])} questions score the same"
+
+
 def offered() -> str:
     """Exact match and tokens of ReWOO with one to four tools."""
-    found = {each.summary.architecture: each.summary for each in comparison("tools-smollm2-135m").systems}
+    run = "tools-smollm2-135m"
     names = ["rewoo?tools=Search", "rewoo", "rewoo?tools=Search+LLM+Lookup", "rewoo?tools=Search+LLM+Lookup+Calculator"]
-    return ", ".join(f"{found[name].exact_match.mean:.2f} at {found[name].total_tokens:,.0f} tokens" for name in names)
+    return ", ".join(f"{exact_match(run, name)} at {tokens(run, name)} tokens" for name in names)
 
 
 def undetected() -> str:
-    """What difference of exact match between numbers of tools the run would detect. Raises where it detects one."""
+    """What difference of exact match between numbers of tools the run would detect: about all of the accuracy.
+
+    Raises `ValueError` where it is less, or where there is one.
+    """
     figures = [each["exact_match"] for each in comparison("tools-smollm2-135m").pairs]
-    if any(each.p_holm < 0.05 for each in figures):
-        raise ValueError("tools-smollm2-135m: a difference is significant")
     sizes = [each.detectable for each in figures if each.detectable is not None and math.isfinite(each.detectable)]
+    means = [each.summary.exact_match.mean or 0.0 for each in comparison("tools-smollm2-135m").systems]
+    if any(each.p_holm < 0.05 for each in figures) or min(sizes) < max(means):
+        raise ValueError("tools-smollm2-135m: the run can test it")
     shown = " to ".join(dict.fromkeys(f"{size:.3f}" for size in (min(sizes), max(sizes))))
-    return f"The smallest difference that would be detected 4 times in 5 is {shown}."
+    return f"The smallest difference that would be detected 4 times in 5 is {shown}, as large as the accuracy itself."
+
+
+def unfinished() -> str:
+    """How much of the ratio is of questions that one of the two doesn't finish. Raises where it isn't most of it."""
+    clauses = []
+    for run, is_most in ((BIG_TRIVIA, True), (BASE_TRIVIA, True), (BIG_HOTPOT, False), (BASE_HOTPOT, False)):
+        found = pair(run, "react")
+        whole, some = found["total_tokens"].interval.estimate, found.both_answered
+        if some is None or ((whole - some.estimate) / (whole - 1) > 0.5) != is_most:
+            raise ValueError(f"{run}: most of the ratio is of other questions")
+        clauses.append(f"{whole:.2f} becomes {some.estimate:.2f} ({NAMES[run]})")
+    return "; ".join(clauses)
+
+
+def dearer() -> str:
+    """`7 of these 8 rows: 2.33 to 3.36 times`: where ReAct takes more tokens, as the data show."""
+    ratios = [pair(run, "react")["total_tokens"].interval for run in NAMES]
+    more = [each.estimate for each in ratios if each.low > 1]
+    return f"{len(more)} of these {len(ratios)} rows: {min(more):.2f} to {max(more):.2f} times"
+
+
+def ahead() -> str:
+    """`ReWOO is ... ahead in 2 of these 8 rows (...), ReAct in none`, after Holm."""
+    tested = {NAMES[run]: pair(run, "react")["exact_match"] for run in NAMES}
+    rewoo, react = (
+        [name for name, each in tested.items() if each.p_holm < 0.05 and sign * each.interval.estimate > 0]
+        for sign in (-1, 1)
+    )
+    said = [f"{len(each)} ({'; '.join(each)})" if each else "none" for each in (rewoo, react)]
+    return f"Of these {len(tested)} rows ReWOO is significantly more accurate in {said[0]}, ReAct in {said[1]}"
 
 
 def judged() -> str:
-    """The judge's verdicts on both architectures, for both data sets."""
+    """The judge's verdicts on both architectures, for both data sets. Raises where a difference is significant."""
     clauses = []
     for name, run in (("HotpotQA", "judged-hotpotqa-qwen-1.5b"), ("TriviaQA", "judged-triviaqa-qwen-1.5b")):
         both = [system(run, each).summary.judged_correct for each in ("rewoo", "react")]
         shares = [f"{each.mean:.2f} [{each.low:.2f}, {each.high:.2f}]" for each in both]
-        clauses.append(f"on {name} it accepts {shares[0]} of ReWOO's answers and {shares[1]} of ReAct's")
+        verdicts = rows_of(run).pivot_table(index="example_id", columns="architecture", values="judged_correct")
+        rewoo, react = (verdicts[each].to_numpy(dtype=float) for each in ("rewoo", "react"))
+        test, apart = mcnemar_exact(react, rewoo), difference_of_proportions(react, rewoo)
+        if test.p < 0.05:
+            raise ValueError(f"{run}: the judge finds a difference")
+        clauses.append(
+            f"on {name} (n = {len(verdicts)}) it accepts {shares[0]} of ReWOO's answers and {shares[1]} of ReAct's "
+            f"(difference {bounds(apart, 0.0, '+')}; {test.only_b} questions only rewoo, {test.only_a} only react; p "
+            f"{_p(test.p)})"
+        )
     return "; ".join(clauses)
 
 
@@ -317,8 +381,8 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 
 {costs()}
 
-- **In tokens, yes, where ReAct uses its tools; but less than five times.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
-- **Some of it comes from questions that one of the two doesn't finish.** The ratio where both answered leaves them out. It conditions on the outcome, since they may be the hard ones.
+- **In tokens, yes, in {dearer()}.** The paper has 4.93 times on HotpotQA and 3.14 on TriviaQA. A small model's ReAct may be cheaper because it doesn't use tools: on TriviaQA the 135M model makes {system(SMALL_TRIVIA, "react").summary.llm_calls:.1f} calls a question.
+- **On TriviaQA most of it comes from questions that one of the two doesn't finish, on HotpotQA less.** Where both answered, {unfinished()}. This leaves out questions by how they ended, which may be the hard ones.
 - **In dollars, where a prefix cache reaches ReAct's prompts and not ReWOO's, no.** {rules()} On HotpotQA OpenAI's rule caches {cached(BIG_HOTPOT, "react", "openai")} of ReAct's input and {cached(BIG_HOTPOT, "rewoo", "openai")} of ReWOO's; on TriviaQA {cached(BIG_TRIVIA, "react", "openai")} and {cached(BIG_TRIVIA, "rewoo", "openai")} (1.5B). {STAND_IN[0].upper()}{STAND_IN[1:]}.
 - **Other architectures** (1.5B, HotpotQA, `{BIG_EIGHT}`), as multiples of ReWOO's tokens: plans in JSON {ratio(BIG_EIGHT, "rewoo-json")}, native calls {ratio(BIG_EIGHT, "react-native")}, plan-execute {ratio(BIG_EIGHT, "plan-execute")}, the hybrid `rewoo-react` {ratio(BIG_EIGHT, "rewoo-react")}.
 
@@ -326,30 +390,37 @@ ReAct's tokens and dollars as multiples of ReWOO's:
 
 {accuracies()}
 
-- **No model is significantly more accurate with ReAct.** The test is exact McNemar on the questions that only one answered correctly, with Holm's adjustment within the run. The last column is the smallest difference that this number of questions detects 4 times in 5. In the paper ReAct is ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
+- **{ahead()}.** The test is exact McNemar on the questions that only one answered correctly, with Holm's adjustment within the run, over its tests of exact match and tokens against ReWOO, not over these rows. An interval of a difference (in [tables.md](tables.md) and [claims.md](claims.md)) is Tango's score interval: with few discordant questions the exact test is more careful, so an interval may leave 0 out where p is above 0.05, as on HotpotQA with the 1.5B model ({bounds(pair(BIG_HOTPOT, "react")["exact_match"].interval, 0.0, "+")}, ReAct's minus ReWOO's; p {_p(pair(BIG_HOTPOT, "react")["exact_match"].p)}). The last column is the smallest difference that this number of questions detects 4 times in 5. In the paper ReAct is ahead by 1.8 points on HotpotQA with gpt-3.5-turbo.
 - **Many of a small model's questions end in a loop**: it repeats the same turns until the step limit. Of ReAct's questions that end there, on HotpotQA {repeated(BIG_HOTPOT)} (1.5B); on TriviaQA {repeated(BIG_TRIVIA)} (1.5B), and {repeated(BASE_TRIVIA)} (270M base). A loop is counted from its first repetition. Loops are inferred from the sizes of calls, since these runs have no column for them.{guarded()}
-- **Tools help the 1.5B model on HotpotQA** (direct prompting against ReWOO: {discordant(BIG_HOTPOT, "direct")}) **and not on TriviaQA** ({discordant(BIG_TRIVIA, "direct")}); direct prompting takes {tokens(BIG_TRIVIA, "direct")} tokens there, ReWOO {tokens(BIG_TRIVIA, "rewoo")}. In the paper, too, tools don't help on TriviaQA.
+- **The 1.5B model is more accurate with ReWOO than with direct prompting on HotpotQA** (n = {system(BIG_HOTPOT, "direct").summary.total}; {discordant(BIG_HOTPOT, "direct")}). **On TriviaQA no difference was detected** (n = {system(BIG_TRIVIA, "direct").summary.total}; {discordant(BIG_TRIVIA, "direct")}; detectable {pair(BIG_TRIVIA, "direct")["exact_match"].detectable:.3f}); direct prompting takes {tokens(BIG_TRIVIA, "direct")} tokens there, ReWOO {tokens(BIG_TRIVIA, "rewoo")}. In the paper ReWOO is 14 points behind direct prompting on TriviaQA (66.6 against 80.6, judged).
 - **Valid first plans, {held_to_plans(BIG_HOTPOT, SMALL_HOTPOT, SMALL_TRIVIA, BASE_HOTPOT, BASE_TRIVIA)}**: {plans(BIG_HOTPOT)} (1.5B, HotpotQA), {plans(SMALL_HOTPOT)} (135M, HotpotQA), {plans(SMALL_TRIVIA)} (135M, TriviaQA), {plans(BASE_HOTPOT)} and {plans(BASE_TRIVIA)} (270M base, HotpotQA and TriviaQA).
 - **On the bundled sample the 1.5B model gains from plans in JSON**: {exact_match(BIG_SAMPLE, "rewoo-json")} against the text plans' {exact_match(BIG_SAMPLE, "rewoo")} ({discordant(BIG_SAMPLE, "rewoo-json")}), for {json_pair.estimate:.2f} times the tokens.
 
 ### Where does the ratio come from?
 
-- **From ReAct's exemplars, which are sent with every call** (`ablation-smollm2-135m`). ReAct's tokens as a multiple of ReWOO's, by the number of exemplars: {exemplars()}. With one exemplar it hardly uses its tools, with none it seldom finishes.
+ReAct's tokens and dollars as multiples of ReWOO's, by the number of exemplars of both (`ablation-smollm2-135m`, n = {system("ablation-smollm2-135m", "react?max_exemplars=0").summary.total}):
+
+{exemplars()}
+
+- **In the 135M model the number of exemplars changes what ReAct does, which hides what they cost**: with none it goes round in loops and seldom finishes, with one it hardly uses its tools. What exemplars cost where nothing goes wrong is in [the oracle's study](../oracle/README.md).
 - **At this size, longer questions don't lead to more steps** (`chain-smollm2-135m`): whatever the question needs, the 135M model plans {system("chain-smollm2-135m", "rewoo").means["steps"]:.2f} tool calls in ReWOO and makes {system("chain-smollm2-135m", "react").summary.tool_calls:.2f} in ReAct. [The oracle's study](../oracle/README.md) has longer chains.
 
 ### When tools fail
 
 {failing()}
 
-- **The more tool calls return nothing, the more calls ReAct makes** (135M, HotpotQA; tokens / exact match). With all of them empty, as in the paper's Table 3, {ended("failure-smollm2-135m/1", "react", "step_limit")} ReAct questions end at the step limit.
+Tokens / model calls / exact match (135M, HotpotQA, n = {system("failure-smollm2-135m/1", "react").summary.total}).
+
+- **The more tool calls return nothing, the more calls this 135M model makes as ReAct.** With all of them empty, as in the paper's Table 3, {ended("failure-smollm2-135m/1", "react", "step_limit")} ReAct questions end at the step limit.
+- **ReWOO's accuracy doesn't depend on the evidence here**: {unsettled("failure-smollm2-135m")} with no calls empty and with all. So this run doesn't show how ReWOO copes without evidence.
 
 ### With more tools on offer
 
-- **No difference detected** (`tools-smollm2-135m`; one to four tools): exact match {offered()}. {undetected()} The paper goes up to seven tools.
+- **This run can't test whether more tools help or harm** (`tools-smollm2-135m`, n = {system("tools-smollm2-135m", "rewoo").summary.total}; one to four tools): exact match {offered()}. {undetected()} The paper goes up to seven tools.
 
 ### With a model as judge
 
-- **The 1.5B model as its own judge finds no significant difference**: {judged()}. It is a lenient judge: among the {answers} answers it accepts {passed} without a word in common with a gold answer.
+- **The 1.5B model as its own judge decides nothing**: {judged()}. It is a lenient judge: among the {answers} answers it accepts {passed} without a word in common with a gold answer.
 
 ### Native tool calls
 

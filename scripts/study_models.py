@@ -39,6 +39,10 @@ RESULTS = Path(__file__).parents[1] / "results" / "models"
 FIGURES = ("ratio", "pareto", "parts", "paper")
 SERIES_FIGURES = ("failure", "tools")
 GUARD = "repeat_guard"
+TWO_TESTS = (
+    "Intervals of differences of exact match are Tango's score intervals, p values are of exact McNemar, which is more "
+    "careful with few discordant questions: near the limit an interval may leave 0 out where p is above 0.05."
+)
 ORACLE = "oracle"  # the folder beside it, with an oracle's runs, for claims about costs
 
 
@@ -61,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs = runs_in(folder)
     series = {path: found for path in sorted(folder.iterdir()) if path not in runs and (found := runs_in(path))}
     every = [*runs, *(run for found in series.values() for run in found)]
-    sections = [f"## ReAct and ReWOO, all runs\n\n{overview(runs)}\n\n{OUTCOME.capitalize()}."] if runs else []
+    notes = f"{OUTCOME.capitalize()}. {TWO_TESTS}"
+    sections = [f"## ReAct and ReWOO, all runs\n\n{overview(runs)}\n\n{notes}"] if runs else []
     sections += [f"## {run.name}\n\n{run_table(run)}" for run in runs]
     sections += [f"## {path.name}\n\n{series_table(found)}" for path, found in series.items()]
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.verdict import bounds
@@ -80,7 +81,8 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
     sides = []
     for name, side in ((up, "up"), (along, "along")):
         rows = data.of(name)
-        values = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
+        values: dict[str, NDArray[Any]] = {side: column(rows, "total_tokens")}
+        values[f"{side}_right"] = column(rows, "exact_match")
         if "stop_reason" in rows:
             values[f"{side}_answered"] = (rows["stop_reason"] == "answered").to_numpy()
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
