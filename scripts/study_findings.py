@@ -142,7 +142,7 @@ def guarded() -> str:
     for guard in ("nudge", "stop"):
         both = pair(GUARD, f"react?repeat_guard={guard}", "react")
         one, score = system(GUARD, both.b).summary, both["exact_match"].interval
-        difference = f"{score.estimate:+.3f} [{score.low:+.3f}, {score.high:+.3f}]"
+        difference = f"{score.estimate:+.2f} [{score.low:+.2f}, {score.high:+.2f}]"
         clauses.append(
             f"with `{guard}` {bounds(both['total_tokens'].interval, 1.0)} times the tokens, {one.loop_token_share:.0%} "
             f"of them in loops, and exact match {difference}"
@@ -168,8 +168,8 @@ def forms() -> str:
     at_limit = [rows[rows["stop_reason"] == "step_limit"] for rows in map(rows_of, NAMES)]
     right = sum(int(rows["exact_match"].sum()) for rows in at_limit)
     return (
-        "The runs are older than today's defaults, which are the papers' forms. Number of exemplars of ReWOO's solver: "
-        f"{solver}, of direct prompting: {direct} (the paper's have none). Number of new plans that ReWOO may make: "
+        f"All runs but `{GUARD}` are older than today's defaults, the papers' forms. Number of exemplars of ReWOO's "
+        f"solver: {solver}, of direct prompting: {direct} (the paper's have none). Number of new plans that ReWOO may make: "
         f"{replans} (the paper's: 0). At the step limit ReAct {limit} asked for an answer (the paper's isn't), and "
         f"{right} of {sum(map(len, at_limit))} questions that ended there have a right one."
     )
