@@ -46,7 +46,9 @@ def common_prefixes(
             if example_id not in questions or architecture not in tools:
                 continue  # a replay of a part of a run
             *contents, form = unpack(f"{len(ids) // 8}q", ids)
-            found[architecture, role].add(example_id, contents, *_form_of(text_of(form)), text_of)
+            own_tools, roles = _form_of(text_of(form))
+            if len(roles) == len(contents):  # else the text of the form is damaged
+                found[architecture, role].add(example_id, contents, own_tools, roles, text_of)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:

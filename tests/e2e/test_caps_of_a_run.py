@@ -16,7 +16,7 @@ CAPPED = ("--arch", "direct", "--model", "oracle", "-n", 6, "--concurrency", 1, 
 
 
 def test_the_advice_of_a_capped_run_finishes_it(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*CAPPED, "--max-total-tokens", 500) == 3
+    assert quiet(*CAPPED, "--max-total-tokens", 200) == 3
     *_, note, command = capfd.readouterr().err.splitlines()
     assert note == f"{len(load('here'))} of 6 answers finished; continue with the rest with a higher cap:"
     program, subcommand, *arguments = shlex.split(command)
