@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from typing import Any
 
 import pytest
 from gbnf import fits
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from parts import Told, toolbox
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -261,6 +262,7 @@ def test_what_is_written_in_any_form_is_read_back(
         written = ", ".join(f"{name}{mark}{literal}" for name, literal in literals.items())
     else:
         written = ", ".join(literals.values())
+    assume(not re.search(r"#E\d|\$\d", written))  # texts that are references
     text = f"#E1 = some-tool[{written}]" if notation == "text" else f"1. some-tool({written})\n2. join()"
     plan, faults, _ = read_checked(text.replace("\r", " "), notation, {tool.name: tool}, 2)
     assert faults == []
