@@ -4,7 +4,7 @@
     python scripts/main_table.py --check    # exit code 1 where the README has another
 
 A row an architecture: exact match, tokens, model calls, and dollars under each price of `SHOWN`. Below it, ReAct's
-tokens and dollars as multiples of ReWOO's, the rule of each cache, and what loops have to do with it.
+tokens and dollars as multiples of ReWOO's, what loops have to do with it, and the rule of each cache.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ def table(run: Path) -> str:
     heads = ["", "exact match [95% CI]", "tokens", "model calls", *(f"$, {title}" for title in SHOWN.values())]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, ARCHITECTURES)]
     text = [
-        f"{rows['example_id'].nunique()} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU (run "
-        f"[{run.name}](results/models/{run.name})).",
-        f"ReAct took {ratio('total_tokens')} times ReWOO's tokens; in dollars {ratio('none')} times without a cache, "
-        f"{ratio('openai')} under OpenAI's rule ({openai.rule}), {ratio('anthropic-5m')} under Anthropic's "
-        f"({anthropic.rule}).",
-        f"{len(looping)} of its questions, with {share:.0%} of its tokens ({loops:.0%} in the loops alone), end in a "
-        "loop; where both answered it took "
-        f"{bounds(answered, 1.0)} times ReWOO's (n = {answered.n}).",
+        f"{rows['example_id'].nunique()} HotpotQA questions, Qwen2.5-Coder-1.5B on a CPU "
+        f"([run](results/models/{run.name}), with [older forms](results/models/README.md#results) of the agents). "
         f"$ are for 1,000 questions at {openai.model}'s prices, under Anthropic's rule {anthropic.model}'s.",
-        "The run has older [forms of agents](results/models/README.md#results); prefixes are what llama.cpp found, as "
-        "if in time, and loops are inferred." * prices[0].stands_in,
+        "",
+        f"- **Tokens.** ReAct took {ratio('total_tokens')} times ReWOO's, {bounds(answered, 1.0)} times where both "
+        f"answered (n = {answered.n}). {len(looping)} of its questions end in a loop; they hold {share:.0%} of its "
+        f"tokens, the loops alone {loops:.0%}.",
+        f"- **Dollars.** ReAct cost {ratio('none')} times as much without a cache, {ratio('openai')} under OpenAI's "
+        f"rule ({openai.rule}) and {ratio('anthropic-5m')} under Anthropic's ({anthropic.rule})."
+        + " The rules are applied to prefixes that llama.cpp's cache found, as if none expired."
+        * prices[0].stands_in,
     ]
-    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", " ".join(filter(None, text))])
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *text])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

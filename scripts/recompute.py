@@ -333,13 +333,13 @@ def main_table() -> Iterator[Compared]:
         found |= {f"$, {SHOWN[price]}": mean(paired(own, "usd", name)[0]) for price, own in dollars.items()}
         for what, value in found.items():
             yield Compared(f"README, {name}: {what}", value, shown.get((name, what), ""))
-    ratios = {"times ReWOO's tokens;": ratio_of_means(*paired(rows, "total_tokens", *PAIR[::-1]))}
+    ratios = {"times ReWOO's,": ratio_of_means(*paired(rows, "total_tokens", *PAIR[::-1]))}
     for words, own in zip(
-        ("times without a cache", "under OpenAI's rule", "under Anthropic's"), dollars.values(), strict=True
+        ("times as much without a cache", "under OpenAI's rule", "under Anthropic's"), dollars.values(), strict=True
     ):
         ratios[words] = ratio_of_means(*paired(own, "usd", *PAIR[::-1]))
     answered = rows[rows["architecture"].isin(PAIR) & (rows["stop_reason"] == "answered")]
-    ratios["times ReWOO's ("] = ratio_of_means(*paired(answered, "total_tokens", *PAIR[::-1]))
+    ratios["times where both answered"] = ratio_of_means(*paired(answered, "total_tokens", *PAIR[::-1]))
     for words, value in ratios.items():
         said = re.search(rf"([\d.]+ \[[\d.]+, [\d.]+\]) {re.escape(words)}", text)
         yield Compared(f"README, ReAct {words}", value, said[1] if said else "no such figure")
