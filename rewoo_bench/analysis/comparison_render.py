@@ -59,6 +59,8 @@ def notes(comparison: ComparisonData) -> list[str]:
         lines.append(
             f"an event that fewer than 3 in {n:,} questions have may be missing here, and no interval of a ratio "
             "allows for it (results/coverage.md)"
+            if n > FEW
+            else f"{n:,} questions are too few for an interval: a bound of 0 or inf says nothing"
         )
     if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
         lines.append(

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from rewoo_bench.analysis.call_prices import STAND_IN
 from rewoo_bench.analysis.context_prices import ContextPrices, context_prices
-from rewoo_bench.analysis.dollars import SHOWN
+from rewoo_bench.analysis.dollars import SHOWN, UNKNOWN
 from rewoo_bench.analysis.scaling import look_ups
 from rewoo_bench.analysis.verdict import bounds
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
@@ -139,7 +139,7 @@ def map_table(data: PlotData, pair: tuple[str, str]) -> pd.DataFrame:
 
 def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> ContextPrices:
     data.check_once()
-    lacking = NothingToDraw("needs calls.parquet with what prompts share (shared_...), which older runs lack")
+    lacking = NothingToDraw(f"needs what prompts share: {UNKNOWN}")
     if not len(data.calls):
         raise lacking
     found = context_prices(data.rows, data.calls, pair, contexts.tolist())

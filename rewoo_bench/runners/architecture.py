@@ -45,11 +45,7 @@ AGENT_COMMAND = "agent:"
 """Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
-MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = (
-    "max_exemplars",
-    "solver_exemplars",
-    "tools",
-)  # the options that are no settings
+MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
 
 
 @dataclass(frozen=True)

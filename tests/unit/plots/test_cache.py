@@ -106,7 +106,7 @@ def test_a_price_has_a_side_where_nearly_all_cells_are_clearly_on_it(ratios: lis
 def test_what_they_need_is_told(tmp_path: Path) -> None:
     run = model_run(tmp_path / "run")
     for name in ("cache", "cache-map"):
-        with pytest.raises(NothingToDraw, match=r"needs calls.parquet with what prompts share"):
+        with pytest.raises(NothingToDraw, match=r"needs what prompts share: calls.parquet doesn.t say"):
             list(draw(read([run]), only=[name]))
     alone = oracle_run(tmp_path / "alone", "rewoo", limit=2)
     with pytest.raises(NothingToDraw, match="needs rows of 'react' and 'rewoo' on the same questions; there are rewoo"):
