@@ -162,6 +162,6 @@ def unknown(what: str, name: object, available: Iterable[str]) -> str:
     "unknown architecture 'rewo', did you mean 'rewoo'? available: react, rewoo"
     """
     names = sorted(available)
-    near = get_close_matches(str(name), names, n=1)
+    near = get_close_matches(str(name), names, n=1, cutoff=0.7)
     hint = f", did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {name!r}{hint} available: {', '.join(names)}"

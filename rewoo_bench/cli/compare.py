@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS, SHORT_NAMES
+from rewoo_bench.cli.conventions import PRICE_FORMS, SETTINGS
 from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.subsets import COLUMNS
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
               help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
-@click.option("--prices", multiple=True, metavar="NAME|[ROLE:]SHEET:MODEL",
-              help=f"Count the dollars in the last lines at this price: {SHORT_NAMES}, or SHEET:MODEL "
-                   "(`rewoo-bench reprice --list`); planner: or solver: in front for a model of its own. Repeatable.  "
+@click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+              help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone stands for its "
+                   "short name, else for its first price; planner: or solver: in front for a model of its own. Repeatable.  "
                    "[default: the runs' own, else openai]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.conventions import PRICE_FORMS, SETTINGS
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.runs.subsets import COLUMNS
@@ -32,8 +32,8 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--only", metavar="NAME,NAME",
               help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
                    "are drawn only where they are named: cache, cache-map, and break-even, from a run's journal.")
-@click.option("--prices", metavar="SHEET:MODEL", default="openai:gpt-5-mini",
-              help="Prices of `break-even` (`rewoo-bench reprice --list`).")
+@click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
+              help=f"Prices of `break-even`: {PRICE_FORMS}. A sheet alone is a map for each of its models.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "
@@ -79,14 +79,11 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
 
 def _break_even(runs: tuple[str, ...], prices: str, folder: Path, formats: list[str]) -> list[Path]:
     """The break-even maps of a run, whose prompts say what a cache would have held."""
-    from rewoo_bench.config.price_sheets import tariff_of
     from rewoo_bench.repricing import reprice
 
     if len(runs) > 1:
         raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
-    tariff = tariff_of(prices)
-    sheet = prices[: prices.index(".toml") + 5] if ".toml" in prices else tariff.sheet
-    files = reprice(runs[0], prices=sheet, models=[tariff.model]).draw(folder, formats=formats)
+    files = reprice(runs[0], prices=prices).draw(folder, formats=formats)
     for path in files:
         click.echo(terminal(str(path)))
     return files

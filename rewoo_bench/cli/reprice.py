@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS, SHORT_NAMES
+from rewoo_bench.cli.conventions import PRICE_FORMS, SETTINGS
 from rewoo_bench.errors import UsageError
 from rewoo_bench.escaping import terminal
 
@@ -29,10 +29,10 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 # fmt: off
 @click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--prices", multiple=True, required=True, metavar="NAME|SHEET[:MODEL]",
-              help=f"A price by its short name: {SHORT_NAMES}; or SHEET:MODEL, or a whole sheet, shipped or your own "
-                   "(sheet.toml). Repeatable. planner:SHEET:MODEL is for the planner's own model, solver: likewise.  "
-                   "[default for them: the sheet's prices of that model]")
+@click.option("--prices", multiple=True, required=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+              help=f"The price to count with: {PRICE_FORMS}. A sheet alone is a table for each of its models. planner: "
+                   "or solver: in front for a model of its own. Repeatable.  "
+                   "[default for those: the sheet's prices of that model]")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Only this model of the sheets. Repeatable.  [default: all of them]")
 @click.option("--baseline", metavar="NAME",

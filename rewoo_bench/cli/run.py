@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from rewoo_bench.cli import completion
-from rewoo_bench.cli.conventions import DONE, FAILED, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.conventions import DONE, FAILED, INCOMPLETE, PRICE_FORMS, SETTINGS
 from rewoo_bench.cli.flag_types import Amount, Count, IdsFile, Number, Whole, dropped_names, extra_fields, tool_names
 from rewoo_bench.cli.option_groups import GroupedCommand, under
 from rewoo_bench.cli.run_file import RUN_FILE, read_run_file
@@ -128,9 +128,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
          help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
               "is written to a cache. planner:, solver:, judge: or embedding: in front for that role's model. Repeat "
               "the flag.")
-@REQUEST("--prices", multiple=True, metavar="[ROLE:]SHEET[:MODEL]",
-         help="The same from a price sheet, a name of `rewoo-bench reprice --list` or a file. Without MODEL the sheet "
-              "prices each model of the run by its name.")
+@REQUEST("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+         help=f"The same from {PRICE_FORMS}. Without MODEL each model of the run has its own price of the sheet, by "
+              "its name, or the only one.")
 @QUESTION("--token-limit", type=COUNT, help="Most tokens of one question.  [default: no limit]")
 @QUESTION("--time-limit", type=POSITIVE, help="Most seconds of one question.  [default: no limit]")
 @QUESTION("--cost-limit", type=POSITIVE, help="Most US dollars of one question.  [default: no limit]")

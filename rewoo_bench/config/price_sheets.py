@@ -248,27 +248,39 @@ def read_price(text: str) -> dict[str, float]:
     return found
 
 
-def tariff_of(text: str, model: str = "") -> Tariff:
-    """The prices that SHEET:MODEL names; or SHEET alone, for its `model`, or the only one that it has.
+def sheet_and_model(text: str) -> tuple[str, str]:
+    """The sheet (its name, or a file) and the model that a price names; `""` where it names no model.
 
-    A model's name may begin with its provider: `openai/gpt-4o` is the sheet's `gpt-4o`. Raises `UsageError`.
+    A short name (`RULES`) names its sheet: `gemini:gemini-2.5-pro` is `google:gemini-2.5-pro`.
     """
-    file, ending, after = text.partition(".toml")
-    sheet, wanted = (f"{file}{ending}", after.removeprefix(":")) if ending else text.partition(":")[::2]
+    file, ending, model = text.partition(".toml")
+    if ending:
+        return f"{file}{ending}", model.removeprefix(":")
+    sheet, _, model = text.partition(":")
+    return RULES.get(sheet, sheet).partition(":")[0], model
+
+
+def named_tariff(text: str, model: str | None = None) -> Tariff:
+    """The price that a short name (`RULES`), SHEET, SHEET:MODEL or FILE.toml[:MODEL] stands for. Raises `UsageError`.
+
+    A sheet alone has the price of `model`, or of its only one. Where no `model` is asked for, it stands for the model
+    of its short name, else for its first. A model's name may begin with its provider: `openai/gpt-4o` is the sheet's
+    `gpt-4o`.
+    """
+    sheet, wanted = sheet_and_model(text)
     found = {tariff.model: tariff for tariff in tariffs([sheet])}
-    names = [wanted] if wanted else [model, model.partition("/")[2], *([] if len(found) > 1 else found)]
+    if wanted:
+        names = [wanted]
+    elif model is None:
+        example = next((at for at in RULES.values() if at.startswith(f"{sheet}:")), "").partition(":")[2]
+        names = [example, *found]
+    else:
+        names = [model, model.partition("/")[2], *([] if len(found) > 1 else found)]
     chosen = next((found[name] for name in names if name in found), None)
     if chosen is None:
         what = unknown("model of the sheet", wanted or model, found)
         raise UsageError(f"--prices {text}: {what}" + ("" if wanted else f"; write {sheet}:MODEL"))
     return chosen
-
-
-def named_tariff(text: str) -> Tariff:
-    """The prices that a short name (`RULES`) or SHEET:MODEL stands for. Raises `UsageError`."""
-    if ":" not in text and ".toml" not in text and text not in RULES:
-        raise UsageError(f"{unknown('price', text, RULES)}; or SHEET:MODEL (rewoo-bench reprice --list)")
-    return tariff_of(RULES.get(text, text))
 
 
 def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -299,7 +311,7 @@ def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str])
     for role, model in models.items():
         names = (model, model.partition("/")[2])
         listed = next((sheet[name] for name in names if name in sheet), tariff)
-        found[role] = tariff_of(given[role], model) if role in given else listed
+        found[role] = named_tariff(given[role], model) if role in given else listed
     return found
 
 
@@ -332,5 +344,6 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
 
 def _shipped_path(name: str) -> Path:
     if name not in shipped():
-        raise UsageError(f"{unknown('price sheet', name, shipped())}; a sheet of your own is a file: sheet.toml")
+        forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
+        raise UsageError(f"{unknown('price', name, {*RULES, *shipped()})}; {forms}")
     return shipped()[name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewoo_bench.config.price_sheets import read_price, tariff_of
+from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_model
 from rewoo_bench.errors import UsageError
 from rewoo_bench.model_names import REPLAY, is_oracle
 from rewoo_bench.models.own import is_own_model
@@ -42,7 +42,7 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
     for flag, values in (("--prices", options.prices), ("--price", options.price)):
         for value in values:
             role, text = _of_role(flag, value, options)
-            others = [each for each in roles if flag == "--prices" and ":" not in text.removesuffix(".toml")]
+            others = [each for each in roles if flag == "--prices" and not sheet_and_model(text)[1]]
             named = others if role is None else [role]
             for each in named or [""]:
                 found[each] = read_price(text) if flag == "--price" else _of_sheet(text, roles[each].name)
@@ -68,7 +68,7 @@ def _of_role(flag: str, value: str, options: RunOptions) -> tuple[str | None, st
 
 
 def _of_sheet(text: str, model: str) -> dict[str, float]:
-    tariff = tariff_of(text, model)
+    tariff = named_tariff(text, model)
     kinds = {"input": tariff.input, "cached_input": tariff.cache_read, "output": tariff.output}
     kinds |= {} if tariff.cache_write is None else {"cache_write": tariff.cache_write}
     return {kind: round(10**6 * price, 9) for kind, price in kinds.items()}

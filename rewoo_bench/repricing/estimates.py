@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.call_prices import STAND_IN, CallCosts, Calls, priced, read_calls
 from rewoo_bench.analysis.dollars import UNKNOWN, own_models
 from rewoo_bench.argument_checks import as_path, check_names, check_switches
-from rewoo_bench.config.price_sheets import RULES, Tariff, by_role, named_tariff, split_by_role, tariffs
+from rewoo_bench.config.price_sheets import (
+    RULES,
+    Tariff,
+    by_role,
+    named_tariff,
+    sheet_and_model,
+    split_by_role,
+    tariffs,
+)
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.failed_rows import failed, left_out
 from rewoo_bench.runs.folder import load
@@ -147,13 +155,14 @@ def repriced_run(
 
 def _chosen(names: Sequence[str], models: Sequence[str]) -> list[Tariff]:
     """The prices that are named: a short name's or SHEET:MODEL, or all of a sheet's; of `models` only, where given."""
+    sheets = {name: sheet_and_model(name) for name in names}
     if models:
-        return tariffs(names, models)
-    found = []
-    for name in dict.fromkeys(names):
-        file, _, model = name.partition(".toml")
-        is_one = name in RULES or (bool(model) if file != name else ":" in name)
-        found += [named_tariff(name)] if is_one else tariffs([name])
+        if one := next((name for name, (_, model) in sheets.items() if model), None):
+            raise UsageError(f"--prices {one} names its model: leave it out there, or leave out --model")
+        return tariffs([sheet for sheet, _ in sheets.values()], models)
+    found: list[Tariff] = []
+    for name, (sheet, model) in sheets.items():
+        found += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
     return found
 
 

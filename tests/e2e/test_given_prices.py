@@ -97,7 +97,7 @@ def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
         (("--price", "inptu=1,output=1"), "unknown kind of token 'inptu'"),
         (("--price", "planner:input=1,output=1"), "the planner has no model of its own; give --planner-model"),
         (("--prices", "openai"), "--prices openai: unknown model of the sheet 'openai/test'"),
-        (("--prices", "opnai:gpt-4o"), "unknown price sheet 'opnai'"),
+        (("--prices", "opnai:gpt-4o"), "unknown price 'opnai'"),
     ],
 )
 def test_a_wrong_price_is_one_line_before_the_first_call(

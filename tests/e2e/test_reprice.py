@@ -154,7 +154,7 @@ def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.
 
 def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "'nowhere' is no run" in refused(capfd, "nowhere", "--prices", "openai")
-    assert "unknown price sheet 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "opnai")
+    assert "unknown price 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "opnai")
     assert "unknown model of the price sheets 'gpt-4o-mni', did you mean 'gpt-4o-mini'?" in refused(
         capfd, chain, "--prices", "openai", "--model", "gpt-4o-mni"
     )
@@ -167,6 +167,20 @@ def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "--rows: can't write to" in refused(
         capfd, chain, "--prices", "openai", "--model", "gpt-4o-mini", "--rows", "no/where.parquet"
     )
+
+
+@pytest.mark.parametrize("price", ["openai", "anthropic", "gemini", "google", "mistral", "openai:gpt-4o", "sheet.toml"])
+def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
+    sheet(Path(), CACHED.format(kind="automatic"))
+    for command in (("reprice",), ("compare",), ("plot", "--only", "break-even", "--format", "svg")):
+        with pytest.raises(SystemExit) as ended:
+            main([command[0], str(chain), "--prices", price, *command[1:]])
+        assert (command, ended.value.code) == (command, 0)
+
+
+def test_a_model_is_named_once(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    line = refused(capfd, chain, "--prices", "openai:gpt-5", "--model", "gpt-4o")
+    assert "--prices openai:gpt-5 names its model: leave it out there, or leave out --model" in line
 
 
 def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -217,7 +217,7 @@ def test_a_folder_and_a_class_take_options_too(folder: Path) -> None:
             "rewoo?slot_token=5",
             "architecture 'rewoo?slot_token=5': unknown option 'slot_token', did you mean 'slot_tok",
         ),
-        ("direct?max_steps=5", "unknown option 'max_steps', did you mean 'max_exemplars'? available: max_exemplars, "),
+        ("direct?max_steps=5", "unknown option 'max_steps'; available: max_exemplars, "),
         ("rewoo?tools=", "architecture 'rewoo?tools=': tools: expected names joined by +, as in tools=Search+LLM"),
         ("rewoo?tools=Search+LLM+Search", "architecture 'rewoo?tools=Search+LLM+Search': tools: Search is named twice"),
         ("rewoo?slot_tokens", "architecture 'rewoo': 'slot_tokens' isn't a list of options, expected name?key=value&"),

@@ -128,8 +128,39 @@ def test_a_short_name_stands_for_one_model_of_a_sheet_with_its_rule() -> None:
         named_tariff("opnai")
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("openai", "openai:gpt-5-mini"),
+        ("anthropic", "anthropic:claude-sonnet-4-5"),
+        ("google", "google:gemini-2.5-flash"),
+        ("gemini:gemini-2.5-pro", "google:gemini-2.5-pro"),
+        ("llama.cpp:computed", "llama_cpp:computed"),
+        ("mistral", "mistral:mistral-small-2603"),
+        ("{own}", "sheet:m"),
+        ("{own}:m", "sheet:m"),
+    ],
+)
+def test_a_price_is_a_short_name_a_sheet_or_one_of_its_models(tmp_path: Path, text: str, at: str) -> None:
+    found = named_tariff(text.format(own=sheet(tmp_path, MODEL)))
+    assert f"{found.sheet}:{found.model}" == at
+
+
+def test_a_sheet_alone_has_no_price_of_a_model_that_it_lacks() -> None:
+    assert named_tariff("anthropic-5m", "anthropic/claude-opus-5").model == "claude-opus-5"
+    with pytest.raises(UsageError, match=r"unknown model of the sheet 'local/x'; available.*; write anthropic:MODEL"):
+        named_tariff("anthropic-5m", "local/x")
+
+
+def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
+    with pytest.raises(
+        UsageError, match=r"unknown price 'nonsense'; available: anthropic, .*, mistral, none, .*SHEET:M"
+    ):
+        named_tariff("nonsense")
+
+
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown price sheet 'opnai', did you mean 'openai'"):
+    with pytest.raises(UsageError, match="unknown price 'opnai', did you mean 'openai'"):
         tariffs(["opnai"])
     with pytest.raises(UsageError, match="unknown model of the price sheets 'n'"):
         tariffs([sheet(tmp_path, MODEL)], ["n"])
