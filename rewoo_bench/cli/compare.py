@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
-              help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone stands for its "
-                   "short name, else for its first price; planner: or solver: in front for a model of its own. Repeatable.  "
-                   "[default: the runs' own, else openai]")
+              help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone has the price of "
+                   "its short name, else its first; planner: or solver: in front for a model of its own. "
+                   "Repeatable.  [default: the runs' own, else openai]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
