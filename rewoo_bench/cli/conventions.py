@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-DONE, FAILED, WRONG, INCOMPLETE, BROKEN = 0, 1, 2, 3, 70
+DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
 # BROKEN: EX_SOFTWARE of sysexits.h
 SHORT_NAMES = "none, openai, anthropic-5m, anthropic-1h, gemini, deepseek, vllm, llama.cpp"

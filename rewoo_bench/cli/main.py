@@ -1,18 +1,22 @@
 """The program `rewoo-bench`; each command has a file of its own in this package.
 
-Exit codes: 0 done, 1 a gate failed, 2 the command is wrong, 3 incomplete (a cap, failed questions, interrupted),
-70 a fault of rewoo_bench itself, with its traceback.
+Exit codes: 0 done, 1 a gate failed, 2 the command is wrong, 3 incomplete (a cap, failed questions, questions that
+were interrupted), 70 a fault of rewoo_bench itself, with its traceback, 130 interrupted at another time.
 A command is imported when it is called, so `--help` answers at once.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
-from rewoo_bench.cli.conventions import BROKEN, INCOMPLETE, SETTINGS, WRONG
+from rewoo_bench.cli.conventions import BROKEN, INCOMPLETE, INTERRUPTED, SETTINGS, WRONG
 from rewoo_bench.cli.lazy_group import CommandPlace, LazyGroup
 from rewoo_bench.cli.output import OutputFailed, guarded_output
 from rewoo_bench.errors import RewooBenchError, UsageError
@@ -52,7 +56,7 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits with its code; an expected error is one line."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    with guarded_output():
+    with _interruptible(), guarded_output():
         code = _run(given)
     sys.exit(code)
 
@@ -65,8 +69,8 @@ def _run(arguments: list[str]) -> int:
         return code
     except OutputFailed as error:
         return _fail(str(error), INCOMPLETE if arguments[:1] == ["run"] else WRONG)
-    except click.exceptions.Abort:
-        return _fail(_INTERRUPTED, INCOMPLETE)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _interrupted()
     except click.ClickException as error:
         error.show()
         return WRONG
@@ -74,13 +78,45 @@ def _run(arguments: list[str]) -> int:
         return _fail(str(error), WRONG)
     except RewooBenchError as error:
         return _fail(str(error), INCOMPLETE)
-    except KeyboardInterrupt:
-        return _fail(_INTERRUPTED, INCOMPLETE)
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
+        if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
+            return _interrupted()
         import traceback
 
         _print_error(traceback.format_exc())
         return BROKEN
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """The first Ctrl-C ends what goes on in good order; the second one ends the process, without a traceback."""
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, _interrupt)
+    yield
+    if is_ours and signal.getsignal(signal.SIGINT) not in (_leave, _exit):
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(*_: object) -> None:
+    signal.signal(signal.SIGINT, _leave)
+    raise KeyboardInterrupt
+
+
+def _leave(*_: object) -> None:
+    os.write(2, f"\nrewoo-bench: {_INTERRUPTED}\n".encode())
+    _exit()
+
+
+def _exit(*_: object) -> None:
+    os._exit(INTERRUPTED)
+
+
+def _interrupted() -> int:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _exit)  # the line is below, and threads may take a while to end
+    return _fail(_INTERRUPTED, INTERRUPTED)
 
 
 def _fail(message: str, code: int) -> int:

@@ -193,7 +193,7 @@ async def _evaluated(
     tasks = [task.key for task in tasks_of(prepared_run.dataset.examples, prepared_run.architectures, options.trials)]
     progress = Progress(
         len(tasks),
-        done=opened.journal.count_finished(),
+        done=(done := opened.journal.count_finished()),
         shown=options.progress,
         verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
@@ -207,6 +207,10 @@ async def _evaluated(
         with notices_to(progress.say):
             for note in step_limit_notes(prepared_run.dataset, prepared_run.architectures):
                 logging.getLogger(__name__).warning(note)  # also without progress: it bears on the accuracy
+            if done >= len(tasks):
+                logging.getLogger(__name__).warning(
+                    f"nothing is left to do: all {len(tasks):,} answers are finished; the tables are written again"
+                )
             await _ask(options, prepared_run, evaluator, opened, listeners, progress, end)
     finally:
         with suppress(OSError):  # of a terminal that was closed

@@ -22,10 +22,12 @@ from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer) -> None:
+def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "here") == 0
+    assert "nothing is left to do" not in capfd.readouterr().err
     before, asked = load("here"), len(server.books)
     assert quiet("--resume", "here") == 0
+    assert "nothing is left to do: all 8 answers are finished; the tables are written again" in capfd.readouterr().err
     pd.testing.assert_frame_equal(load("here"), before)
     assert len(server.books) == asked
 

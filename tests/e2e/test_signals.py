@@ -96,6 +96,23 @@ def test_the_second_signal_too(waiting: Waiting, slow: ModelServer, number: sign
     assert err.splitlines()[-1] == "rewoo-bench run --resume here"
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_before_the_first_question_it_is_one_line(times: int) -> None:
+    """The run waits for an MCP server that says nothing."""
+    Path("server.py").write_text("import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\n")
+    server = ("--mcp", f"{sys.executable} {Path('server.py').resolve()}")
+    process = start("--arch", "rewoo", "-n", 2, "--model", "oracle", "--no-progress", *server, "--out", "here")
+    while not Path("started").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT)  # the latter while the interpreter ends, which shells call 130
+    assert err.strip() == "rewoo-bench: interrupted before the first question, or after the last"
+    assert not Path("here").exists()
+
+
 def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(waiting: Waiting, slow: ModelServer) -> None:
     command = [sys.executable, str(SCRIPT), *map(str, arguments(slow, "here"))]
     pid, terminal = pty.fork()
