@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.stats import gamma, norm, t
+from scipy.stats import binomtest, gamma, norm, t
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "results" / "models"
@@ -203,6 +203,12 @@ def shown_verdict(claim: Claim, found: Estimate) -> str:
     """Undecided is also a ratio of tokens that comes out otherwise where both answered, or, of a claimed number, with
     architectures that aren't in their papers' form."""
     plain = verdict(found, claim.band)
+    if claim.measure is difference_of_shares and 0 in claim.band:  # exact McNemar decides whether it is above 0
+        a, b = paired(read(claim.run), claim.column, *claim.names)
+        more, less = int((a > b).sum()), int((a < b).sum())
+        p = binomtest(more, more + less).pvalue if more + less else 1.0
+        side = "reproduced" if claim.band[0] < found[0] < claim.band[1] else "contradicted"
+        return side if p < 0.05 else "undecided"
     if not claim.column.endswith("_tokens"):
         return plain
     rows = read(claim.run)

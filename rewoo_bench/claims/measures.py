@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from rewoo_bench.claims.data_sets import Data
 from rewoo_bench.claims.derived_columns import COLUMNS, NOT_OF_AN_ORACLE, SCORES, YES_OR_NO
 from rewoo_bench.claims.pairing import ColumnOf, Pairs, by_steps, pairs
+from rewoo_bench.claims.rules import Tested
 from rewoo_bench.claims.run_groups import RunGroup, before
 from rewoo_bench.errors import unknown
 from rewoo_bench.stats.columns import by_question
@@ -33,6 +34,7 @@ from rewoo_bench.stats.paired import (
     ratio_of_means,
 )
 from rewoo_bench.stats.polynomial import curvature, trend
+from rewoo_bench.stats.tests import mcnemar_exact
 
 Floats = NDArray[np.float64]
 TOKENS = frozenset({"total_tokens", "input_tokens"})
@@ -300,7 +302,9 @@ MEASURES: dict[str, type[Measure]] = {
 def difference_of(both: Pairs, column: str) -> Interval:
     """The second column's mean minus the first one's."""
     if column in YES_OR_NO:
-        return difference_of_proportions(*both.columns, clusters=both.clusters)
+        a, b = both.columns
+        interval = difference_of_proportions(a, b, clusters=both.clusters)
+        return Tested(**asdict(interval), p=mcnemar_exact(a, b, both.clusters).p)
     return difference_of_means(*both.columns, ends=_ends(column), clusters=both.clusters)
 
 

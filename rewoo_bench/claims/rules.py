@@ -8,16 +8,21 @@ rule = { absolute = 0.044 }           # the claimed number, and 4.4 points to ei
 reproduced      the whole interval is in the band
 contradicted    the whole interval is outside the band
 undecided       the interval crosses a border of the band
+
+Whether a difference of shares, such as exact match, is above or below 0 is decided by exact McNemar, as in `compare`:
+of few discordant questions its p is above 0.05 beside some intervals that leave 0 out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rewoo_bench.analysis.pairs import ALPHA
 from rewoo_bench.stats.paired import Interval
 from rewoo_bench.text.counts import round_up
 
@@ -32,6 +37,14 @@ Verdict = Literal[
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Show = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested(Interval):
+    """A difference of shares with the exact test of it."""
+
+    p: float = math.nan
+    """Exact McNemar: p of no difference."""
 
 
 class Rule(BaseModel):
@@ -71,6 +84,11 @@ class Rule(BaseModel):
         """The verdict and its reason. `show` formats a number in the measure's unit."""
         low, high = self.band(claimed)
         band = self.expected(claimed, show)
+        if isinstance(interval, Tested) and sorted((abs(low), abs(high))) == [0, math.inf]:
+            if interval.p >= ALPHA:
+                return "undecided", f"the claim is {band}, exact McNemar leaves it open (p = {interval.p:.3f})"
+            verdict: Verdict = "reproduced" if low < interval.estimate < high else "contradicted"
+            return verdict, f"the claim is {band}, exact McNemar's p is below {ALPHA:g}"
         if low < interval.low and interval.high < high:
             return "reproduced", f"the whole interval is {band}"
         if interval.high < low:

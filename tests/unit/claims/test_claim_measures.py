@@ -74,6 +74,22 @@ def test_a_measure_of_one_run(tmp_path: Path, measure: str, expected: float) -> 
     assert estimate(measure, tmp_path, run) == pytest.approx(expected)
 
 
+def test_exact_mcnemar_decides_whether_a_difference_of_shares_is_above_0(tmp_path: Path) -> None:
+    """Of five questions that only ReWOO got right the interval leaves 0 out, and the test does not (p = 1 / 16)."""
+    of = 'name = "difference", column = "exact_match", of = "rewoo", minus = "react"'
+    for right, verdict in ((5, "undecided"), (6, "reproduced")):
+        run = run_folder(
+            tmp_path / f"{right}", system(matches="1" * right + "0" * 14), system("react", "0" * (right + 14))
+        )
+        finding = measured(of, tmp_path, run)
+        assert finding.interval is not None
+        assert finding.interval.low > 0
+        assert finding.verdict == verdict
+        assert ("exact McNemar leaves it open (p = 0.062)" in finding.reason) == (verdict == "undecided")
+    reverse = measured('name = "difference", column = "exact_match", of = "react", minus = "rewoo"', tmp_path, run)
+    assert reverse.verdict == "contradicted"
+
+
 def test_what_the_infrastructure_failed_is_left_out(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "0001", system(matches="11-1"), system("react", "1101", 2600))
     for column, n in (("exact_match", 3), ("wrong_answer", 3), ("f1", 3), ("total_tokens", 3)):
