@@ -1,6 +1,6 @@
 """The report in a real browser: opened from a file, with the network off.
 
-Skipped where there is no chromium or no playwright; .ci/run installs both.
+Skipped where there is no chromium or no playwright.
 """
 
 from __future__ import annotations
