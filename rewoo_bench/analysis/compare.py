@@ -12,7 +12,6 @@ trial, and the trials of a question are one observation.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from rewoo_bench.analysis.align import aligned
 from rewoo_bench.analysis.comparison_data import System
 from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
 from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import ALPHA, PRICED, Effect, Pair, measured, paired
+from rewoo_bench.analysis.pairs import PRICED, Pair, adjusted, measured, paired
 from rewoo_bench.analysis.summary import LOOPS, summarise
 from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
@@ -126,32 +125,6 @@ def _compare(
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
     return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
-
-
-def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs with Holm's p values: the tests of the family (`pairs.FAMILY`), of all pairs together.
-
-    The detectable difference of exact match is that at Holm's first step: 0.05 by the number of tests.
-    """
-    from rewoo_bench.stats.power import minimum_detectable_difference
-    from rewoo_bench.stats.tests import holm
-
-    family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
-    adjusted_p = iter(holm(family) if family else [])
-
-    def settled(pair: Pair, effect: Effect) -> Effect:
-        if pair.is_exploratory(effect):
-            return replace(effect, p_holm=math.nan)
-        effect = replace(effect, p_holm=next(adjusted_p))
-        if effect.discordant_share is None or effect.pairs is None:
-            return effect
-        level = ALPHA / len(family)
-        return replace(effect, detectable=minimum_detectable_difference(effect.discordant_share, effect.pairs, level))
-
-    def settle(pair: Pair) -> Pair:
-        return replace(pair, figures=tuple(settled(pair, effect) for effect in pair.figures))
-
-    return tuple(map(settle, pairs))
 
 
 def _blocks(

@@ -11,8 +11,8 @@ model call in any of the questions, such as an agent that crashes at its start, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from rewoo_bench.stats.paired import (
     ratio_p,
 )
 from rewoo_bench.stats.per_solved import ratio_per_solved
-from rewoo_bench.stats.tests import McNemar, mcnemar_exact
+from rewoo_bench.stats.tests import McNemar, holm, mcnemar_exact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,13 +66,13 @@ class Effect:
     p: float
     """Exact McNemar for exact match; of the others below 0.05 exactly where `interval` (95%) leaves out no effect."""
     p_holm: float
-    """Adjusted for all tests of the family (`FAMILY`) in the comparison; NaN for an exploratory test."""
+    """Adjusted for all tests of the family (`FAMILY`) in the comparison (`adjusted`); NaN for an exploratory test."""
     discordant: McNemar | None = None
     discordant_share: float | None = None
     pairs: float | None = None
     """Independent pairs that the rows are worth."""
     detectable: float | None = None
-    """The smallest difference that exact McNemar at Holm's first step shows 4 times in 5 (`compare.adjusted`)."""
+    """The smallest difference that exact McNemar at Holm's first step shows 4 times in 5 (`adjusted`)."""
     geometric: Interval | None = None
 
 
@@ -141,6 +141,31 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
     known = tuple(effect for effect in (*figures, *amounts, *solved) if effect is not None)
     answered = None if idle else _where_answered(rows_a, rows_b, clusters)
     return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, answered, idle)
+
+
+def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """The pairs with Holm's p values: the tests of the family (`FAMILY`), of all pairs together.
+
+    The detectable difference of exact match is that at Holm's first step: 0.05 by the number of tests.
+    """
+    from rewoo_bench.stats.power import minimum_detectable_difference
+
+    family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
+    adjusted_p = iter(holm(family) if family else [])
+
+    def settled(pair: Pair, effect: Effect) -> Effect:
+        if pair.is_exploratory(effect):
+            return replace(effect, p_holm=math.nan)
+        effect = replace(effect, p_holm=next(adjusted_p))
+        if effect.discordant_share is None or effect.pairs is None:
+            return effect
+        level = ALPHA / len(family)
+        return replace(effect, detectable=minimum_detectable_difference(effect.discordant_share, effect.pairs, level))
+
+    def settle(pair: Pair) -> Pair:
+        return replace(pair, figures=tuple(settled(pair, effect) for effect in pair.figures))
+
+    return tuple(map(settle, pairs))
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

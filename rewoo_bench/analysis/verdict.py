@@ -6,7 +6,8 @@
     # 0.71 [0.48, 1.16] times the dollars of rewoo under gpt-5-mini's prices, cached input by OpenAI's rule, with up to
     # 8 questions at once (n = 20; saving not shown by the data); …
 
-A saving is shown where the 95% interval of the ratio lies wholly on one side of 1.
+A saving is shown where the 95% interval of the ratio lies wholly on one side of 1, Holm's adjusted test agrees where
+there is one (`pairs.FAMILY`), and no rare event may be missing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, PRICED, Effect, Pair, measured, paired
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, PRICED, Effect, Pair, adjusted, measured, paired
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from rewoo_bench.stats.paired import Interval
 
 OUTCOME = "the ratio where both answered leaves out questions by how they ended, which may be the hard ones"
-SAVING = "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1"
+SAVING = (
+    "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1, p is below "
+    f"{ALPHA:g} with Holm's adjustment (dollars at a price sheet have none), and no rare event may be missing"
+)
 _MOST_DIGITS = 6
 
 
@@ -123,7 +127,7 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
     kept = [(name, places[np.isin(keys[places], shared)]) for name, places in own.items()]
     first, *others = [(name, {each: values[places] for each, values in columns.items()}) for name, places in kept]
     (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
-    return verdicts([paired(dataset, first, other, oracle=oracle) for other in others], pricing)
+    return verdicts(adjusted([paired(dataset, first, other, oracle=oracle) for other in others]), pricing)
 
 
 def _times(ratio: Interval) -> str:
@@ -142,5 +146,10 @@ def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
 def _saving(effect: Effect, pair: Pair) -> str:
     ratio = effect.interval
     saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
-    rare = f"; {A_RARE_EVENT}" if ratio.rare else ""
-    return f"(n = {ratio.n:,}; saving {f'by {saver} shown' if saver else 'not shown'} by the data{rare})"
+    doubt = A_RARE_EVENT if ratio.rare else ""
+    if saver and not doubt and effect.p_holm >= ALPHA:
+        doubt = f"p = {effect.p_holm:.3f} with Holm's adjustment"
+    if not saver or doubt:
+        return f"(n = {ratio.n:,}; saving not shown by the data{f': {doubt}' if doubt else ''})"
+    unadjusted = ", unadjusted" if math.isnan(effect.p_holm) else ""
+    return f"(n = {ratio.n:,}; saving by {saver} shown by the data{unadjusted})"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from comparison_rows import A, B, frame, manifest, system
@@ -17,7 +19,7 @@ from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render
 from rewoo_bench.analysis.dollars import pricing_of
 from rewoo_bench.analysis.pairs import Effect, Pair
-from rewoo_bench.analysis.verdict import Pricing, own_prices, verdict, verdicts_of_run
+from rewoo_bench.analysis.verdict import SAVING, Pricing, own_prices, verdict, verdicts_of_run
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, load_table, manifests
@@ -40,18 +42,46 @@ def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() 
         "data); " in line
     )
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
-    assert (
-        note == "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1; m is made up"
-    )
+    assert note == f"{SAVING}; m is made up"
 
 
 def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
     line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
     assert (
-        "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown by the data; a rare event may"
+        "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown by the data: a rare event may"
         in line
     )
     assert "dollars" not in line
+
+
+@pytest.mark.parametrize(
+    ("p_holm", "rare", "said"),
+    [
+        (0.049, False, "saving by rewoo shown by the data)"),
+        (0.09, False, "saving not shown by the data: p = 0.090 with Holm's adjustment)"),
+        (0.01, True, "saving not shown by the data: a rare event may be missing)"),
+        (math.nan, False, "saving by rewoo shown by the data, unadjusted)"),
+    ],
+)
+def test_a_saving_is_not_shown_beside_a_doubt(p_holm: float, rare: bool, said: str) -> None:
+    tokens = Effect("total_tokens", "ratio", Interval(1.2, 1.01, 1.4, 60, rare=rare), 0.01, p_holm)
+    assert said in verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, (tokens,)))
+
+
+def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path) -> None:
+    """Alone react's p is below 0.05; beside other architectures Holm's isn't."""
+    draw = np.random.default_rng(0)
+    of = {"rewoo": 0.0, "react": 0.02, "direct": 0.0, "cot": 0.0}
+    tokens = {name: 1000 * draw.lognormal(more, 0.5, 40) for name, more in of.items()}
+    lines = [
+        row(architecture=name, example_id=f"q{i}", total_tokens=int(tokens[name][i])) for name in of for i in range(40)
+    ]
+    run = write_run(tmp_path / "run", lines)
+    compared = compare(load(run), manifests=manifests(run), intersect=True)
+    effect = compared.pairs[0]["total_tokens"]
+    assert effect.p < 0.05 < effect.p_holm
+    assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared.verdicts
+    assert f"p = {effect.p_holm:.3f} with Holm's adjustment" in compared.verdicts[0]
 
 
 def test_beside_the_ratio_is_that_where_both_answered() -> None:
