@@ -1,9 +1,10 @@
-"""Findings as text for a terminal, as Markdown and as JSON: one line or two for each claim.
+"""Findings as text for a terminal, as Markdown and as JSON.
 
 print(render(check(read_claims(), gather("results/local/my-run")), "markdown"))
 
-Claims are grouped by the data that they are about. Those that none of the runs can test are one line of their group.
-What a figure is of, and the figures of the other runs, are in the JSON, and unfold in the report.
+At a terminal a table of the verdicts comes first. Claims are grouped by the data that they are about. Those that none
+of the runs can test are one line of their group. What a figure is of, and the figures of the other runs, are in the
+JSON, and unfold in the report.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rewoo_bench.claims.needed import needed_by_all
 from rewoo_bench.claims.rules import VERDICTS, Verdict
 from rewoo_bench.escaping import markdown, one_line
 from rewoo_bench.text.counts import counted
+from rewoo_bench.text.tables import text_table
 
 Format = Literal["terminal", "markdown", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -30,15 +32,19 @@ INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
 _WIDTH = 80
 
 
-def render(findings: Sequence[Finding], form: Format, *, everything: bool = False) -> str:
+def render(findings: Sequence[Finding], form: Format, *, everything: bool = False, details: bool = True) -> str:
     """The findings in one of `FORMATS`, without a newline at the end.
 
-    `everything` has each claim without data, too; JSON always has.
+    `everything` has each claim without data, too; JSON always has. Without `details` the terminal's form is the table
+    of verdicts alone.
     """
     if form == "json":
         shown = {"verdicts": _counts(findings), "findings": [as_dict(finding) for finding in findings]}
         return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
-    parts = []
+    parts = [] if form == "markdown" else [*_notes(findings, form), *_overview(findings)]
+    if form == "terminal" and not details:
+        parts.append("What each claim says, which run decided and why, and what to run for the others: --details")
+        return "\n\n".join(parts)
     for about, own in _grouped(findings).items():
         hidden = [] if everything else [finding for finding in own if finding.verdict == "no data"]
         shown_here = [finding for finding in own if finding not in hidden]
@@ -50,7 +56,19 @@ def render(findings: Sequence[Finding], form: Format, *, everything: bool = Fals
         else:
             lines = [line for finding in shown_here for line in _terminal(finding)]
             parts.append("\n".join([about.upper(), *lines, *textwrap.wrap(missing, _WIDTH)]))
-    return "\n\n".join([*filter(None, parts), *_notes(findings, form)])
+    return "\n\n".join([*filter(None, parts), *(_notes(findings, form) if form == "markdown" else ())])
+
+
+def _overview(findings: Sequence[Finding]) -> Iterator[str]:
+    """The table of verdicts: a line for each claim that a run can test, the same data together."""
+    rows = [
+        [finding.claim.id, _verdict(finding), finding.claim.claimed, ours(finding)]
+        for own in _grouped(findings).values()
+        for finding in own
+        if finding.verdict not in ("no data", "not testable here")
+    ]
+    if rows:
+        yield "\n".join(text_table([["claim", "verdict", "claimed", "ours [95%], n"], *rows], left=True))
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:

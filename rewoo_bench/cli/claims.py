@@ -22,21 +22,25 @@ if TYPE_CHECKING:
               help="File of your own claims and rules.  [default: the bundled ones, from the paper and others]")
 @click.option("--claims-model", "model", metavar="NAME",
               help="Part of the name of the model that decides.  [default: any with 1B parameters or more]")
+@click.option("--details", is_flag=True,
+              help="Below the table of verdicts, show what each claim says, which run decided and why.")
 @click.option("--all", "everything", is_flag=True,
-              help="Show every claim. Without it those that none of the runs can test are one line of each data set.")
+              help="The same for every claim. Without it those that none of the runs can test are one line of each "
+                   "data set.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Form of the output.")
-def claims(runs: tuple[str, ...], file: Path | None, model: str | None, everything: bool, form: Format) -> int:
+def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details: bool, everything: bool,
+           form: Format) -> int:
     """Test published claims: one verdict for each, with the measured value and its interval, by data set.
 
     RUN is a run's folder. The run with the most questions decides, of a model with 1B parameters or more; the others
-    are counted under "also". For claims that none of the runs can test, it prints the command of a run that can. The
-    file of the claims has the rules of the verdicts; --format json has the figures of every run.
+    are counted under "also". For claims that none of the runs can test, --details prints the command of a run that can.
+    The file of the claims has the rules of the verdicts; --format json has the figures of every run.
     """
     from rewoo_bench.claims import check, gather, read_claims
     from rewoo_bench.claims.render import render
 
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
-    click.echo(terminal(render(findings, form, everything=everything)))
+    click.echo(terminal(render(findings, form, everything=everything, details=details or everything)))
     return 0
 # fmt: on

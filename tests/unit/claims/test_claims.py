@@ -256,6 +256,15 @@ def test_it_is_printed_as_before(tmp_path: Path, form: Format) -> None:
     assert render(small(tmp_path), form) + "\n" == golden
 
 
+def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
+    lines = render(small(tmp_path), "terminal", details=False).splitlines()
+    assert lines[0].startswith("1 reproduced, 2 undecided, 1 not testable here.")
+    assert [line.split()[:2] for line in lines[4:7]] == [
+        ["tokens", "undecided"], ["better", "undecided"], ["failing", "reproduced"],
+    ]  # fmt: skip
+    assert lines[-1].endswith("--details")
+
+
 def test_json_has_all_and_no_nan(tmp_path: Path) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
@@ -303,7 +312,7 @@ def test_the_command_says_which_models_decide(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_command_takes_claims_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
-    assert command("claims", run, "--claims", claims_file(tmp_path)) == 0
+    assert command("claims", run, "--claims", claims_file(tmp_path), "--details") == 0
     assert "tokens: ReAct takes 2.5 times the tokens of ReWOO" in capsys.readouterr().out
     assert command("claims", run, "--claims", tmp_path / "none.toml") == 2
     assert "there is no " in capsys.readouterr().err
