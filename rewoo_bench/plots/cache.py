@@ -29,6 +29,7 @@ from rewoo_bench.plots.labels import label_lines
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import GREY, INK, grid, logarithmic, sheet
+from rewoo_bench.stats.bootstrap import SMALL
 from rewoo_bench.stats.paired import ratio_of_means
 
 LONGEST, MAP_LONGEST = 8192, 4096
@@ -63,21 +64,36 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
     axes.set_xlabel("tokens of context before every prompt")
     axes.set_ylabel(f"dollars, {first} / {second} (log scale)")
     crossed = [price for price, ratios in lines.items() if ratios.min() < 1 < ratios.max()]
-    usd = {price: found.usd[price][0] for price in SHOWN}
-    intervals = (f"{SHOWN[price]} {bounds(ratio_of_means(*usd[price][::-1]), 1.0)}" for price in SHOWN)
+    n = len(found.rows)
+    if n < SMALL:
+        doubt = f"n = {n:,}: too few for an interval"
+        without = ", ".join(f"{SHOWN[price]} {lines[price][0]:.2f}" for price in SHOWN)
+    else:
+        both = [price for price in crossed if _both_sides(found.usd[price], lines[price])]
+        doubt = f"n = {n:,}; shown by 95% intervals under {len(both) or 'none'}"
+        intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
+        texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
+        without = f"{', '.join(texts)} [95% intervals]"
     shown = picture(
         figure,
-        f"Under {len(crossed)} of {len(lines)} prices the length of a shared prefix decides which is cheaper",
+        f"Under {len(crossed) or 'none'} of {len(lines)} prices the length of a shared prefix decides which is cheaper "
+        f"({doubt})",
         f"Above 1 {second} is cheaper.",
         _varied(found),
         "A line has a step where the prefix of some prompts gets as long as the rule's minimum, and teeth where tokens "
         "are cached in whole blocks.",
-        f"Without a context: {', '.join(intervals)} [95% intervals].",
+        f"Without a context: {without}.",
         "Each line has its own model's prices: lines compare two architectures, not providers.",
-        facts=data.facts(n=len(found.rows)),
+        facts=data.facts(n=n),
     )
     label_lines(axes, {price: (LONGEST, float(ratios[-1])) for price, ratios in lines.items()}, styles)
     return shown
+
+
+def _both_sides(usd: np.ndarray, ratios: np.ndarray) -> bool:
+    """Whether the intervals of a line's lowest and of its highest point lie on two sides of 1."""
+    low, high = (ratio_of_means(*usd[place][::-1]) for place in (ratios.argmin(), ratios.argmax()))
+    return low.high < 1 < high.low
 
 
 def cache_map(data: PlotData, options: PlotOptions) -> Picture:
@@ -108,7 +124,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     return picture(
         figure,
         f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
-        "else it depends",
+        f"else it depends (n = {of_each} in a row, without intervals)",
         f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
         "way round. Other look-ups or contexts would give other counts.",
         f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",
