@@ -27,12 +27,11 @@ def in_navigation(entries: Any) -> list[str]:
 
 
 def test_the_navigation_has_every_page_once(script: dict[str, Any]) -> None:
-    """The frameworks' folders excepted: the page of agents links to them."""
     nav = in_navigation(tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"])
     listed = script["pages"](ROOT)
     if not listed:
         pytest.skip("needs git")
-    assert sorted(nav) == sorted(page for page in listed if not page.startswith("architectures/agents/") or page in nav)
+    assert sorted(nav) == sorted(listed)
 
 
 @pytest.fixture
