@@ -23,6 +23,7 @@ from rewoo_bench.analysis.summary import (
     reasons,
 )
 from rewoo_bench.stats.paired import Interval
+from rewoo_bench.stats.per_solved import LEAST_SOLVED
 
 T = TypeVar("T")
 Column = tuple[str, Callable[[T], str]]
@@ -158,10 +159,13 @@ def _interval(value: Interval, form: str, mark: str = "") -> str:
 
 
 def _solved(value: Interval) -> str:
-    """A ratio per solved question; words where there is none."""
+    """A ratio per solved question; words where it, or its interval, isn't known."""
     if math.isnan(value.estimate):
         return "none solved"
-    return _interval(value, ".3f") if 0 < value.estimate < math.inf else "none solved by one"
+    if not 0 < value.estimate < math.inf:
+        return "none solved by one"
+    too_few = f"{value.estimate:.3f}, fewer than {LEAST_SOLVED} solved by one: no interval"
+    return _interval(value, ".3f") if math.isfinite(value.high) else too_few
 
 
 def _p(value: float) -> str:

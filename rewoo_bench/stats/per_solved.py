@@ -14,8 +14,10 @@ variance at the estimate instead. Two systems are compared by the square-and-add
 with the correlation of the two estimates (Zou and Donner 2008, Statistics in Medicine 27). Where no question is solved
 the ratio is infinite, and an interval has a lower bound alone.
 
-Where few questions make the spread, as where hardly one is solved, a rare event may be missing (mean_bounds.py). How
-often the interval of one system holds the truth is in results/coverage.md.
+Where few questions make the spread, as where hardly one is solved, a rare event may be missing (mean_bounds.py). Where
+either of two systems solved fewer than `LEAST_SOLVED`, their ratio has no interval: often the two solved the same few
+questions, and nothing shows how seldom one of them solves what the other doesn't. How often the intervals hold the
+truth is in results/coverage.md.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from rewoo_bench.stats.columns import Floats, by_question, check_amounts, check_
 from rewoo_bench.stats.mean_bounds import FEW, FEWEST, makers_of
 from rewoo_bench.stats.paired import Interval, rows_worth
 
+LEAST_SOLVED = 10
+"""Questions that each of two systems has to solve for an interval of their ratio; chosen in results/coverage.md."""
 _NEAR = 1e-9  # beside the estimate, where the inequality holds even if neither amounts nor shares vary
 _HALVINGS = 60  # scipy.optimize takes a fifth of a second to import
 
@@ -57,24 +61,28 @@ def ratio_per_solved(
     *,
     clusters: ArrayLike | None = None,
     level: float = 0.95,
+    least: int = LEAST_SOLVED,
 ) -> Interval:
     """What b takes for each solved question over what a takes, of (amounts, solved) of the same questions.
 
-    NaN where neither solved one; without an upper or a lower bound where only one did.
+    NaN where neither solved one; without bounds where either solved fewer than `least`.
     """
     first, second = (per_solved(*each, clusters=clusters, level=level) for each in (a, b))
     if not (0 < first.estimate < math.inf and 0 < second.estimate < math.inf):
         unknown = not (math.isfinite(first.estimate) or math.isfinite(second.estimate)) or not first.n
         estimate = math.nan if unknown or not first.estimate else second.estimate / first.estimate
         return Interval(estimate, 0.0, math.inf, first.n, level)
-    parts = [_influence(*_questions(*each, clusters)[:2]) for each in (a, b)]
+    questions = [_questions(*each, clusters)[:2] for each in (a, b)]
+    estimate = second.estimate / first.estimate
+    if min(share.sum() for _, share in questions) < least:
+        return Interval(estimate, 0.0, math.inf, first.n, level)
+    parts = [_influence(*each) for each in questions]
     spread = [float(part.std()) for part in parts]
     together = float((parts[0] * parts[1]).mean()) / (spread[0] * spread[1]) if all(spread) else 0.0
     (down_a, up_a), (down_b, up_b) = (
         (math.log(each.estimate) - _log(each.low), _log(each.high) - math.log(each.estimate))
         for each in (first, second)
     )
-    estimate = second.estimate / first.estimate
     low, high = _added(down_b, up_a, together), _added(up_b, down_a, together)
     rare = _is_rare(parts[1] - parts[0])
     return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), first.n, level, rare)

@@ -43,13 +43,15 @@ def test_a_pair_is_the_second_against_the_first() -> None:
 
 
 def test_what_a_solved_question_costs_is_compared_in_pairs() -> None:
-    rows = frame(system(matches="110100"), system("react", "111100", 2000, cost_usd=0.002))
+    rows = frame(system(matches="110100" * 5), system("react", "111100" * 5, 2000, cost_usd=0.002))
     (pair,) = rewoo_bench.compare(rows).pairs
     found, tokens = pair["tokens_per_solved"].interval, pair["total_tokens"].interval
     assert found.estimate == pytest.approx(tokens.estimate * 3 / 4)  # exact matches
     assert found.low < found.estimate < found.high
     table = str(rewoo_bench.compare(rows)).split("ratios per solved question, paired by question\n\n")[1]
     assert f"{found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]" in table
+    few = frame(system(matches="110100"), system("react", "111100", 2000))
+    assert ", fewer than 10 solved by one: no interval" in str(rewoo_bench.compare(few))
     none = frame(system(matches="000000"), system("react", "111100", 2000))
     assert "none solved by one" in str(rewoo_bench.compare(none))
 

@@ -28,7 +28,7 @@ def test_each_kind_of_interval_holds_the_truth_90_times_in_100(
 ) -> None:
     found = SCRIPT["coverage"](SCRIPT["population"](run, architecture), n, trials, SAMPLES)
     enough = scipy_stats.binom.ppf(0.001, SAMPLES, 0.90) / SAMPLES
-    printed = {kind: share for kind, share in found.items() if not math.isnan(share)}
+    printed = {kind: held.every for kind, held in found.items() if not math.isnan(held.every)}
     assert {kind: share for kind, share in printed.items() if share < enough} == {}
     assert set(found) - set(printed) <= {"latency p50"}
 
@@ -46,14 +46,37 @@ def test_what_the_exact_test_can_detect_it_detects() -> None:
     assert SCRIPT["power"](100, 0.25, difference, 0.05 / SCRIPT["TESTS"], 1_000, 34) == pytest.approx(0.8, abs=0.05)
 
 
+def test_the_mark_of_a_rare_event_does_not_find_the_samples_without_the_event() -> None:
+    """Four of a hundred questions make the spread: a sample that has them is marked, and one that lacks them isn't."""
+    rows = SCRIPT["population"]("sample-qwen-1.5b-eight", "plan-execute")
+    held = SCRIPT["coverage"](rows, 50, 1, SAMPLES)["token ratio"]
+    assert SCRIPT["expected"](rows, 50) < SCRIPT["FEW"]
+    assert held.marked > 0.4
+    assert held.unmarked < held.every - 0.1
+
+
+def test_of_few_solved_questions_the_ratio_is_seldom_held() -> None:
+    few, _, enough, _ = SCRIPT["of_solved"](60, 34)
+    assert few < 0.85
+    assert enough > 0.87
+
+
+def test_every_method_gives_bounds_of_the_same_ratio() -> None:
+    columns = SCRIPT["population"]("hotpotqa-qwen-1.5b-100", "react").columns["total_tokens"]
+    found = {name: method(*columns) for name, method in SCRIPT["METHODS"].items()}
+    for low, high in found.values():
+        assert (low, high) == pytest.approx(found["as here"], abs=0.08)
+
+
 def test_the_cells_of_the_page_are_counted() -> None:
-    shares = dict.fromkeys(SCRIPT["KINDS"], 0.95)
-    cells = {"run, a": shares, "run, b": shares | {"F1": 0.98, "cost": 0.891, "latency p50": math.nan}}
+    held = SCRIPT["Held"]
+    shares = dict.fromkeys(SCRIPT["KINDS"], held(0.95))
+    cells = {"run, a": shares, "run, b": shares | {"F1": held(0.98), "cost": held(0.891), "latency p50": held()}}
     counted = dict(zip(SCRIPT["KINDS"], SCRIPT["over_populations"](cells), strict=True))
     assert (counted["F1"], counted["cost"], counted["EM"]) == ("1+1 of 2, 95", "1+0 of 2, 89", "2+0 of 2, 95")
     assert counted["latency p50"] == "1+0 of 1, 95"
     verdict = SCRIPT["_verdict"]({(50, 1): cells})
-    assert verdict.startswith("The goal is missed: ")
+    assert verdict.startswith("Of the 15 cells of all kinds from n = 50 on 87% are at 93 to 97%, 7% above and 7%")
     assert "Under 90%: run, b (cost at n = 50: 89.1%)." in verdict
     sizes = {(n, 1): cells if n == 50 else dict.fromkeys(cells, shares) for n in SCRIPT["QUESTIONS"]}
     assert "own: run, b (n = 60: cost 89.1%)." in SCRIPT["_published"](sizes, {"run, a": 60, "run, b": 60})

@@ -10,7 +10,7 @@ import pytest
 from rewoo_bench.errors import DataError
 from rewoo_bench.stats.bootstrap import student
 from rewoo_bench.stats.paired import Interval
-from rewoo_bench.stats.per_solved import per_solved, ratio_per_solved
+from rewoo_bench.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
 
 RIGHT = [1] * 12 + [0] * 18
 
@@ -39,7 +39,7 @@ def test_where_one_question_is_solved_a_rare_event_may_be_missing() -> None:
     amounts = np.arange(100, 150)
     few, many = ([1] * solved + [0] * (50 - solved) for solved in (1, 20))
     assert [per_solved(amounts, solved).rare for solved in (few, many)] == [True, False]
-    assert ratio_per_solved((amounts, many), (amounts, few)).rare
+    assert ratio_per_solved((amounts, many), (amounts, few), least=1).rare
     assert not ratio_per_solved((amounts, many), (amounts * 2, many[::-1])).rare
 
 
@@ -71,6 +71,15 @@ def test_a_system_that_solves_nothing_has_a_ratio_without_bounds(a: int, b: int,
     assert (found.low, found.high) == (0.0, math.inf)
 
 
+@pytest.mark.parametrize(("solved", "bounded"), [(1, False), (LEAST_SOLVED - 1, False), (LEAST_SOLVED, True)])
+def test_few_solved_questions_have_a_ratio_without_an_interval(solved: int, bounded: bool) -> None:
+    amounts, right = np.arange(100, 130), [1] * solved + [0] * (30 - solved)
+    for first in (right, RIGHT):
+        found = ratio_per_solved((amounts, first), (amounts * 2, right))
+        assert math.isfinite(found.estimate)
+        assert (found.low > 0, math.isfinite(found.high)) == (bounded, bounded)
+
+
 def test_a_share_that_is_neither_right_nor_wrong_is_refused() -> None:
     with pytest.raises(DataError, match="neither right"):
         per_solved([100, 100], [0.5, 1])
@@ -88,7 +97,7 @@ def test_the_truth_is_held_about_95_times_in_100(n: int, accuracy: float) -> Non
             right = np.where(draw.random(n) < 0.5, shared, draw.random(n)) < accuracy
             tokens = factor * 1000 * draw.lognormal(-0.125, 0.5, n) * np.where(right, 1, 2)
             systems.append((tokens, right.astype(float)))
-        held += [_holds(per_solved(*systems[0]), truth), _holds(ratio_per_solved(*systems), 2.0)]
+        held += [_holds(per_solved(*systems[0]), truth), _holds(ratio_per_solved(*systems, least=1), 2.0)]
     assert (held / 500 > 0.92).all()
     assert (held / 500 < 0.99).all()
 
