@@ -3,7 +3,7 @@
     python scripts/recompute.py      # each figure, and the one in README.md or results/; exit code 1 where one differs
 
 It needs `pip install pandas pyarrow scipy` and a clone. A figure agrees where it is the published one after rounding.
-The formulas are those of results/README.md, "How the figures are made", written a second time.
+The formulas are those of results/statistics.md, written a second time.
 """
 
 from __future__ import annotations

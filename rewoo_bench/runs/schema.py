@@ -27,7 +27,7 @@ Tokens are null for a tool's call. A cost is null where the price isn't known, a
 for. A latency is null where it wasn't measured: in a replay, and for a question that began in an earlier session.
 
 `startup_s` are the seconds in which a question waited for something to start, and are in no latency: an agent's process
-until its first request, the import of a library, an MCP server. `flags` are reasons to doubt a row; results/README.md
+until its first request, the import of a library, an MCP server. `flags` are reasons to doubt a row; results/columns.md
 lists them. Runs of earlier versions lack both; `load` adds them as null, and infers loops. They may lack the others of
 `LATER`, too.
 """

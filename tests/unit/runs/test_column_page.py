@@ -10,7 +10,7 @@ import pytest
 
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
-PAGE = (Path(__file__).parents[3] / "results" / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "results" / "columns.md").read_text(encoding="utf-8")
 KINDS = {pa.int32(): "int", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.string(): "text"}
 KINDS |= {pa.list_(pa.string()): "list", pa.timestamp("us", tz="UTC"): "time"}
 
