@@ -48,7 +48,7 @@ class Decision:
     open: tuple[str, ...] = ()
     """Architectures that more questions could make the recommended one."""
     near: tuple[str, ...] = ()
-    """Cheaper ones than the most accurate, which are shown to be less than the margin worse."""
+    """Those shown to be less than the margin worse than the most accurate; the interval of their cost says cheaper."""
     questions: float | None = None
     """Number of questions that decides between them with power 0.8, if the differences are as measured."""
 
@@ -84,9 +84,11 @@ def _unbeaten(within: Sequence[Candidate], contrasts: Contrasts) -> list[Candida
 
 def _most_accurate(within: Sequence[Candidate], best: Candidate, contrasts: Contrasts) -> Decision:
     others = _others(within, best)
-    p = holm([contrasts[one.architecture, best.architecture].not_worse_p for one in others])
+    against = [contrasts[one.architecture, best.architecture] for one in others]
+    p = holm([each.not_worse_p for each in against])
     shown = dict(zip(_names(others), p, strict=True))
-    near = [one for one in others if shown[one.architecture] < ALPHA and one.cost.estimate < best.cost.estimate]
+    cheaper = [each.one for each in against if each.cost.high < 1 and not each.cost.rare]
+    near = [one for one in others if shown[one.architecture] < ALPHA and one.architecture in cheaper]
     name = best.architecture
     return Decision("most accurate", name, (name,), tuple(shown.items()), near=_names(near))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from advice_rows import drawn, folder_of, mixed, pair_of, right
 
 from rewoo_bench import advise, load
+from rewoo_bench.advice.decision import decide
 from rewoo_bench.advice.part import Part
 from rewoo_bench.advice.sentences import sentences
 from rewoo_bench.errors import UsageError
@@ -59,6 +61,9 @@ def test_an_accurate_one_wins_over_a_cheap_one_and_the_price_is_told(tmp_path: P
     (wide,) = advise(run, margin=0.2).parts
     assert (wide.decision.recommended, wide.decision.near) == ("react", ("direct",))
     assert "direct: less accurate, but shown to be less than 20 points worse, at less cost." in text(wide)
+    for doubt in ({"high": 1.01}, {"rare": True}):
+        doubted = {pair: replace(each, cost=replace(each.cost, **doubt)) for pair, each in wide.contrasts.items()}
+        assert decide(wide.candidates, doubted, 0.2).near == ()
 
 
 def test_too_few_questions_decide_nothing_and_the_number_that_would_is_told(tmp_path: Path) -> None:
