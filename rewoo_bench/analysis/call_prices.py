@@ -24,6 +24,7 @@ from rewoo_bench.config.price_sheets import CacheRule, Tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import LOCAL
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
+from rewoo_bench.runs.manifest import no_run
 from rewoo_bench.runs.schema import CALLS, SHARED
 from rewoo_bench.runs.table_columns import Column, read_columns
 from rewoo_bench.runs.table_columns import there as columns_in
@@ -81,7 +82,7 @@ class CallCosts(NamedTuple):
 def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
     """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
     if not folder.is_dir():
-        raise DataError(f"{str(folder)!r} is no run's folder, and so has no {CALLS_FILE}")
+        raise no_run(folder, CALLS_FILE)
     try:
         return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
     except FileNotFoundError:

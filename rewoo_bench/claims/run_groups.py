@@ -27,7 +27,7 @@ from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
-from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts, Manifest, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.schema import CALLS
@@ -161,10 +161,10 @@ def gather(*runs: str | Path) -> list[RunGroup]:
     folders = []
     for run in dict.fromkeys(map(Path, runs)):
         if not run.is_dir() and run.name != QUESTIONS_FILE:
-            raise DataError(f"{str(run)!r} is no run: expected a run's folder or its {QUESTIONS_FILE}")
+            raise no_run(run, MANIFEST)
         folders.append(run if run.is_dir() else run.parent)
         if not (folders[-1] / MANIFEST).is_file():
-            raise DataError(f"{str(run)!r} has no {MANIFEST}: expected the folder of a run")
+            raise no_run(folders[-1], MANIFEST)
     groups: list[RunGroup] = []
     where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
     for folder in folders:

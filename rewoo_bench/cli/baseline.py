@@ -34,9 +34,10 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     from rewoo_bench.gate.check import open_baseline
     from rewoo_bench.gate.reports import write_report
     from rewoo_bench.output_file import is_stream
+    from rewoo_bench.runs.manifest import MANIFEST, no_run
 
     if not run.is_dir():
-        raise click.BadParameter(f"{str(run)!r} is no run folder", param_hint="RUN")
+        raise no_run(run, MANIFEST)
     content = open_baseline(run, deterministic=exact)
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced

@@ -42,7 +42,8 @@ def runs(folder: Path, as_json: bool) -> int:
         click.echo(json.dumps([asdict(each) for each in past], indent=2))
         return DONE
     if not past:
-        click.echo(terminal(f"no runs in {folder}"), err=True)
+        example = "a first one: rewoo-bench run --arch rewoo,react --model oracle"
+        click.echo(terminal(f"no runs in {folder}; {example}"), err=True)
         return DONE
     cells = [_HEAD, *map(_cells, past)]
     columns = max(map(len, cells))

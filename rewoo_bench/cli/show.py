@@ -42,9 +42,9 @@ def show(
 
     from rewoo_bench.report.terminal import Shown
 
+    shown = Shown(run, systems)
     if question is None and not (failed or only_right or sample):
         raise UsageError("name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random")
-    shown = Shown(run, systems)
     lines = shown.with_outcome(failed=failed, only_right=only_right) if question is None else shown.named(question)
     if sample is not None:
         lines = sorted(random.sample(lines, min(sample, len(lines))))

@@ -24,7 +24,7 @@ def view(folder: Path, port: int, no_browser: bool) -> int:
     from rewoo_bench.view.server import serving
 
     if not folder.is_dir():
-        raise UsageError(f"no such folder: {str(folder)!r}")
+        raise UsageError(f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local")
 
     async def serve() -> None:
         async with serving(folder, port) as address:

@@ -145,14 +145,17 @@ def read_baseline(path: Path) -> Baseline:
     try:
         return _with_short_names(Baseline.model_validate(_parsed(path.read_text(encoding="utf-8"))))
     except FileNotFoundError:
-        raise DataError(f"no such baseline: {str(path)!r}; expected a run folder or a baseline file") from None
+        way = "expected a run folder, or a file of `rewoo-bench baseline update RUN --out FILE`"
+        raise DataError(f"no such baseline: {str(path)!r}; {way}") from None
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     except pydantic.ValidationError as error:
         fault = first_fault(error)
     except ValueError as error:  # not UTF-8, or not JSON
         fault = str(error)
-    raise DataError(f"{path}: invalid baseline file: {fault}; write it with `baseline update`")
+    raise DataError(
+        f"{path}: invalid baseline file: {fault}; write it with `rewoo-bench baseline update RUN --out FILE`"
+    )
 
 
 def first_fault(error: pydantic.ValidationError) -> str:

@@ -245,7 +245,8 @@ async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool
 async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
     """The journal of another run. Raises `DataError` where there is none."""
     if not await to_thread.run_sync(path.is_file):
-        raise DataError(f"no recorded run: there is no {str(path)!r}")
+        way = "expected a folder that `rewoo-bench run` wrote (a published copy has no journal)"
+        raise DataError(f"no recorded run: there is no {str(path)!r}; {way}")
     database = await to_thread.run_sync(connect_to_read, path)
     journal = JournalReader(database)
     try:

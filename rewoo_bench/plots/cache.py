@@ -66,11 +66,11 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
     crossed = [price for price, ratios in lines.items() if ratios.min() < 1 < ratios.max()]
     n = len(found.rows)
     if n < SMALL:
-        doubt = f"n = {n:,}: too few for an interval"
+        doubt = f"n\xa0=\xa0{n:,}: too few for an interval"
         without = ", ".join(f"{SHOWN[price]} {lines[price][0]:.2f}" for price in SHOWN)
     else:
         both = [price for price in crossed if _both_sides(found.usd[price], lines[price])]
-        doubt = f"n = {n:,}; shown by 95% intervals under {len(both) or 'none'}"
+        doubt = f"n\xa0=\xa0{n:,}; shown by 95% intervals under {len(both) or 'none'}"
         intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
         texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
         without = f"{', '.join(texts)} [95% intervals]"
@@ -124,7 +124,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     return picture(
         figure,
         f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
-        f"else it depends (n = {of_each} in a row, without intervals)",
+        f"else it depends (n\xa0=\xa0{of_each} in a row, without intervals)",
         f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
         "way round. Other look-ups or contexts would give other counts.",
         f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",

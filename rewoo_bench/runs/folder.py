@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.inferred_loops import CALL_COLUMNS, with_loops
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
 from rewoo_bench.runs.schema import CALLS, QUESTIONS, check_schema
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
     tables = []
     for run in _paths(runs):
         path = run / QUESTIONS_FILE if run.is_dir() else run
+        if run.is_file() and run.suffix != ".parquet":
+            raise no_run(run, QUESTIONS_FILE)
         try:
             table = read_table(path, QUESTIONS, categories=CATEGORIES)
         except FileNotFoundError:
-            raise _no_table(run) from None
+            raise no_table(run) from None
         if "loop_step" not in table.column_names and (run / CALLS_FILE).is_file():
             table = with_loops(table, read_table(run / CALLS_FILE, CALLS, columns=CALL_COLUMNS))
         for name in set(NEWER_COLUMNS).difference(table.column_names):
@@ -103,17 +105,16 @@ def _paths(runs: Sequence[object]) -> list[Path]:
     return [as_path("run", run, "the path of a run's folder or of its parquet file") for run in runs]
 
 
-def _no_table(folder: Path) -> DataError:
-    """Why a run has no questions.parquet, and what to do."""
+def no_table(folder: Path, lacks: str = QUESTIONS_FILE) -> DataError:
+    """Why a run has no table, and what to do."""
     if not (folder / MANIFEST).is_file():
-        missing = f"it has no {QUESTIONS_FILE}" if folder.is_dir() else "no such file or folder"
-        return DataError(f"{str(folder)!r} is no run: {missing}")
+        return no_run(folder, lacks)
     name, command = repr(str(folder)), f"rewoo-bench run --resume {shlex.quote(str(folder))}"
     if read_manifest(folder).status == "running":
         return DataError(f"{name} has no tables yet: the run was killed; finish it with: {command}")
     if (folder / JOURNAL_FILE).is_file():
-        return DataError(f"{name} has lost its {QUESTIONS_FILE}; write it again from the journal with: {command}")
-    return DataError(f"{name} has lost its {QUESTIONS_FILE} and {JOURNAL_FILE}; make the run again")
+        return DataError(f"{name} has lost its {lacks}; write it again from the journal with: {command}")
+    return DataError(f"{name} has lost its {lacks} and {JOURNAL_FILE}; make the run again")
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -134,6 +135,9 @@ def read_table(
         table = file.read(columns=columns and [name for name in columns if name in there])
         table.validate(full=True)
         return table
+
+
+_AGAIN = "`rewoo-bench run --resume RUN` writes the tables of a run with a journal again"
 
 
 def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
@@ -160,7 +164,7 @@ def damage_of(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: a folder, where a parquet file was expected") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         what = next(iter(str(error).splitlines()), type(error).__name__)
-        raise DataError(f"{path}: not a parquet file, or a damaged one: {what}") from None
+        raise DataError(f"{path}: not a parquet file, or a damaged one: {what}; {_AGAIN}") from None
 
 
 def _folder_names(runs: Sequence[str | Path]) -> list[str]:

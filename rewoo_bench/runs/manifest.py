@@ -10,6 +10,7 @@ default here. Unknown keys are kept.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -149,7 +150,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{str(folder)!r} is no run folder: it has no {MANIFEST}") from None
+        raise no_run(folder, MANIFEST) from None
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -159,6 +160,26 @@ def read_manifest(folder: Path) -> Manifest:
     except RecursionError:
         raise DataError(f"{path}: not valid JSON: nested too deeply") from None
     return manifest_of(values, str(path))
+
+
+def no_run(path: Path, lacks: str) -> DataError:
+    """What lies at a path in the place of a run, and the nearest command or path that works."""
+    name, near = shlex.quote(str(path)), Path("results/local", path.name)
+    way = "expected a folder that `rewoo-bench run` wrote; `rewoo-bench runs` lists those of results/local"
+    if not path.exists():
+        what = "no such file or folder"
+        way = f"did you mean {str(near)!r}?" if (near / MANIFEST).is_file() else way
+    elif not path.is_dir():
+        what = "a file"
+    elif (path / "dataset.toml").is_file():
+        what, way = "a data set", f"to ask its questions: rewoo-bench run --arch rewoo,react --dataset {name}"
+    elif (path / "architecture.toml").is_file():
+        what, way = "an architecture", f"to run it: rewoo-bench run --arch {name}"
+    else:
+        what = f"it has no {lacks}"
+        inside = min((each.parent for each in path.glob(f"*/{MANIFEST}")), default=None)
+        way = f"name a run in it, such as {str(inside)!r}; rewoo-bench runs {name} lists them" if inside else way
+    return DataError(f"{str(path)!r} is no run: {what}; {way}")
 
 
 def check_no_pipe(path: Path) -> None:
@@ -180,7 +201,7 @@ def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
     if not manifest.run_id and manifest.format_version <= FORMAT_VERSION:
         raise DataError(f"{where}: not a manifest of a run: it has no run_id")
     if manifest.format_version > FORMAT_VERSION:
-        known = f"this version reads formats up to {FORMAT_VERSION}"
+        known = f"this version reads formats up to {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
         raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
     return _upgraded(manifest)
 

@@ -47,7 +47,9 @@ def find_runs(folder: Path) -> list[PastRun]:
         folders = [path for path in (folder, *folder.iterdir()) if any((path / name).exists() for name in _FILES)]
     except FileNotFoundError:
         if folder != DEFAULT:
-            raise UsageError(f"no such folder: {str(folder)!r}") from None
+            raise UsageError(
+                f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local"
+            ) from None
         return []
     except OSError as error:
         raise UsageError(f"can't read the folder {str(folder)!r}: {error.strerror}") from None

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewoo_bench.argument_checks import as_path, check_names
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.model_names import LOCAL, REPLAY
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.scoring import BUNDLED
@@ -51,7 +51,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
         tables = {name: read_table(run / name, schema) for name, schema in FILES.items()}
     except FileNotFoundError:
         missing = next(name for name in FILES if not (run / name).exists())
-        raise DataError(f"{str(run)!r} is no finished run: it has no {missing}") from None
+        raise no_table(run, missing) from None
     _check(without, tables[QUESTIONS_FILE])
     tables[QUESTIONS_FILE] = _with_hashes(tables[QUESTIONS_FILE], manifest.dataset.scoring)
     for name in TEXTS:

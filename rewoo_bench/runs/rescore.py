@@ -16,7 +16,7 @@ from typing import Any
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.folder import QUESTIONS_FILE, read_table
+from rewoo_bench.runs.folder import QUESTIONS_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.schema import QUESTIONS
 from rewoo_bench.scoring import BUNDLED, Scorer
@@ -55,7 +55,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     try:
         rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_COLUMNS).to_pylist()
     except FileNotFoundError:
-        raise DataError(f"{str(folder)!r} is no finished run: it has no {QUESTIONS_FILE}") from None
+        raise no_table(folder) from None
     scorer = scorer or BUNDLED.get(name)
     if scorer is None:
         raise UsageError(f"the run was scored by {name!r}, which is none of {', '.join(BUNDLED)}; give --dataset")

@@ -130,4 +130,7 @@ def test_a_run_without_a_lock_is_left_as_it_is(past: None, capsys: pytest.Captur
 def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     runs("empty")
-    assert capsys.readouterr() == ("", "no runs in empty\n")
+    assert capsys.readouterr() == (
+        "",
+        "no runs in empty; a first one: rewoo-bench run --arch rewoo,react --model oracle\n",
+    )

@@ -145,7 +145,7 @@ def test_a_changed_prompt_is_refused_by_name(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--resume", "gone"], "'gone' is no run folder: it has no run.json"),
+        (["--resume", "gone"], "'gone' is no run: no such file or folder; expected a folder that"),
         (["--arch", "direct", "--model", "replay/gone"], "no recorded run: there is no 'gone/journal.sqlite'"),
         (["--arch", "direct", "-n", "1", "--cache", "file/in"], "--cache: 'file/in/answers.sqlite' can't be used"),
     ],

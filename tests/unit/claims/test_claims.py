@@ -246,7 +246,7 @@ def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_pat
 def test_a_run_without_a_manifest_is_refused(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "0001", system())
     (run / "run.json").unlink()
-    with pytest.raises(DataError, match=r"0001' has no run.json: expected the folder of a run"):
+    with pytest.raises(DataError, match=r"0001' is no run: it has no run.json; expected a folder"):
         gather(run)
 
 

@@ -80,12 +80,12 @@ def test_the_line_of_a_rule_has_a_step_at_its_minimum_and_that_of_no_cache_has_n
 
 def test_a_title_says_how_many_questions_are_behind_it(chains: Path, tmp_path: Path) -> None:
     ((_, few),) = draw(read([chains]), only=["cache"])
-    assert few.title.endswith("decides which is cheaper (n = 6: too few for an interval)")
+    assert few.title.endswith("decides which is cheaper (n\xa0=\xa06: too few for an interval)")
     assert "95% intervals" not in few.caption
     more = oracle_run(tmp_path / "more", "rewoo", "react", dataset="chain?hops=1..3", limit=12)
     (_, lines), (_, panels) = draw(read([more]), only=["cache", "cache-map"])
-    assert "which is cheaper (n = 12; shown by 95% intervals under " in lines.title
-    assert panels.title.endswith("else it depends (n = 4 in a row, without intervals)")
+    assert "which is cheaper (n\xa0=\xa012; shown by 95% intervals under " in lines.title
+    assert panels.title.endswith("else it depends (n\xa0=\xa04 in a row, without intervals)")
 
 
 def test_the_map_has_a_panel_for_each_price_and_a_cell_is_the_ratio_of_its_mean_dollars(chains: Path) -> None:

@@ -263,6 +263,35 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
             load(*runs)
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("gone", "no such file or folder; did you mean 'results/local/gone'?"),
+        ("never", "no such file or folder; expected a folder that `rewoo-bench run` wrote"),
+        ("notes.txt", "a file; expected a folder that `rewoo-bench run` wrote; `rewoo-bench runs` lists those of"),
+        ("data", "a data set; to ask its questions: rewoo-bench run --arch rewoo,react --dataset data"),
+        ("mine", "an architecture; to run it: rewoo-bench run --arch mine"),
+        (
+            "results/local",
+            "it has no questions.parquet; name a run in it, such as 'results/local/gone'; rewoo-bench runs",
+        ),
+        ("results", "it has no questions.parquet; expected a folder that `rewoo-bench run` wrote"),
+    ],
+)
+def test_what_is_no_run_is_told_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_manifest(Path("results/local/gone"), Manifest(run_id="gone"))
+    Path("notes.txt").touch()
+    for file in (Path("data/dataset.toml"), Path("mine/architecture.toml")):
+        file.parent.mkdir()
+        file.touch()
+    with pytest.raises(DataError) as refused:
+        load(place)
+    assert str(refused.value).startswith(f"{place!r} is no run: {said}")
+
+
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_manifest(tmp_path / "new", Manifest(run_id="new", status="running"))
     written = manifest_of({"run_id": "new", "status": "done", "options": {"seed": 3}, "a later key": [1]})
@@ -273,7 +302,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is no run folder: it has no run\.json"):
+    with pytest.raises(DataError, match=r"is no run: it has no run\.json"):
         read_manifest(tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(DataError, match=r"run\.json: not valid JSON"):
