@@ -3,7 +3,8 @@
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
-`<!-- NAME: SCRIPT -->` and `<!-- end -->`, and the tables of two pages whose sentences a person wrote.
+`<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, and the tables of two pages whose
+sentences a person wrote.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 GENERATED = re.compile(r"results/models/[^/]+\.md|results/oracle/(tables|captions)\.md|tests/golden/.*")
 GENERATED_TABLES = ("results/coverage.md", "results/gate.md")
-_PART = re.compile(r"<!-- [\w ]+: .*?<!-- end -->", re.DOTALL)
+_PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
 
 

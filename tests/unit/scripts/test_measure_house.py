@@ -21,6 +21,7 @@ def script() -> dict[str, Any]:
     ("page", "text", "kept"),
     [
         ("README.md", "One two.\n<!-- main table: python x.py -->\n| three |\n<!-- end -->\nfour\n", "One two. four"),
+        ("a.md", "<!-- example: gate -->\n```text\none\n```\nTwo.\n", "Two."),
         ("results/coverage.md", "One.\n\n| two |\n|---|\n\nThree.\n", "One. Three."),
         ("datasets/README.md", "One.\n\n| two |\n", "One. | two |"),
         ("results/models/tables.md", "One two.\n", ""),
