@@ -60,13 +60,13 @@ def compare(
 
     The default `baseline` is the first system; of two runs of the same architectures each architecture is
     compared before and after. `by` names a column, such as `question_type`: the questions of each value are
-    compared separately, and Holm's adjustment is for the tests of all values. `manifests` are run.json by run
-    id, where there are any: `rewoo_bench.manifests(*runs)`. `pricing` has the prices of the dollars in the sentences
-    (`verdicts`); the run's own by default.
+    compared separately. Each data set is a table of its own, and Holm's adjustment is for all of its tests.
+    `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. `pricing` has the prices
+    of the dollars in the sentences (`verdicts`); the run's own by default.
 
-    Raises `UsageError` where runs didn't answer the same questions. With `intersect` they are compared on those
-    they share, with a warning, as the architectures of one run always are. `within_dataset` then compares no systems
-    of different data sets, and a data set may have one system alone; `within_model` does the same for models.
+    Raises `UsageError` where runs on one data set didn't answer the same questions. With `intersect` they are compared
+    on those they share, with a warning, as the architectures of one run always are. `within_dataset` lets a data set
+    have one system alone; `within_model` compares no systems of different models.
     """
     check_columns(rows.columns, [*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens"])
     if not len(rows):
@@ -77,13 +77,17 @@ def compare(
     if by is None:
         found = _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
         return replace(found, pricing=pricing)
+    found_parts = subsets(rows, by)
+    wholes = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that fit, the longer one
+    names = {str(name) for part in found_parts for name in part["dataset"].unique()}
+    of = {name: whole for whole in wholes for name in names if name.startswith(f"{whole}, ")}
     parts = [
         _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
-        for part in subsets(rows, by)
+        for part in found_parts
     ]
     return Comparison(
         systems=tuple(system for part in parts for system in part.systems),
-        pairs=adjusted([pair for part in parts for pair in part.pairs]),
+        pairs=adjusted([pair for part in parts for pair in part.pairs], of),
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         pricing=pricing,
@@ -130,20 +134,21 @@ def _compare(
 def _blocks(
     labelled: Mapping[str, tuple[Key, pd.DataFrame]], *, intersect: bool, within_dataset: bool
 ) -> dict[str, list[str]]:
-    """Labels of the systems of each data set; one block where shared questions are asked for."""
+    """Labels of the systems of each data set; of all of them where one is alone and shared questions are asked for."""
     blocks: dict[str, list[str]] = {}
     for label, (key, _) in labelled.items():
         blocks.setdefault(key.dataset, []).append(label)
-    if within_dataset:
+    alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]
+    if within_dataset or not alone or len(blocks) == 1:
         return blocks
     if intersect:
         return {" + ".join(blocks): list(labelled)}
-    alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]
-    if alone and len(blocks) > 1:
-        label, dataset = alone[0]
-        others = ", ".join(repr(name) for name in blocks if name != dataset)
-        raise UsageError(f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}")
-    return blocks
+    label, dataset = alone[0]
+    others = ", ".join(repr(name) for name in blocks if name != dataset)
+    raise UsageError(
+        f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}; leave it out, or run "
+        "another architecture on it"
+    )
 
 
 def _system(label: str, key: Key, rows: pd.DataFrame) -> System:

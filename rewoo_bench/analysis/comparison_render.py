@@ -14,7 +14,6 @@ from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, Table, tabl
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
 from rewoo_bench.stats.mean_bounds import FEW, FEWEST
-from rewoo_bench.text.counts import counted
 from rewoo_bench.text.tables import markdown_table, text_table
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
@@ -71,12 +70,15 @@ def notes(comparison: ComparisonData) -> list[str]:
     if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):
         lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
     if comparison.pairs:
+        sizes = sorted({max(pair.tests, 1) for pair in comparison.pairs})
+        size = " or ".join(map(str, sizes))
+        each = " of each data set" if comparison.tests > sizes[-1] else ""
         lines.append(
             "p: exact McNemar for EM; for the others the test of the estimate before it, below 0.05 where its interval "
-            f"leaves out no effect. Holm: adjusted for the {counted(comparison.tests, 'test')} of EM, total tokens and "
-            "cost; the others are exploratory. "
+            f"leaves out no effect. Holm: adjusted for the {size} test{'s' * (size != '1')} of EM, total tokens and "
+            f"cost{each}; the others are exploratory. "
             "Detectable: the smallest EM difference that exact McNemar at Holm's first step "
-            f"({ALPHA:g} / {max(comparison.tests, 1)}) shows 4 times in 5, if as many questions differ as here."
+            f"({ALPHA:g} / {size}) shows 4 times in 5, if as many questions differ as here."
         )
     return lines
 

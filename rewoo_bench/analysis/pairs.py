@@ -66,7 +66,7 @@ class Effect:
     p: float
     """Exact McNemar for exact match; of the others below 0.05 exactly where `interval` (95%) leaves out no effect."""
     p_holm: float
-    """Adjusted for all tests of the family (`FAMILY`) in the comparison (`adjusted`); NaN for an exploratory test."""
+    """Adjusted for all tests of the family (`FAMILY`) on the data set (`adjusted`); NaN for an exploratory test."""
     discordant: McNemar | None = None
     discordant_share: float | None = None
     pairs: float | None = None
@@ -95,6 +95,8 @@ class Pair:
     """The ratio of total tokens where both answered; None where that is all questions, or none."""
     without_calls: tuple[str, ...] = ()
     """Those of the two that made no model call in any compared question: the pair has no ratio."""
+    tests: int = 0
+    """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
     @property
     def compared(self) -> int:
@@ -143,29 +145,33 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
     return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, answered, idle)
 
 
-def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs with Holm's p values: the tests of the family (`FAMILY`), of all pairs together.
+def adjusted(pairs: Sequence[Pair], parts: Mapping[str, str] | None = None) -> tuple[Pair, ...]:
+    """The pairs with Holm's p values: the tests of the family (`FAMILY`), of all pairs of a data set together.
 
-    The detectable difference of exact match is that at Holm's first step: 0.05 by the number of tests.
+    `parts` has the data set of each part that is compared for itself. The detectable difference of exact match is that
+    at Holm's first step: 0.05 by the number of tests.
     """
     from rewoo_bench.stats.power import minimum_detectable_difference
 
-    family = [effect.p for pair in pairs for effect in pair.figures if not pair.is_exploratory(effect)]
-    adjusted_p = iter(holm(family) if family else [])
+    of = [(parts or {}).get(pair.dataset, pair.dataset) for pair in pairs]
+    families: dict[str, list[float]] = {name: [] for name in of}
+    for name, pair in zip(of, pairs, strict=True):
+        families[name] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
+    adjusted_p = {name: iter(holm(family) if family else []) for name, family in families.items()}
 
-    def settled(pair: Pair, effect: Effect) -> Effect:
+    def settled(name: str, pair: Pair, effect: Effect) -> Effect:
         if pair.is_exploratory(effect):
             return replace(effect, p_holm=math.nan)
-        effect = replace(effect, p_holm=next(adjusted_p))
+        effect = replace(effect, p_holm=next(adjusted_p[name]))
         if effect.discordant_share is None or effect.pairs is None:
             return effect
-        level = ALPHA / len(family)
+        level = ALPHA / len(families[name])
         return replace(effect, detectable=minimum_detectable_difference(effect.discordant_share, effect.pairs, level))
 
-    def settle(pair: Pair) -> Pair:
-        return replace(pair, figures=tuple(settled(pair, effect) for effect in pair.figures))
-
-    return tuple(map(settle, pairs))
+    return tuple(
+        replace(pair, tests=len(families[name]), figures=tuple(settled(name, pair, effect) for effect in pair.figures))
+        for name, pair in zip(of, pairs, strict=True)
+    )
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

@@ -66,12 +66,12 @@ def dollars_at(manifests: Manifests) -> str:
 
 def at_once(manifests: Manifests) -> str:
     """The number of questions at once, which decides what a cache holds when a call is sent; empty for older runs."""
-    counts = sorted({run.concurrency for run in manifests.values() if run.concurrency})
+    known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
+    counts = sorted({count for _, count in known})
     if len(counts) > 1:
-        return (
-            f", with up to {' or '.join(map(str, counts))} questions at once: the runs differ in it, and that alone "
-            "changes cached input"
-        )
+        by_data = len(known) == len({name for name, _ in known})
+        why = ", by the data set" if by_data else ": the runs differ in it, and that alone changes cached input"
+        return f", with up to {' or '.join(map(str, counts))} questions at once{why}"
     return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
                    "compared before and after]")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
-              help="Compare runs of different questions on their shared questions; the output says so.")
+              help="Compare runs of different questions of a data set on their shared questions; the output says so. "
+                   "Each data set is always a table of its own.")
 @click.option("--by", type=click.Choice(COLUMNS),
               help="Compare the questions of each type, level or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",

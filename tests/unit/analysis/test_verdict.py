@@ -19,7 +19,7 @@ from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import render
 from rewoo_bench.analysis.dollars import pricing_of
 from rewoo_bench.analysis.pairs import Effect, Pair
-from rewoo_bench.analysis.verdict import SAVING, Pricing, own_prices, verdict, verdicts_of_run
+from rewoo_bench.analysis.verdict import SAVING, Pricing, at_once, own_prices, verdict, verdicts_of_run
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, load_table, manifests
@@ -238,6 +238,11 @@ def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts
     runs = {run: manifest(run, prices=prices, concurrency=count) for run, count in zip((A, B), counts, strict=True)}
     line = compare(frame(system(), system(run_id=B)), manifests=runs).verdicts[0]
     assert f"cached input as the endpoint counted it, with {said}" in line
+
+
+def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
+    runs = {A: manifest(A, concurrency=32), B: manifest(B, concurrency=1, dataset__name="chain")}
+    assert at_once(runs) == ", with up to 1 or 32 questions at once, by the data set"
 
 
 def test_a_bound_is_not_rounded_to_no_effect_and_its_sign_stays() -> None:
