@@ -60,7 +60,7 @@ def test_trials_of_a_question_are_one_observation() -> None:
 
 def test_a_system_beside_itself_is_one() -> None:
     amounts = np.arange(100, 130)
-    found = ratio_per_solved((amounts, RIGHT), (amounts * 2, RIGHT))
+    found = ratio_per_solved((amounts, RIGHT), (amounts * 2, RIGHT), least=1)
     assert (found.estimate, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0), abs=0.3)
 
 
@@ -74,7 +74,7 @@ def test_a_system_that_solves_nothing_has_a_ratio_without_bounds(a: int, b: int,
 @pytest.mark.parametrize(("solved", "bounded"), [(1, False), (LEAST_SOLVED - 1, False), (LEAST_SOLVED, True)])
 def test_few_solved_questions_have_a_ratio_without_an_interval(solved: int, bounded: bool) -> None:
     amounts, right = np.arange(100, 130), [1] * solved + [0] * (30 - solved)
-    for first in (right, RIGHT):
+    for first in (right, [1] * 20 + [0] * 10):
         found = ratio_per_solved((amounts, first), (amounts * 2, right))
         assert math.isfinite(found.estimate)
         assert (found.low > 0, math.isfinite(found.high)) == (bounded, bounded)
