@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from rewoo_bench.analysis.pairs import RARE
 from rewoo_bench.stats.paired import Interval
+from rewoo_bench.text.counts import brackets
 
 
 def points(value: float, *, signed: bool = False) -> str:
@@ -60,9 +61,8 @@ def p_value(p: float) -> str:
 
 
 def with_bounds(interval: Interval, show: Callable[[float], str]) -> str:
-    """`1,433 [1,381, 1,502]`; a bound that isn't known is a question mark, and one behind it is of a rare event."""
-    low, high = (show(value) if math.isfinite(value) else "?" for value in (interval.low, interval.high))
-    return f"{show(interval.estimate)} [{low}, {high}]{RARE if interval.rare else ''}"
+    """`1,433 [1,381, 1,502]`; a question mark behind it is of a rare event."""
+    return f"{show(interval.estimate)} {brackets(interval.low, interval.high, show)}{RARE if interval.rare else ''}"
 
 
 def joined(names: Sequence[str], last: str = "and") -> str:

@@ -59,7 +59,7 @@ def notes(comparison: ComparisonData) -> list[str]:
             f"an event that fewer than 3 in {n:,} questions have may be missing here, and no interval of a ratio "
             "allows for it (results/coverage.md)"
             if n > FEW
-            else f"{n:,} questions are too few for an interval: a bound of 0 or inf says nothing"
+            else f"n = {n:,}: too few questions for an interval to say much"
         )
     if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
         lines.append(

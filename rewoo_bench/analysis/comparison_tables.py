@@ -24,6 +24,7 @@ from rewoo_bench.analysis.summary import (
 )
 from rewoo_bench.stats.paired import Interval
 from rewoo_bench.stats.per_solved import LEAST_SOLVED
+from rewoo_bench.text.counts import brackets
 
 T = TypeVar("T")
 Column = tuple[str, Callable[[T], str]]
@@ -155,7 +156,8 @@ def _cost(system: System) -> str:
 
 def _interval(value: Interval, form: str, mark: str = "") -> str:
     shown = "-" if math.isnan(value.estimate) else format(value.estimate, form)
-    return f"{shown} [{format(value.low, form)}, {format(value.high, form)}]{mark}{RARE if value.rare else ''}"
+    between = brackets(value.low, value.high, lambda bound: format(bound, form))
+    return f"{shown} {between}{mark}{RARE if value.rare else ''}"
 
 
 def _solved(value: Interval) -> str:

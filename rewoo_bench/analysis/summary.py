@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.text.counts import brackets
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
@@ -273,7 +274,8 @@ def per_solved_text(value: Estimate, form: str) -> str:
         return "unknown"
     if value.mean is None:
         return f"none solved, more than {value.low:{form}}"
-    return f"{value.mean:{form}} [{value.low:{form}}, {'no bound' if value.high is None else format(value.high, form)}]"
+    high = math.inf if value.high is None else value.high
+    return f"{value.mean:{form}} {brackets(value.low, high, lambda bound: format(bound, form))}"
 
 
 def _number(value: float, form: str) -> str:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, PRICED, Effect, Pair, adjusted, measured, paired
 from rewoo_bench.runs.oracle_rows import oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
+from rewoo_bench.text.counts import brackets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,8 +140,11 @@ def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
     apart = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
     fitting = (n for n in range(2, _MOST_DIGITS) if all(round(each, n) != no_effect for each in apart))
     digits = next(fitting, _MOST_DIGITS)
-    middle, low, high = (round(each, digits) + 0.0 for each in (interval.estimate, interval.low, interval.high))
-    return f"{middle:{sign}.{digits}f} [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
+
+    def show(value: float) -> str:
+        return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
+
+    return f"{show(interval.estimate)} {brackets(interval.low, interval.high, show)}"
 
 
 def _saving(effect: Effect, pair: Pair) -> str:

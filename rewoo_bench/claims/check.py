@@ -21,7 +21,6 @@ aren't in their papers' form.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -35,6 +34,7 @@ from rewoo_bench.claims.pairing import left_out, never_asked
 from rewoo_bench.claims.rules import Verdict
 from rewoo_bench.claims.run_groups import RunGroup
 from rewoo_bench.stats.paired import Interval
+from rewoo_bench.text.counts import brackets
 
 SMALL: Verdict = "not tested at this scale"
 UNTESTABLE: Verdict = "not testable here"
@@ -169,8 +169,7 @@ def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, v
 
 
 def _shown(interval: Interval, measure: Measure) -> str:
-    low, high = (measure.show(each) if math.isfinite(each) else "no bound" for each in (interval.low, interval.high))
-    return f"{measure.show(interval.estimate)} [{low}, {high}]{measure.suffix}"
+    return f"{measure.show(interval.estimate)} {brackets(interval.low, interval.high, measure.show)}{measure.suffix}"
 
 
 def _without_nested(figures: Iterable[Figure]) -> list[Figure]:

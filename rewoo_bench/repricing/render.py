@@ -15,6 +15,7 @@ from rewoo_bench.escaping import csv_cell, markdown, one_line
 from rewoo_bench.model_names import model_label
 from rewoo_bench.reading import HasFolder
 from rewoo_bench.repricing.estimates import Line, RepricedData, repriced_run
+from rewoo_bench.text.counts import brackets
 from rewoo_bench.text.tables import markdown_table, text_table
 
 if TYPE_CHECKING:
@@ -175,9 +176,7 @@ def _dollars(amount: float) -> str:
 def _interval(value: Interval, form: str) -> str:
     if math.isnan(value.estimate):
         return "-"
-    if not (math.isfinite(value.low) and math.isfinite(value.high)):
-        return f"{value.estimate:{form}} [-]"
-    return f"{value.estimate:{form}} [{value.low:{form}}, {value.high:{form}}]"
+    return f"{value.estimate:{form}} {brackets(value.low, value.high, lambda bound: format(bound, form))}"
 
 
 def _number(value: float, form: str) -> str:

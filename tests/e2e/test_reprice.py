@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,18 @@ def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
         with pytest.raises(SystemExit) as ended:
             main([command[0], str(chain), "--prices", price, *command[1:]])
         assert (command, ended.value.code) == (command, 0)
+
+
+def test_the_interval_of_one_question_is_spelled_in_one_way(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "rewoo,react", "-n", 1, "--model", "oracle", "--out", "one") == 0
+    said = capfd.readouterr().out
+    assert "times the tokens of rewoo (n = 1" in said
+    for command in (("compare",), ("advise",), ("reprice", "--prices", "openai")):
+        with pytest.raises(SystemExit):
+            main([command[0], "one", *command[1:]])
+        said += capfd.readouterr().out
+    assert said.count("[no interval]") > 8
+    assert re.search(r"inf\b|\[-\]|\?\]|no bound", said) is None
 
 
 def test_a_model_is_named_once(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def test_a_claim_has_its_measured_value_with_its_interval() -> None:
 def test_a_bound_that_is_infinite_is_called_none(tmp_path: Path) -> None:
     rows = [*questions(1), *questions(1, architecture="react")]
     run = written(tmp_path / "run", rows, changed("dataset", format="hotpotqa"))
-    assert any("no bound]" in each["measured"] for each in head_of(run)["claims"])
+    assert any("[no interval]" in each["measured"] for each in head_of(run)["claims"])
 
 
 def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
