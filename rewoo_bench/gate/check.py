@@ -27,13 +27,14 @@ from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES
+from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, SHARED
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
+_MOST_DENSER = 2.0  # tokens of a character, of a prompt and the one before it; 1.04 times in the published runs
 __all__ = ["ComparisonTerms", "check_run", "open_baseline"]
 
 
@@ -83,7 +84,9 @@ def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
 
 def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
     """Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes."""
-    faults = chain(_faults(manifest, rows), _wrong_sums(Path(run), rows)) if len(rows) else ()
+    faults = (
+        chain(_faults(manifest, rows), _wrong_sums(Path(run), rows), _wrong_prefixes(Path(run))) if len(rows) else ()
+    )
     for fault in faults:
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
 
@@ -140,6 +143,37 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
             )
             where = f"{architecture}, question {example_id!r}, trial {trial}"
             yield f"{column!r} is {said:,} in the row of {where}, and {parts} have {sum_:,}"
+
+
+def _wrong_prefixes(folder: Path) -> Iterator[str]:
+    """Calls whose columns `SHARED` say what no prompt can share.
+
+    A prefix is in the call's own tokens by its own ratio to characters, so it may be somewhat longer than the earlier
+    call it comes from, as counted there.
+    """
+    if not (folder / CALLS_FILE).is_file():
+        return
+    key = ["architecture", "trial", "example_id"]
+    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*key, "call_index", "kind", "input_tokens", *SHARED])
+    asked = calls.to_pandas().query("kind == 'model'").sort_values("call_index", kind="stable")
+    numbers = asked.reindex(columns=["input_tokens", *SHARED]).astype(float)  # an older run lacks them
+    tokens = numbers["input_tokens"].where(numbers["input_tokens"] > 0)
+    sent = tokens.fillna(math.inf)  # of a call that failed it isn't known
+    of_question = [asked[name] for name in key]
+    earlier = sent.groupby(of_question).cummax().groupby(of_question).shift(fill_value=0.0)
+    found = numbers[["shared_question_tokens", "shared_run_tokens"]].max(axis=1)
+    the_input, one_more = "the call's input", found + 1  # marks are rounded, prefixes rounded down
+    for column, most, of in (
+        *((name, tokens, the_input) for name in SHARED if name.endswith("_tokens")),
+        ("shared_question_tokens", _MOST_DENSER * earlier, "the question's earlier calls"),
+        ("marked_tokens", numbers["last_marked_tokens"], "the prompt's last mark"),
+        ("shared_marked_tokens", one_more, "what the call shares"),
+    ):
+        if (wrong := numbers[column] > most).any():
+            call, at_most = asked[wrong].iloc[0], most[wrong].iloc[0]
+            where = f"{call['architecture']}, question {call['example_id']!r}, trial {call['trial']}"
+            said = f"{column!r} is {numbers.loc[call.name, column]:,.0f} in call {call['call_index']} of {where}"
+            yield f"{said}, and {of} allow{'s' * (not of.endswith('calls'))} {at_most:,.0f}"
 
 
 def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:

@@ -4,8 +4,9 @@
     cache.get(key)      # the cached answer, or None
 
 Two trials of a question have two answers: with a temperature above 0 they differ. Several runs may use
-a folder at once. A cache only saves money, so if it can't be read or written, there is a warning and the run
-goes on without it. Each answer has a checksum; if that is wrong, the call is made again.
+a folder at once. Of two equal requests at the same time both are sent and paid. A cache only saves money, so if it
+can't be read or written, there is a warning and the run goes on without it. Each answer has a checksum; if that is
+wrong, the call is made again.
 """
 
 from __future__ import annotations

@@ -468,6 +468,42 @@ def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, docto
         check_run(run, baseline=write_run(tmp_path / "before", rows(2)))
 
 
+@pytest.mark.parametrize(
+    ("call_index", "doctored", "said"),
+    [
+        (1, {}, None),
+        (1, {"shared_question_tokens": 351}, "the call's input allows 350"),
+        (1, {"shared_question_tokens": 350}, "the question's earlier calls allow 300"),
+        (0, {"shared_question_tokens": 1}, "the question's earlier calls allow 0"),
+        (0, {"shared_run_tokens": 151}, "the call's input allows 150"),
+        (1, {"marked_tokens": 200}, "the prompt's last mark allows 150"),
+        (1, {"shared_marked_tokens": 150}, "what the call shares allows 121"),
+    ],
+)
+def test_a_prefix_that_no_prompt_can_share_is_no_measurement(
+    tmp_path: Path, call_index: int, doctored: dict[str, int], said: str | None
+) -> None:
+    sizes = {"input_tokens": 500, "output_tokens": 50, "total_tokens": 550, "llm_calls": 2, "tool_calls": 0}
+    run = write_run(tmp_path / "now", [row(0, **sizes)])
+    calls: list[dict[str, Any]] = [
+        {
+            "run_id": "r", "architecture": "rewoo", "example_id": "q000", "trial": 0, "call_index": number,
+            "kind": "model", "role": role, "input_tokens": given, "output_tokens": 25, "shared_question_tokens": own,
+            "shared_run_tokens": 90, "marked_tokens": 90, "last_marked_tokens": 150, "shared_marked_tokens": 91,
+        }
+        for number, (role, given, own) in enumerate([("planner", 150, 0), ("solver", 350, 120)])
+    ]  # fmt: skip
+    calls[call_index] |= doctored
+    pq.write_table(pa.Table.from_pylist(calls, schema=CALLS), run / "calls.parquet")
+    before = write_run(tmp_path / "before", [row(0, **sizes)])
+    if said is None:
+        assert check_run(run, baseline=before).code == 0
+    else:
+        column = next(iter(doctored))
+        with pytest.raises(DataError, match=f"'{column}' is .* in call {call_index} of rewoo, .*'q000'.* {said}"):
+            check_run(run, baseline=before)
+
+
 @pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])
 def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: int, code: int) -> None:
     (tmp_path / "budgets.toml").write_text(
