@@ -102,7 +102,7 @@ def live_page(address: str) -> tuple[str, str]:
 def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
     """The page, piece by piece."""
     script, style = _bundle()
-    start = _head(str(head["title"]), _policy(script, style), style) + _app("")
+    start = _head(str(head["title"]), _policy(script, style), style) + _app("", _plain(head))
     yield start.encode("utf-8", "replace")
     yield f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode()
     yield f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode()
@@ -143,8 +143,22 @@ def _head(title: str, policy: str, style: str) -> str:
 """
 
 
-def _app(attributes: str) -> str:
-    return f'<div id="app"{attributes}><noscript>This page shows its tables with JavaScript.</noscript></div>\n'
+def _app(attributes: str, plain: str = "") -> str:
+    note = f"{plain}<p>This page shows {'the rest' if plain else 'its tables'} with JavaScript.</p>"
+    return f'<div id="app"{attributes}><noscript>{note}</noscript></div>\n'
+
+
+def _plain(head: dict[str, Any]) -> str:
+    """The title, the summary's table and what each pair comes to, for a reader without JavaScript."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(one_line(str(cell)))}</{tag}>' for cell in cells)}</tr>"
+
+    table = head["table"] or {"head": [], "rows": []}
+    lines = [row(table["head"], "th"), *(row(cells, "td") for cells in table["rows"])]
+    sentences = [each["text"] for each in head["sentences"]]
+    said = (f"<p>{escape(one_line(line))}</p>" for line in (*sentences, *head["notes"]) if line)
+    return f"<h1>{escape(one_line(str(head['title'])))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
 
 
 def _tail(script: str) -> str:

@@ -28,6 +28,19 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_bytes().endswith(END)
 
 
+def test_without_javascript_the_page_has_its_summary_and_comparison(tmp_path: Path) -> None:
+    sizes = {"rewoo": 1000, "<b>react": 2000}
+    lines = [row(n, architecture=name, total_tokens=tokens) for name, tokens in sizes.items() for n in range(3)]
+    run = write_run(tmp_path / "run", lines)
+    write_report([run], tmp_path / "page.html", figures=False)
+    plain = re.search("<noscript>(.*)</noscript>", (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert plain is not None
+    assert "<th>system</th><th>n</th><th>exact match</th>" in plain[1]
+    assert "<td>&lt;b&gt;react</td>" in plain[1]
+    assert "&lt;b&gt;react took 2.00 [" in plain[1]
+    assert "<b>" not in plain[1]
+
+
 def test_a_page_goes_into_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
