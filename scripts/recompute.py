@@ -344,11 +344,14 @@ def main_table() -> Iterator[Compared]:
         ("times as much without a cache", "under OpenAI's rule", "under Anthropic's"), dollars.values(), strict=True
     ):
         ratios[words] = ratio_of_means(*paired(own, "usd", *PAIR[::-1]))
-    answered = rows[rows["architecture"].isin(PAIR) & (rows["stop_reason"] == "answered")]
-    ratios["times where both answered"] = ratio_of_means(*paired(answered, "total_tokens", *PAIR[::-1]))
+    ratios["times where both answered"] = where_both_answered(rows)
     for words, value in ratios.items():
         said = re.search(rf"([\d.]+ \[[\d.]+, [\d.]+\]) {re.escape(words)}", text)
         yield Compared(f"README, ReAct {words}", value, said[1] if said else "no such figure")
+
+
+def where_both_answered(rows: pd.DataFrame) -> Estimate:
+    return ratio_of_means(*paired(rows[rows["stop_reason"] == "answered"], "total_tokens", *PAIR[::-1]))
 
 
 def cells_of(text: str) -> dict[tuple[str, str], str]:
@@ -376,19 +379,83 @@ def prices() -> Iterator[Compared]:
     shown = cells_of((MODELS / "README.md").read_text(encoding="utf-8").partition("### Is ReWOO cheaper?")[2])
     for label, run in RUNS.items():
         found = {"tokens": ratio_of_means(*paired(read(run), "total_tokens", *PAIR[::-1]))}
+        found["tokens where both answered (n)"] = where_both_answered(read(run))
         for price, title in SHOWN.items():
             found[f"dollars, {title}"] = ratio_of_means(*paired(priced(run, PRICES[price]), "usd", *PAIR[::-1]))
         for what, value in found.items():
-            yield Compared(f"{label}, ReAct / ReWOO: {what}", value, shown.get((label, what), ""))
+            yield Compared(f"{label}, ReAct / ReWOO: {what}", value, shown.get((label, what), "").partition(" (")[0])
     for name, other in PRICES.items():
         if name not in SHOWN:
             ratio = ratio_of_means(*paired(priced(HOTPOTQA, other), "usd", *PAIR[::-1]))
             yield Compared(f"1.5B, HotpotQA, ReAct / ReWOO: dollars, {name}", ratio, "")
 
 
+# Loops
+
+CYCLES = ((1, 3), (2, 4), (3, 6))
+"""Steps of a cycle, and steps that it takes at the end of a trajectory to be a loop."""
+
+
+def loop_of(calls: pd.DataFrame) -> float | None:
+    """Tokens of the loop that a question's calls end with, without its first occurrence; None where there is none.
+
+    These runs have no texts and no column for loops. Two steps are taken for the same where their replies have the same
+    tokens, call the same tools and add as many tokens to the next prompt; no prompt follows the last step, which may
+    have added what any with a reply of its size did.
+    """
+    steps: list[list[tuple[object, ...]]] = []
+    own = calls[(calls["role"] != "judge") & ~calls["place"].str.endswith("partial answer")].sort_values("call_index")
+    for _, call in own.iterrows():
+        if call["kind"] == "model" and call["status"] == "ok":
+            steps.append([(call["output_tokens"], call["input_tokens"])])
+        elif call["kind"] == "tool" and steps:
+            steps[-1].append((call["name"], call["status"]))
+    replies, prompts = [step[0][0] for step in steps], [float(str(step[0][1])) for step in steps]
+    added = list(np.diff(prompts))
+    for last in {more for reply, more in zip(replies, added, strict=False) if reply == replies[-1]}:
+        what = [
+            (reply, more, *step[1:]) if step[1:] else (reply,)
+            for reply, more, step in zip(replies, [*added, last], steps, strict=True)
+        ]
+        for length, least in CYCLES:
+            start = len(what) - length
+            while start > 0 and what[start - 1] == what[start - 1 + length]:
+                start -= 1
+            if start >= 0 and len(what) - start >= least:
+                used = zip(prompts[start + length :], replies[start + length :], strict=True)
+                return sum(given + float(str(written)) for given, written in used)
+    return None
+
+
+def loops() -> Iterator[Compared]:
+    """What README and results/models/README.md say of ReAct's loops, and of its questions that end at the limit."""
+    readme = re.search(
+        r"(\d+) of its questions end in a loop; they hold (\d+%) of its tokens, the loops alone (\d+%)",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+    )
+    page = (MODELS / "README.md").read_text(encoding="utf-8").partition("questions end in a loop**")[2]
+    texts = re.findall(
+        r"(\d+) of (\d+) do so; the \d+ hold (\d+%) of ReAct's tokens, the loops alone (\d+%)", page.partition("\n")[0]
+    )
+    for run, said in zip((HOTPOTQA, TRIVIAQA, "triviaqa-gemma-3-270m"), texts, strict=True):
+        rows, calls = (each[each["architecture"] == "react"] for each in (read(run), read(run, "calls")))
+        rows = rows.set_index(KEY[1:])
+        of = calls.groupby(KEY[1:])
+        at_limit = rows.index[rows["stop_reason"] == "step_limit"]
+        found = {key: tokens for key in at_limit if (tokens := loop_of(of.get_group(key))) is not None}
+        percent = 100 / rows["total_tokens"].sum()
+        limited, looping = (percent * rows.loc[list(some), "total_tokens"].sum() for some in (at_limit, found))
+        alone = percent * sum(found.values())
+        what = f"{run}, ReAct's loops at the limit, questions there, % of tokens of these and of the loops"
+        yield Compared(what, [len(found), len(at_limit), limited, alone], " ".join(said))
+        if run == HOTPOTQA:
+            shown = " ".join(readme.groups()) if readme else "no such figure"
+            yield Compared("README, ReAct's loops, % of tokens of these questions", [len(found), looping, alone], shown)
+
+
 def main() -> int:
     """Prints every figure; 1 where one differs."""
-    found = [*main_table(), *prices(), *claims()]
+    found = [*main_table(), *prices(), *loops(), *claims()]
     print("\n".join(map(str, found)))
     different, unpublished = sum(not each.agrees for each in found), sum(not each.published for each in found)
     agreeing = len(found) - different - unpublished

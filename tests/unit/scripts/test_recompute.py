@@ -30,6 +30,9 @@ def test_the_published_figures_are_those_of_the_rows() -> None:
     code, said = run(ROOT)
     assert (code, [line for line in said.splitlines() if line.startswith("DIFFERS")]) == (0, [])
     assert sum(": verdict: " in line for line in said.splitlines()) >= 10
+    agreeing = [line for line in said.splitlines() if line.startswith("agrees")]
+    assert sum("ReAct's loops" in line for line in agreeing) == 4
+    assert sum("ReWOO: tokens where both answered" in line for line in agreeing) == 8
 
 
 def test_each_rule_gives_the_dollars_that_the_package_gives() -> None:
