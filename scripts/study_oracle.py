@@ -148,11 +148,15 @@ def _map_digest(cells: pd.DataFrame) -> pd.DataFrame:
             own = cells[cells["price"] == price]
             shown = {head: own.loc[own["context"] == at, ratio] for at, head in MAP_HEADS.items()}
             ranges = {head: f"{its.min():.2f} to {its.max():.2f}" for head, its in shown.items()}
-            sides = {CHEAPER: own[ratio] > 1 + EQUAL, DEARER: own[ratio] < 1 - EQUAL}
-            sides[WITHIN] = ~(sides[CHEAPER] | sides[DEARER])
-            shares = {side: f"{cells.mean():.0%}" for side, cells in sides.items()}
+            shares = {side: f"{cells.mean():.0%}" for side, cells in _sides(own[ratio]).items()}
             rows.append({"dollars": ratio, "price": price, **ranges, **shares})
     return pd.DataFrame(rows)
+
+
+def _sides(ratios: pd.Series) -> dict[str, pd.Series]:
+    """Which cells of the map are on which side."""
+    cheaper, dearer = ratios > 1 + EQUAL, ratios < 1 - EQUAL
+    return {CHEAPER: cheaper, DEARER: dearer, WITHIN: ~(cheaper | dearer)}
 
 
 def _predictions(rows: pd.DataFrame) -> pd.DataFrame:
@@ -242,6 +246,7 @@ class Tables:
 
     def __init__(self, folder: Path) -> None:
         self.all = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False) for name in self.NAMES}
+        self.cells = pd.read_csv(folder / "map-cells.csv")
 
     def __str__(self) -> str:
         return "\n".join(f"## {name}\n\n{markdown(table)}\n" for name, table in self.all.items())
@@ -282,6 +287,14 @@ def results(tables: Tables) -> str:
         own = {"dollars": f"{agent} / rewoo", "price": price}
         return " / ".join(cell("map", side, **own) for side in (CHEAPER, WITHIN, DEARER))
 
+    def parts(price: str) -> str:
+        """`0% / 2% / 98% below 1,024 tokens of context, 25% / 75% / 0% from there on`, 1,024 being the rule's least."""
+        rule, own = named_tariff(price).rule, tables.cells[tables.cells["price"] == price]
+        least = (rule and rule.minimum_prefix_tokens) or 0
+        found = [_sides(own.loc[some, "react / rewoo"]) for some in (own["context"] < least, own["context"] >= least)]
+        below, above = (" / ".join(f"{its[side].mean():.0%}" for side in (CHEAPER, WITHIN, DEARER)) for its in found)
+        return f"{below} below {least:,} tokens of context, {above} from there on"
+
     def hotpotqa(architecture: str, column: str = "times rewoo") -> str:
         return cell("hotpotqa", column, architecture=architecture)
 
@@ -312,7 +325,7 @@ def results(tables: Tables) -> str:
 
     return f"""The questions: {hotpotqa("rewoo", "questions")} of HotpotQA's dev set in the distractor setting (Yang et al. 2018, ids by the order of their sha256), each with its own ten paragraphs, and generated ones of the data set [chain](../../datasets/chain/README.md). All tables: [tables.md](tables.md), and each as CSV; captions: [captions.md](captions.md). Intervals are 95%, paired by question: they cover other questions of the same kind, not other models. The architectures have their default form, that of the papers but for the deviations listed in [architectures/](../../architectures/README.md#as-in-the-papers).
 
-**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / within 5% / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free (llama.cpp's: {shares("react", "llama.cpp")}). The shares depend on the axes: longer chains or contexts would give others. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
+**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / within 5% / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free (llama.cpp's: {shares("react", "llama.cpp")}). The shares depend on the axes: longer chains or contexts would give others. They hide a step at the rule's shortest prefix: under OpenAI's rule {parts("openai")}; under Anthropic's {parts("anthropic-5m")}; under Gemini's {parts("gemini")}. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
 
 ![Look-ups against tokens of context, a panel for each price: blue where ReWOO is cheaper than ReAct](chain-map.png)
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -32,3 +33,16 @@ def test_a_figure_that_no_table_has_is_told(main: Callable[[list[str]], int], tm
     assert changed != text
     readme.write_text(changed, encoding="utf-8")
     assert main(["--check", "--out", str(tmp_path / "oracle")]) == 1
+
+
+def test_shares_on_either_side_of_a_shortest_prefix_are_those_of_the_cells(
+    main: Callable[[list[str]], int], tmp_path: Path
+) -> None:
+    shutil.copytree(RESULTS, tmp_path / "oracle")
+    path = tmp_path / "oracle" / "map-cells.csv"
+    cells = pd.read_csv(path)
+    cells.loc[(cells["price"] == "openai") & (cells["context"] < 1024), "react / rewoo"] = 2.0
+    cells.to_csv(path, index=False)
+    assert main(["--out", str(tmp_path / "oracle")]) == 0
+    said = (tmp_path / "oracle" / "README.md").read_text(encoding="utf-8")
+    assert "under OpenAI's rule 100% / 0% / 0% below 1,024 tokens of context, 25% / 75% / 0% from there on" in said
