@@ -1,5 +1,6 @@
 """Counts that say how large the project is for whoever keeps it.
 
+    python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
@@ -10,9 +11,11 @@ sentences a person wrote.
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -37,10 +40,69 @@ def words(root: Path = ROOT) -> dict[str, int]:
     return {page: count for page, count in counted.items() if count}
 
 
+def _imported(node: ast.AST, module: str, package: bool) -> Iterator[str]:
+    """The modules that an import statement names, absolute."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = module.split(".")[: len(module.split(".")) - node.level + package]
+        base = ".".join([*above, *([node.module] if node.module else [])]) if node.level else str(node.module)
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def floors(arrows: Collection[tuple[str, str]]) -> int:
+    """The number of entries on the longest way along the arrows. Raises where they form a circle."""
+    sorter = TopologicalSorter[str]()
+    below: dict[str, list[str]] = {}
+    for entry, other in arrows:
+        sorter.add(entry, other)
+        below.setdefault(entry, []).append(other)
+    height: dict[str, int] = {}
+    for entry in sorter.static_order():
+        height[entry] = 1 + max((height[each] for each in below.get(entry, ())), default=0)
+    return max(height.values(), default=0)
+
+
+def code(root: Path = ROOT, package: str = "rewoo_bench") -> dict[str, int]:
+    """Counts of a package's Python. An entry is what stands side by side in its folder, a module or a package."""
+    folder = root / package
+    files = sorted(path for path in folder.rglob("*.py") if "node_modules" not in path.parts)
+    entries = {path.relative_to(folder).parts[0].removesuffix(".py") for path in files} - {"__init__"}
+    arrows, lines, within, functions = set(), 0, 0, 0
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        lines += len(text.splitlines())
+        tree = ast.parse(text)
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join(parts).removesuffix(".__init__")
+        for node in ast.walk(tree):
+            for name in _imported(node, module, path.name == "__init__.py"):
+                other = name.split(".")[1] if name.startswith(f"{package}.") else ""
+                if other in entries - {parts[1]} and parts[1] in entries:
+                    arrows.add((parts[1], other))
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        functions += len(found)
+        within += len(
+            {each for node in found for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom)}
+        )
+    return {
+        "lines": lines,
+        "files": len(files),
+        "functions": functions,
+        f"entries in {package}/": len(entries),
+        "import arrows between them": len(arrows),
+        "floors": floors(arrows),
+        "imports inside functions": within,
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["words"])
-    parser.parse_args(arguments)
+    parser.add_argument("what", choices=["code", "words"])
+    if parser.parse_args(arguments).what == "code":
+        for name, count in code().items():
+            print(f"{count:7,} {name}")
+        return
     counted = words()
     for page, count in sorted(counted.items(), key=lambda each: -each[1]):
         print(f"{count:7,} {page}")

@@ -1,4 +1,4 @@
-"""Words of Markdown are counted where a person wrote them."""
+"""Words of Markdown are counted where a person wrote them, and code by what stands side by side."""
 
 from __future__ import annotations
 
@@ -38,3 +38,26 @@ def test_each_page_of_the_repository_has_its_count(script: dict[str, Any], tmp_p
     for command in (["init", "-q"], ["add", "a.md", "b.md"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     assert script["words"](tmp_path) == {"a.md": 2}
+
+
+def test_code_is_counted_by_what_stands_side_by_side(script: dict[str, Any], tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    (package / "upper").mkdir(parents=True)
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "base.py").write_text("x = 1\n", encoding="utf-8")
+    (package / "middle.py").write_text("def f():\n    import json\n    from .base import x\n", encoding="utf-8")
+    (package / "upper" / "__init__.py").write_text("from . import part\nfrom ..middle import f\n", encoding="utf-8")
+    (package / "upper" / "part.py").write_text("from house import base, middle\n", encoding="utf-8")
+    assert script["code"](tmp_path, "house") == {
+        "lines": 7,
+        "files": 5,
+        "functions": 1,
+        "entries in house/": 3,
+        "import arrows between them": 3,
+        "floors": 3,
+        "imports inside functions": 2,
+    }
+
+
+def test_floors_are_the_longest_way(script: dict[str, Any]) -> None:
+    assert script["floors"]({("a", "b"), ("b", "c"), ("a", "c"), ("d", "c")}) == 3
