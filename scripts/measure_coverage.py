@@ -356,14 +356,14 @@ def advised(world: World, samples: int, seed: int) -> tuple[float, float, float]
 _TEXT = """\
 # Coverage of the intervals
 
-Written by scripts/measure_coverage.py (seed {seed}, {samples:,} samples a cell); don't edit. Coverage is the share of \
-samples whose 95% interval holds the truth.
+Written by scripts/measure_coverage.py (seed {seed}, {samples:,} samples a cell); don't edit. Coverage is the share \
+of samples whose 95% interval holds the truth.
 
 ## Committed runs
 
 Each architecture beside {baseline} in a committed run is a population, {populations} in all; a sample is n of its \
-questions, drawn with replacement. `18+4 of 25, 92`: 18 of 25 are covered 93 to 97 times in 100, 4 more often, and the \
-worst 92 times. Dollars are under OpenAI's rule.
+questions, drawn with replacement. `18+4 of 25, 92`: 18 of 25 are covered 93 to 97 times in 100, 4 more often, and \
+the worst 92 times. Dollars are under OpenAI's rule.
 
 {committed}
 
@@ -371,28 +371,23 @@ worst 92 times. Dollars are under OpenAI's rule.
 
 {published}
 
-Coverage above 97% comes from steps: few right answers have few possible intervals, and the bounds of a median are two \
-of the values. Coverage under 90% is where few questions make the spread: many samples don't have them.
+Coverage above 97% comes from steps: few right answers have few possible intervals. Coverage under 90% is where few \
+questions make the spread: many samples don't have them.
 
 ## The token ratio, and the goal
 
-The goal: 93 to 97% in nine of ten cells from n = {least} on, and none under 90%, but for tails with fewer than three \
-expected events; beside these "a rare event may be missing" has to stand. {goal}
+The goal: 93 to 97% in nine of ten cells from n = {least} on, and none under 90%, but for tails with fewer than \
+three expected events; beside these "a rare event may be missing" has to stand. {goal}
 
 {ratio}
 
-The mark `?` doesn't find the cells that are covered too seldom. It is set where few questions of the sample make the \
-spread, so where the sample has the event, and the interval is then wide. A sample without the event looks like one of \
-a population without it, and gets a narrow interval and no mark: hence the lower coverage without a mark. Nothing in \
-the sample tells the two apart. The last two rows ask the population instead: how many of n questions are \
-expected among those that make its spread (mean_bounds.py). Where that is below {few:.0f}, the interval can't be \
-trusted, and since nobody knows this from a sample, `compare` says below every table of ratios that an event that \
-fewer than 3 in n questions have may be missing.
+The mark `?` doesn't find the cells that are covered too seldom: it is set where the sample has the event, and a \
+sample without it gets a narrow interval and no mark. The last two rows ask the population how many of n questions \
+are expected among those that make its spread (mean_bounds.py). Below {few:.0f} the interval can't be trusted; \
+nobody knows that from a sample, so `compare` says below every table of ratios which events may be missing.
 
-The cells above 97% are the price: the value that is added for what a sample may lack makes the interval of some \
-populations wider than they need. Other methods, in the {cells} cells with one trial and {few:.0f} or more expected \
-({half:,} samples a cell, so fewer are within 93 to 97% by chance): at 93 to 97%, above, below, and the lowest. \
-Resamples: {resamples:,}.
+Other methods, in the {cells} cells with one trial and {few:.0f} or more expected ({half:,} samples a cell, so fewer \
+are within 93 to 97% by chance): at 93 to 97%, above, below, and the lowest. Resamples: {resamples:,}.
 
 {methods}
 
@@ -405,18 +400,16 @@ may be missing), and the share with it.
 
 {tails}
 
-A sample without the event can't tell that there is one: of 100 questions 37% lack an event of 1%. So `compare` says \
-below each table of ratios which events may be missing.
+Of 100 questions 37% lack an event of 1%.
 
 ## Ratios per solved question
 
-The second of two systems takes as many tokens as the first and solves 50 to 85% of what that one solves. The coverage \
-of the ratio of tokens per solved question, by how many the second solved in the sample:
+The second of two systems takes as many tokens as the first and solves 50 to 85% of what that one solves. The \
+coverage of the ratio of tokens per solved question, by how many the second solved in the sample:
 
 {solved}
 
-Of few questions the two often solved the same ones, and then the interval is that of two equally accurate systems. So \
-`compare` shows no interval where either solved fewer than {least_solved}: from there on coverage is above 90% here.
+So `compare` shows no interval where either solved fewer than {least_solved}: from there on coverage is above 90% here.
 
 ## Rare right answers, three trials of a question
 
@@ -426,8 +419,8 @@ Coverage of EM in percent, where two trials of a question correlate with 0.1, 0.
 
 ## Detectable differences
 
-`detectable`, and how often the exact McNemar test shows a difference of that size ({tests:,} samples each; the aim is \
-0.80). Holm's first step is that of {family} tests.
+`detectable`, and how often the exact McNemar test shows a difference of that size ({tests:,} samples each; the aim \
+is 0.80). Holm's first step is that of {family} tests.
 
 {power}
 
