@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from rewoo_bench.api import bench, evaluate
     from rewoo_bench.call_site import call_site as at_call_site
+    from rewoo_bench.calls.call import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.results import Results
     from rewoo_bench.evaluation.tasks import Result
     from rewoo_bench.events import Event, emit, listening
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
-    from rewoo_bench.metering.calls import Limits
     from rewoo_bench.models.settings import ModelSettings
     from rewoo_bench.reading import (
         advise,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Hop,
         Message,
         Model,
+        Request,
         Runner,
         Step,
         Tool,
@@ -62,11 +63,12 @@ _MODULES = {
     "Event": "events",
     "Example": "types",
     "Hop": "types",
-    "Limits": "metering.calls",
+    "Limits": "calls.call",
     "Message": "types",
     "Model": "types",
     "ModelServer": "testing.server",
     "ModelSettings": "models.settings",
+    "Request": "types",
     "Result": "evaluation.tasks",
     "Results": "evaluation.results",
     "RewooBenchError": "errors",
@@ -114,6 +116,7 @@ __all__ = [
     "Model",
     "ModelServer",
     "ModelSettings",
+    "Request",
     "Result",
     "Results",
     "RewooBenchError",

@@ -23,6 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, check_switches, shown
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import tasks_of
@@ -35,8 +37,6 @@ from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.options import DEFAULT_MODEL, RunOptions

@@ -10,7 +10,7 @@
     ├── PlanError           a plan that can't be read or run; holds every fault found
     ├── ActionError         a ReAct turn that names no usable action
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
-    ├── ModelError          a provider failed for good; holds what the attempts cost
+    ├── ModelError          a provider failed for good
     ├── JournalError        the journal can't be written: the run ends, its content is kept
     ├── HarnessFault        this machine lacks a resource, or code is missing: the run ends, all is kept
     ├── RunStopped          the run ended before its last question
@@ -84,7 +84,7 @@ class ToolError(RewooBenchError):
 class ModelError(RewooBenchError):
     """A provider failed for good.
 
-    `status` is the HTTP status, if any; `call_cost` is the cost of the attempts; `retry_after` is the wait that the
+    `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
     or its name is unknown. `response` is what an external agent gets for its request; None for calls of our own.
     """

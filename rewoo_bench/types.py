@@ -1,8 +1,8 @@
-"""The data and the protocols that all other modules use. Imports no module of ours.
+"""The data and the protocols that all other modules use. Of ours it imports `wire_request.py` alone.
 
 From a question to a row:
 
-    Example --question--> Runner --messages--> Model --> Completion
+    Example --question--> Runner --Request--> Model --> Completion
                              |  --arguments--> Tool  --> str
                              +--> Trajectory --prediction--> scoring --> row
 
@@ -13,10 +13,12 @@ no gold answer, no counters, no limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
+
+from rewoo_bench.wire_request import WireRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,48 @@ class CallCost:
     replayed: bool = False
     measured_s: float | None = None
 
+    def after(self, earlier: CallCost) -> CallCost:
+        """This cost with that of earlier attempts at the same call; one unknown price makes the sum unknown."""
+        if not earlier.attempts and not earlier.waiting:
+            return self
+        both = replace(self, attempts=earlier.attempts + self.attempts, waiting=(*earlier.waiting, *self.waiting))
+        if earlier.billed == _NOTHING:
+            return both
+        cost_usd, source = earlier.cost_usd, earlier.usage_source
+        if self.billed != _NOTHING or self.cost_usd is not None:
+            cost_usd = None if self.cost_usd is None or cost_usd is None else cost_usd + self.cost_usd
+            source = "estimated" if "estimated" in (source, self.usage_source) else "provider"
+        return replace(both, billed=earlier.billed + self.billed, cost_usd=cost_usd, usage_source=source)
+
+
+_NOTHING = Usage()
+
+
+@dataclass(slots=True)
+class Bill:
+    """What a call has cost beside its outcome: the attempts before it, those that were cancelled, and its waiting.
+
+    A reply has a cost of its own (`Completion.call_cost`), and so has a failure (`ModelError.call_cost`): whoever makes
+    another attempt adds the cost of the one before, and a model that is cancelled adds what its request has cost.
+    """
+
+    total: CallCost = CallCost(attempts=0)
+
+    def add(self, cost: CallCost | None = None) -> None:
+        """Adds an attempt; None is one that cost nothing."""
+        self.total = (cost or _ATTEMPT).after(self.total)
+
+    def with_outcome(self, outcome: CallCost | None) -> CallCost:
+        """The cost of the whole call, whose reply or failure cost this much."""
+        return (outcome or _ATTEMPT).after(self.total)
+
+    def add_waiting(self, start: float, end: float) -> None:
+        """Adds an interval of queueing, back-off or recording, in seconds of the monotonic clock."""
+        self.total = replace(self.total, waiting=(*self.total.waiting, (start, end)))
+
+
+_ATTEMPT = CallCost()
+
 
 @dataclass(frozen=True, slots=True)
 class WireResponse:
@@ -228,44 +272,55 @@ FaultMode = Literal["empty", "error", "timeout"]
 """How a tool call fails on purpose."""
 
 
-OnText = Callable[[str], None]
-"""Gets the text of a reply so far (streaming.py)."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request to a model.
 
+    `role` is the part of an architecture that calls: planner, solver, agent, tool, router or judge. `max_tokens` bounds
+    the visible output; None is the model's own bound. `grammar` (GBNF) and `schema` (JSON Schema) describe the outputs
+    that the caller can read; a model that can't constrain its decoding ignores them.
 
-class CompletionOptions(TypedDict, total=False):
-    """Keyword arguments of `Model.complete`, for wrappers; `on_text` only of a model that streams."""
+    `on_text` gets the visible text so far, each time that more has arrived, of a model that streams. The text may begin
+    again, or differ from what was shown before: the first attempt broke off, or the text was a thought. Only the
+    completion is final. Nothing is shown of a reply that comes whole: a recorded one, a cached one, or one of a model
+    that doesn't stream.
 
-    role: Required[str]
-    stop: Sequence[str]
-    max_tokens: int | None
-    tools: Sequence[Tool] | None
-    schema: Mapping[str, Any] | None
-    grammar: str | None
-    on_text: OnText | None
+    `wire` is the HTTP request of an external agent that the messages were read from: a model with an HTTP endpoint
+    sends it unchanged, any other one answers the messages.
+    """
+
+    messages: Sequence[Message]
+    role: str
+    stop: Sequence[str] = ()
+    max_tokens: int | None = None
+    tools: Sequence[Tool] = ()
+    schema: Mapping[str, Any] | None = None
+    grammar: str | None = None
+    on_text: Callable[[str], None] | None = None
+    wire: WireRequest | None = None
+    bill: Bill = field(default_factory=Bill, compare=False)
+
+    async def show_lines(self, text: str) -> None:
+        """Shows a text line by line, as a model that writes it; other tasks run after each line."""
+        if self.on_text is None:
+            return
+        from anyio.lowlevel import checkpoint
+
+        shown = ""
+        for line in text.splitlines(keepends=True):
+            shown += line
+            self.on_text(shown)
+            await checkpoint()
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model.
-
-    `role` is the part of an architecture that calls: planner, solver, agent, tool, router or judge.
-    `grammar` (GBNF) and `schema` (JSON Schema) describe the outputs that the caller can read; a model
-    that can't constrain its decoding ignores them.
+    """A language model. Two optional attributes: `name`, and `max_output_tokens`, its own bound of a reply.
 
     Raises `ModelError` where the provider fails for good.
     """
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-    ) -> Completion: ...
+    async def complete(self, request: Request) -> Completion: ...
 
 
 @runtime_checkable

@@ -1,7 +1,7 @@
 """A request of an external agent on its way to the provider.
 
-    messages = WireMessages.of(WireRequest("/chat/completions", body), [Message("user", "2 + 2?")])
-    completion = await model.complete(messages, role="agent")
+    wire = WireRequest("/chat/completions", body)
+    completion = await model.complete(Request([Message("user", "2 + 2?")], role="agent", wire=wire))
 
 A model with an HTTP endpoint sends the request as it is; any other one answers the messages.
 """
@@ -9,12 +9,10 @@ A model with an HTTP endpoint sends the request as it is; any other one answers 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
-
-from rewoo_bench.types import Message
 
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
@@ -69,15 +67,3 @@ class ErrorResponse:
     fields: Mapping[str, str | int] = field(default_factory=dict)
     begun: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class WireMessages(tuple[Message, ...]):
-    """The texts of an external agent's request, and the request itself, which a model over HTTP sends instead."""
-
-    request: WireRequest
-
-    @classmethod
-    def of(cls, request: WireRequest, messages: Sequence[Message]) -> WireMessages:
-        made = cls(messages)
-        made.request = request
-        return made

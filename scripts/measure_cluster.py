@@ -27,6 +27,7 @@ import pandas as pd
 
 os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_API_KEY": "none", "RAY_USAGE_STATS_ENABLED": "0"}
 
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.link import Link
 from rewoo_bench.evaluation.cluster.messages import Message, Reply, WorkerSetup
@@ -35,7 +36,6 @@ from rewoo_bench.evaluation.cluster.start import ray_cluster
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runs.options import RunOptions
 
 # The command, which writes down its process's CPU time.

@@ -30,12 +30,12 @@ from aiohttp import web
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
 
 from rewoo_bench.agents.gateway import Gateway
+from rewoo_bench.calls.meter import Meter
+from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorder import Recorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.metering.meter import Meter
-from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import open_model
 from rewoo_bench.models.settings import ModelSettings
 

@@ -29,6 +29,7 @@ from typing import Any, overload
 import anyio
 import pyarrow as pa
 
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.rows import call_rows, question_row, trace
 from rewoo_bench.evaluation.run_folder import open_run
@@ -37,11 +38,10 @@ from rewoo_bench.journal.records import TaskKey, as_bytes
 from rewoo_bench.journal.store import Journal
 from rewoo_bench.journal_tables import ParquetWriter
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import CallCost, Completion, Document, Example, Message, Usage
+from rewoo_bench.types import CallCost, Completion, Document, Example, Request, Usage
 
 PAGE = Document("Kyiv", "Kyiv is the capital of Ukraine. It lies on the Dnieper.")
 LEAST = Example("q", "On which river does Kyiv lie?", ("Dnieper",), (PAGE,))
@@ -88,12 +88,12 @@ class Model:
         self._plan = plan
         self._latency_s = latency_s
 
-    async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         if self._latency_s:
             await anyio.sleep(self._latency_s)
-        question = messages[-1].content.rpartition("Question: ")[2].partition("\n")[0]
-        text = self._plan.replace("{question}", question) if role == "planner" else "Answer: Dnieper"
-        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
+        question = request.messages[-1].content.rpartition("Question: ")[2].partition("\n")[0]
+        text = self._plan.replace("{question}", question) if request.role == "planner" else "Answer: Dnieper"
+        usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(text))
         return Completion(text, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
 

@@ -36,7 +36,7 @@ from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Example, Message, Tool, Usage
+from rewoo_bench.types import Example, Message, Request, Tool, Usage
 
 COLUMNS = [
     "dataset",
@@ -98,7 +98,8 @@ class OracleReplies:
         form = "numbered plan" if form == "plan" and "join()" in system else form or "answer"
         role = "tool" if "fact asked for" in system else "planner"
         prompt = ParsedPrompt.read(messages, example.question)
-        text = write_reply(prompt, LookupPath(example), {"role": role, "grammar": Grammar("any", form)}, 1.0, True).text
+        request_to_oracle = Request(messages, role=role, grammar=Grammar("any", form))
+        text = write_reply(prompt, LookupPath(example), request_to_oracle, 1.0, True).text
         return ServerReply(text, usage=Usage(count_messages(messages), 0, count_tokens(text)))
 
 

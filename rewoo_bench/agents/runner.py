@@ -20,9 +20,9 @@ from rewoo_bench.agents.program import AgentFailed, Program, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.agents.worker import Worker
+from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.config.specs import import_object
 from rewoo_bench.errors import ModelError
-from rewoo_bench.metering.live_calls import RequestRefused
 from rewoo_bench.processes import ProcessGroups
 from rewoo_bench.redaction import redact
 from rewoo_bench.runners.prompts import Prompts

@@ -22,10 +22,10 @@ import anyio
 from rewoo_bench.agents.kept_responses import KeptResponses
 from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.call_site import AGENT, call_site
+from rewoo_bench.calls.call import Call, content_of
+from rewoo_bench.calls.live import UNAUTHORISED
+from rewoo_bench.calls.recorded_model import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.metering.calls import Call, content_of
-from rewoo_bench.metering.live_calls import UNAUTHORISED
-from rewoo_bench.metering.recorded_calls import RecordedFailure
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.models.hosted.event_stream import load_json
 from rewoo_bench.notation.arguments import show_call
@@ -33,8 +33,8 @@ from rewoo_bench.processes import Tail
 from rewoo_bench.row_notes import RowNotes, current_notes, flag
 from rewoo_bench.runners.tool_calls import Observation, call_tool
 from rewoo_bench.text.model_output import check_text
-from rewoo_bench.types import Completion, Model, Step, Tool
-from rewoo_bench.wire_request import WireMessages, WireRequest
+from rewoo_bench.types import Completion, Model, Request, Step, Tool
+from rewoo_bench.wire_request import WireRequest
 
 _Job = Callable[[], Coroutine[Any, Any, None]]
 
@@ -151,17 +151,16 @@ class AgentSession:
             self.forget(call)
         if attempted:
             self.notes["second_attempts"] += 1
-            await self._note_second_attempt(WireMessages.of(request, facts.messages), facts)
+            await self._note_second_attempt(_request_of(request, facts))
         call.answer.result()
         return call
 
-    async def _note_second_attempt(self, messages: WireMessages, facts: WireFacts) -> None:
+    async def _note_second_attempt(self, request: Request) -> None:
         """Records it in the question's task, so that a replay or a resumed run doesn't take it for another sample."""
         meter: Any = self.model
-        role = _ROLES.get(messages.request.path, AGENT)
         noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with suppress(SessionClosed):
-            self._submit(noted, lambda: meter.note_second_attempt(messages, role=role, max_tokens=facts.max_tokens))
+            self._submit(noted, lambda: meter.note_second_attempt(request))
             await asyncio.shield(noted)
 
     def forget(self, call: AgentCall) -> None:
@@ -220,14 +219,14 @@ class AgentSession:
         self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
 
     async def _complete(self, request: WireRequest, facts: WireFacts, digest: bytes, failed: Call | None) -> Completion:
-        messages = WireMessages.of(request, facts.messages)
-        role = _ROLES.get(request.path, AGENT)
+        asked = _request_of(request, facts)
+        role = asked.role
         meter: Any = self.model
         failed_before = self.failure
         if role == AGENT:
             self._read_request(request)
         try:
-            completion = await self.model.complete(messages, role=role, max_tokens=facts.max_tokens)
+            completion = await self.model.complete(asked)
         except ModelError as error:
             self.failure = error
             if isinstance(error, RecordedFailure) and error.is_second_attempt:
@@ -284,6 +283,10 @@ class AgentSession:
         else:
             if not answer.done():
                 answer.set_result(result)
+
+
+def _request_of(wire: WireRequest, facts: WireFacts) -> Request:
+    return Request(facts.messages, role=_ROLES.get(wire.path, AGENT), max_tokens=facts.max_tokens, wire=wire)
 
 
 def _shown(arguments: str) -> str:

@@ -251,7 +251,7 @@ def _warnings_hidden(hidden: bool) -> Iterator[None]:
 @contextmanager
 def _other_signals_as_interrupt() -> Iterator[None]:
     """SIGTERM (CI, schedulers) and SIGHUP (a closed terminal) have the effect of Ctrl-C: what was finished is kept."""
-    from rewoo_bench.metering.interrupt import signals_heard
+    from rewoo_bench.calls.shutdown import signals_heard
 
     def interrupt(*_: object) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job

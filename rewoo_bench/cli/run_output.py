@@ -164,8 +164,8 @@ def _most_common(errors: Sequence[str]) -> str:
 
 def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:
     """Why questions failed, why the run is incomplete, and how to continue; each error once."""
+    from rewoo_bench.calls.caps import higher_cap
     from rewoo_bench.evaluation.resume import resume_command
-    from rewoo_bench.metering.run_limits import higher_cap
 
     reason = outcome.reason or ""
     if failures:

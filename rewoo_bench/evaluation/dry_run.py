@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Unpack
 
 from rewoo_bench.config.specs import AGENT
 from rewoo_bench.errors import RunStopped, UsageError
@@ -28,7 +27,7 @@ from rewoo_bench.scoring import Scorer
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
@@ -42,16 +41,16 @@ class DryRunModel:
     def __init__(self, prompts: Prompts) -> None:
         self._exemplars = list(prompts.exemplars.values())
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
+        messages, tools = request.messages, request.tools
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
-        tools = asked.get("tools")
         if tools and messages[-1].role == "user":
             field = next(iter(tools[0].arguments.model_fields))
             text, calls = "", (ToolCall("1", tools[0].name, {field: messages[-1].content[:60]}),)
         written = count_tokens(text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in calls)
-        usage = Usage(input_tokens=count_prompt(messages, tools or ()), output_tokens=max(1, written))
+        usage = Usage(input_tokens=count_prompt(messages, tools), output_tokens=max(1, written))
         return Completion(text, usage, tool_calls=calls, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
     def _reply(self, messages: Sequence[Message]) -> str:

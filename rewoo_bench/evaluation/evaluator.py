@@ -19,6 +19,14 @@ from typing import Protocol
 
 import anyio
 
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.caps import Caps, RunLimits, Totals
+from rewoo_bench.calls.live import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
+from rewoo_bench.calls.meter import Meter, not_working
+from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
+from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
+from rewoo_bench.calls.shutdown import GracefulShutdown
 from rewoo_bench.config.scorers import find_scorer
 from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
@@ -29,18 +37,10 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.trajectories import agent_error, check_trajectory
 from rewoo_bench.events import Event, listening
 from rewoo_bench.journal.store import Journal
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.live_calls import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
-from rewoo_bench.metering.meter import Meter, not_working
-from rewoo_bench.metering.other_questions import PromptWatch, RunQuestions
-from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder, Recorder
-from rewoo_bench.metering.run_limits import RunLimits, Totals
-from rewoo_bench.metering.spending_caps import Caps
 from rewoo_bench.row_notes import current_notes, noting
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score, Scorer
+from rewoo_bench.text.model_output import noting_repairs
 from rewoo_bench.tools.mcp_servers import QuestionServers
 from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
 
@@ -216,7 +216,7 @@ class Evaluator:
         try:
             with limit, events:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder, servers)
-                trajectory = check_trajectory(await _run(runner, example.question, meter, tools))
+                trajectory = check_trajectory(await run_noting_repairs(runner, example.question, meter, tools))
                 return _Ended(trajectory, self._score(example, trajectory), agent_error(trajectory))
         except _RAISED as error:  # an exception of a runner, a parser or a tool's factory is this question's error
             return self._ended_by(error, example, type(runner).__name__)
@@ -285,15 +285,22 @@ def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture],
                 index += 1
 
 
-async def _run(runner: Runner, question: str, model: Model, tools: Mapping[str, Tool]) -> object:
-    """The runner's return value. Raises `RuntimeError` for a cancellation that nobody requested."""
+async def run_noting_repairs(runner: Runner, question: str, model: Model, tools: Mapping[str, Tool]) -> object:
+    """The runner's trajectory, with the repairs of its model's replies among its notes.
+
+    Raises `RuntimeError` for a cancellation that nobody requested.
+    """
     try:
-        return await runner.run(question, model=model, tools=tools)
+        with noting_repairs() as repaired:
+            ended = await runner.run(question, model=model, tools=tools)
     except anyio.get_cancelled_exc_class() as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         raise RuntimeError(f"raised {type(error).__name__}, though nothing was cancelled") from error
+    if repaired and isinstance(ended, Trajectory):
+        return replace(ended, notes={**ended.notes, "repaired": repaired})
+    return ended
 
 
 def _cause(error: BaseException, where: str) -> BaseException:

@@ -7,7 +7,7 @@ The ReWOO paper's headline accuracy is that of such a judge (GPT-4). It is calle
 from __future__ import annotations
 
 from rewoo_bench.call_site import call_site
-from rewoo_bench.types import Example, Message, Model
+from rewoo_bench.types import Example, Message, Model, Request
 
 INSTRUCTIONS = (
     "Decide whether the prediction answers the question as one of the gold answers does. "
@@ -27,6 +27,6 @@ class ModelJudge:
             Message("user", f"Question: {example.question}\nGold answers: {gold}\nPrediction: {prediction}\nSame?"),
         ]
         with call_site("judge"):
-            completion = await model.complete(messages, role="judge", max_tokens=8, grammar=GRAMMAR)
+            completion = await model.complete(Request(messages, role="judge", max_tokens=8, grammar=GRAMMAR))
         word = completion.text.strip().strip('."*').casefold()
         return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")

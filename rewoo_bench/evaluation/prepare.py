@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.connect import connect_agents
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter, CallLimiter
+from rewoo_bench.calls.recorder import CallRecorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder_lock import check_new
 from rewoo_bench.evaluation.given import GivenObjects
@@ -21,12 +26,7 @@ from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.price_check import check_price, costs_nothing, given_prices
 from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.recorder import CallRecorder
-from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.model_names import LOCAL, REPLAY
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter, CallLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.oracle_rows import answers_of_oracle

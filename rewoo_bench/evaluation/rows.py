@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewoo_bench.calls.call import Call
 from rewoo_bench.crashes import crash_of, harness_fault
 from rewoo_bench.evaluation.retrieval import gold_pages_found
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.telemetry import trace_id_of
 from rewoo_bench.journal.records import as_bytes, numbers
 from rewoo_bench.loops import AT_LIMIT, loop_start
-from rewoo_bench.metering.calls import Call
 from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, NO_STEP_ROLES, SHARED
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Trajectory, Usage

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.calls.recorder import Recorder
+from rewoo_bench.calls.shutdown import shutdown_on_signal
 from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import (
     HarnessFault,
@@ -54,8 +56,6 @@ from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JournalReader
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
-from rewoo_bench.metering.interrupt import shutdown_on_signal
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.manifest import Manifest, PrefixFacts, write_manifest
 from rewoo_bench.runs.options import RunOptions

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rewoo_bench.calls.call import Call
+from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.crashes import Crash
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.metering.calls import Call
-from rewoo_bench.metering.live_calls import RequestRefused
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.scoring import Score
 from rewoo_bench.types import Example, Trajectory

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from rewoo_bench.calls.call import Call
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.metering.calls import Call
 from rewoo_bench.redaction import hide_credentials
 
 if TYPE_CHECKING:

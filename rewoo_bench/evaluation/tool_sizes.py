@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.tools import checked_tools, named_settings
 from rewoo_bench.errors import UsageError
-from rewoo_bench.metering.meter import Meter
 from rewoo_bench.notation.tool_forms import form
 from rewoo_bench.redaction import hide_credentials
 from rewoo_bench.text.prompt_parts import ToolSize, count_tool

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from rewoo_bench.calls.meter import Meter
+from rewoo_bench.calls.recorded_tools import recorded_tools
+from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import SpecError
 from rewoo_bench.http_session import open_session
-from rewoo_bench.metering.meter import Meter
-from rewoo_bench.metering.recorded_tools import recorded_tools
-from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.react import FINISH
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia

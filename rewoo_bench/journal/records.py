@@ -1,7 +1,7 @@
 """A call as a record of the journal: its key, its stored form, and the completion read back from it.
 
-texts = texts_of(messages, {"role": "tool", "stop": ["\n"]})
-key = CallKey("E2", "model", "tool", request_hash(texts, {"role": "tool", "stop": ["\n"]}))
+texts = texts_of(request)
+key = CallKey("E2", "model", request.role, request_hash(texts, request))
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
@@ -19,16 +18,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
-from rewoo_bench.types import (
-    CallCost,
-    Completion,
-    CompletionOptions,
-    Message,
-    ToolCall,
-    Usage,
-    WireResponse,
-)
-from rewoo_bench.wire_request import WireMessages
+from rewoo_bench.types import CallCost, Completion, Request, ToolCall, Usage, WireResponse
 
 SECOND_ATTEMPT = "second_attempt"
 """In a record that is no call: an agent's client asked once more, and got the answer of its first attempt."""
@@ -82,16 +72,16 @@ def digest_of(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def texts_of(messages: Sequence[Message], options: CompletionOptions) -> tuple[str, ...]:
+def texts_of(request: Request) -> tuple[str, ...]:
     """The whole request as texts: contents first, then roles, tools, and constraints on the answer."""
-    tools, schema = options.get("tools"), options.get("schema")
-    form = _form(tuple([message.role for message in messages]), options.get("grammar"))
+    messages, tools, schema = request.messages, request.tools, request.schema
+    form = _form(tuple([message.role for message in messages]), request.grammar)
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
-        shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools or ()]
+        shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
-    if isinstance(messages, WireMessages):
-        form += json.dumps(messages.request.identity)
+    if request.wire is not None:
+        form += json.dumps(request.wire.identity)
     return (*[message.content for message in messages], form)
 
 
@@ -150,9 +140,9 @@ def numbers(usage: Usage) -> dict[str, int]:
     }
 
 
-def request_hash(prompt: Sequence[str], options: CompletionOptions) -> bytes:
+def request_hash(prompt: Sequence[str], request: Request) -> bytes:
     """The hash of a request: its texts, role, stop strings and output limit."""
-    limits = _limits(options["role"], tuple(options.get("stop", ())), options.get("max_tokens"))
+    limits = _limits(request.role, tuple(request.stop), request.max_tokens)
     return sha256(limits + b"".join(map(digest_of, prompt))).digest()
 
 
@@ -182,20 +172,4 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
         WireResponse(**answer["wire"]) if "wire" in answer else None,
-    )
-
-
-def with_failed(call_cost: CallCost, failed: Mapping[str, Any]) -> CallCost:
-    """The cost with that of a failed call added; one unknown price makes the sum unknown."""
-    lost = Usage(**failed["billed"])
-    cost = call_cost.cost_usd
-    if lost != Usage():
-        cost = None if cost is None or failed["cost_usd"] is None else cost + failed["cost_usd"]
-    estimated = "estimated" in (call_cost.usage_source, failed.get("usage_source") if lost != Usage() else None)
-    return replace(
-        call_cost,
-        attempts=call_cost.attempts + failed["attempts"],
-        billed=call_cost.billed + lost,
-        cost_usd=cost,
-        usage_source="estimated" if estimated else "provider",
     )

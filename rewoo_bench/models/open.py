@@ -1,7 +1,7 @@
 """Open a model by its name.
 
     async with open_model("local/smollm2-135m") as opened:
-        completion = await opened.model.complete([Message("user", "2 + 2 =")], role="solver")
+        completion = await opened.model.complete(Request([Message("user", "2 + 2 =")], role="solver"))
 
 `local/<name>` is downloaded once and served on this machine, `local/<file.gguf>` is a user's own file,
 `replay/<run folder>` answers from a recorded run, `oracle` from the questions' gold, and `<package>:<class>`
@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,8 +40,7 @@ from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.paths import cache_dir
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.streaming import StreamingModel
-from rewoo_bench.types import Completion, Message, Model
+from rewoo_bench.types import Completion, Model, Request
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
@@ -87,7 +86,7 @@ class OpenModel:
 class ReplayModel:
     """The model of a replay. The recorder answers every call, so any call of it is an error."""
 
-    async def complete(self, messages: Sequence[Message], *, role: str, **_: Any) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         raise ModelError("a replay has no model; it has only recorded answers")
 
 
@@ -141,7 +140,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
-        clients: dict[LocalServer, StreamingModel] = {}
+        clients: dict[LocalServer, Model] = {}
         for server in servers.all:
             ours = partial(route_to_ours, file.label, server.api_base)
             find_route = lambda style, ours=ours: with_prices(ours(style), settings.prices)  # noqa: E731

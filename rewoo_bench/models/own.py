@@ -3,7 +3,7 @@
     rewoo-bench run --model my_package:MyModel      # a class, a function that returns a model, or a model
     rewoo-bench run --model my-model                # [project.entry-points."rewoo_bench.models"] my-model = "…"
 
-A class or function is called without arguments. The model needs `async complete(messages, *, role, …)`, as
+A class or function is called without arguments. The model needs `async complete(request)`, as
 `rewoo_bench.types.Model` has it; `name`, `max_output_tokens` and `async aclose()` are optional. Its price is unknown,
 and the flags that set temperature or output length are its own affair. A model with `with_gold` is given each
 question's gold, as the oracle is, and the manifest says so (`sees_gold`).
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from anyio import CancelScope
@@ -26,6 +26,10 @@ from rewoo_bench.models.hosted.providers import is_provider_name
 from rewoo_bench.plugins import find_plugin
 from rewoo_bench.types import GoldAware, Model
 
+_OLD_SIGNATURE = """'complete' gets one argument, the request. Change it to
+    from rewoo_bench.types import Request
+    async def complete(self, request: Request):
+        messages, role, stop = request.messages, request.role, request.stop     # and max_tokens, tools, schema, …"""
 _IMPORT_PATH = re.compile(r"(?!ft:)[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # "ft:…" is OpenAI's
 
 
@@ -49,6 +53,8 @@ async def open_own_model(name: str) -> AsyncIterator[Model]:
     model = _made(source, where)
     if not iscoroutinefunction(getattr(model, "complete", None)):
         raise UsageError(f"{where} is no model: {type(model).__name__} has no method 'async def complete(…)'")
+    if "role" in (parameters := signature(model.complete).parameters) or len(parameters) != 1:
+        raise UsageError(f"{where}: {_OLD_SIGNATURE}")
     try:
         yield model
     finally:

@@ -19,7 +19,7 @@ from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.bm25 import bm25
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import sentences, terms
-from rewoo_bench.types import Message, Model
+from rewoo_bench.types import Message, Model, Request
 
 Shorten = Literal["truncate", "sentences", "llm"]
 
@@ -62,7 +62,7 @@ class EvidenceBudget:
             return nearest_sentences(text, query, max_tokens)
         messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
         with call_site("summary"):
-            completion = await self._model.complete(messages, role="tool", max_tokens=max_tokens)
+            completion = await self._model.complete(Request(messages, role="tool", max_tokens=max_tokens))
         return truncate(completion.text.strip() or text, max_tokens)[0]
 
 

@@ -28,9 +28,7 @@ from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_s
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo_worker import StepRunner
 from rewoo_bench.runners.task_fetcher import TaskFetcher
-from rewoo_bench.streaming import complete
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Step, StopReason, Tool, Trajectory
+from rewoo_bench.types import Completion, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 _STOP = ["\nQuestion:"]
 
@@ -121,7 +119,6 @@ class LLMCompiler:
             prompts.fill("joiner_replan")
         check_shorten(self.settings.shorten, prompts)
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; without any sound plan it ends as `invalid_plan`, without an answer as `step_limit`."""
         course = self._course(question, model, tools)
@@ -183,11 +180,12 @@ class LLMCompiler:
         while self._may_plan(course):
             attempt = len(course.drafts)
             emit("planner_started", attempt=attempt)
-            options: CompletionOptions = {"role": "planner", "stop": _STOP, "grammar": self._form(course, tools)}
-            if self.settings.stream:
-                options["on_text"] = fetcher.read
+            shown = fetcher.read if self.settings.stream else None
+            request = Request(
+                course.messages, role="planner", stop=_STOP, grammar=self._form(course, tools), on_text=shown
+            )
             with call_site(f"planner {attempt}"):
-                completion = await complete(model, course.messages, **options)
+                completion = await model.complete(request)
             plan, faults, course.dropped_steps = read_checked(
                 completion.text,
                 "numbered",
@@ -221,7 +219,7 @@ class LLMCompiler:
         emit("solver_started")
         with call_site(f"joiner {len(course.joined)}"):
             completion = await model.complete(
-                messages, role="solver", stop=_STOP, grammar=join_grammar(replan=may_replan)
+                Request(messages, role="solver", stop=_STOP, grammar=join_grammar(replan=may_replan))
             )
         course.joined.append(completion.text)
         return read_joined(completion.text), completion

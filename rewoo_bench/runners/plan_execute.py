@@ -22,8 +22,7 @@ from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
 
 _ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
 _WHAT_NEXT = "Make a new plan from what is known now, or answer."
@@ -42,7 +41,6 @@ class PlanExecute:
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
@@ -124,7 +122,7 @@ class _Conversation:
 
     async def _ask(self, role: str, grammar: str) -> str:
         stop = ["\nObservation", "\nStep:", "\nQuestion:"]
-        self.last = await self._model.complete(self.messages, role=role, stop=stop, grammar=grammar)
+        self.last = await self._model.complete(Request(self.messages, role=role, stop=stop, grammar=grammar))
         text = self.last.text.strip()
         self.messages.append(Message("assistant", text))
         return text

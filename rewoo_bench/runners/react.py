@@ -21,8 +21,7 @@ from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
+from rewoo_bench.types import Message, Model, Request, Step, Tool, Trajectory
 
 FINISH = "Finish"
 
@@ -38,7 +37,6 @@ class ReAct:
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
-    @checks_replies
     async def run(
         self, question: str, *, model: Model, tools: Mapping[str, Tool], before: Sequence[Step] = ()
     ) -> Trajectory:
@@ -58,7 +56,9 @@ class ReAct:
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with call_site(f"turn {turn}"):
-                completion = await model.complete(messages, role="agent", stop=["\nObservation"], grammar=grammar)
+                completion = await model.complete(
+                    Request(messages, role="agent", stop=["\nObservation"], grammar=grammar)
+                )
                 text = completion.text.strip()
                 try:
                     action = parse_action(text, actions)
@@ -87,10 +87,12 @@ class ReAct:
         final = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
         with call_site(AT_LIMIT):
             completion = await model.complete(
-                [*messages[:-1], replace(last, content=final)],
-                role="agent",
-                stop=["\nObservation"],
-                grammar=action_grammar([FINISH]),
+                Request(
+                    [*messages[:-1], replace(last, content=final)],
+                    role="agent",
+                    stop=["\nObservation"],
+                    grammar=action_grammar([FINISH]),
+                )
             )
         try:
             return str(parse_action(completion.text, {FINISH: None}).arguments)

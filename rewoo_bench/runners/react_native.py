@@ -25,8 +25,8 @@ from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.evidence_budget import check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
-from rewoo_bench.text.model_output import check_fields, checks_replies, decode
-from rewoo_bench.types import Message, Model, Step, Tool, ToolCall, Trajectory
+from rewoo_bench.text.model_output import check_fields, decode
+from rewoo_bench.types import Message, Model, Request, Step, Tool, ToolCall, Trajectory
 
 _MOST_BRACES = 100  # looked at in a reply
 _NAME = re.compile(r'"name"\s*:')
@@ -46,7 +46,6 @@ class NativeReAct:
         prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
         turns = ReActTurns(self.settings, tools, model, self.prompts, "json")
@@ -58,7 +57,7 @@ class NativeReAct:
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with call_site(f"turn {turn}"):
-                completion = await model.complete(messages, role="agent", tools=list(tools.values()))
+                completion = await model.complete(Request(messages, role="agent", tools=list(tools.values())))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
                     answer = read_final(completion.text)
@@ -85,7 +84,7 @@ class NativeReAct:
         """
         last = Message("user", _LAST)
         with call_site(AT_LIMIT):
-            completion = await model.complete([*messages, last], role="agent", tools=list(tools.values()))
+            completion = await model.complete(Request([*messages, last], role="agent", tools=list(tools.values())))
         return read_final(completion.text) or None
 
 

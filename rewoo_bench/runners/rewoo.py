@@ -24,8 +24,7 @@ from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, check_shorten
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo_worker import NO_EVIDENCE, StepRunner, Worker
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Message, Model, Step, Tool, Trajectory
+from rewoo_bench.types import Message, Model, Request, Step, Tool, Trajectory
 
 
 class ReWOOSettings(BaseModel):
@@ -91,7 +90,6 @@ class ReWOO:
         prompts.fill("solver")
         check_shorten(self.settings.shorten, prompts)
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
         planned = await self.gather(question, model, tools)
@@ -128,7 +126,9 @@ class ReWOO:
         ]
         emit("solver_started")
         with call_site("solver"):
-            completion = await model.complete(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
+            completion = await model.complete(
+                Request(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
+            )
         text, cited = citations(read_answer(completion.text), evidence)
         answer, stop_reason = answered(text, completion)
         emit("answered", answer=answer)
@@ -152,7 +152,7 @@ class ReWOO:
             emit("planner_started", attempt=attempt)
             with call_site(f"planner {attempt}"):
                 completion = await model.complete(
-                    messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools)
+                    Request(messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools))
                 )
             plan, faults, planned.dropped_steps = read_checked(
                 completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long

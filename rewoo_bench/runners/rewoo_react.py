@@ -25,7 +25,6 @@ from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.react_turns import ReActSettings, RepeatGuard
 from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
 from rewoo_bench.short_names import TOOLS
-from rewoo_bench.text.model_output import checks_replies
 from rewoo_bench.types import Model, Tool, Trajectory
 
 Gap = Literal["invalid_plan", "empty_slot", "unknown"]
@@ -60,7 +59,6 @@ class ReWOOReAct:
         guard = {} if self.settings.repeat_guard is None else {"repeat_guard": self.settings.repeat_guard}
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
         with call_site("rewoo"):

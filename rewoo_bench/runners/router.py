@@ -26,8 +26,7 @@ from rewoo_bench.events import emit
 from rewoo_bench.notation.grammars import choice_grammar
 from rewoo_bench.runners.parents import Parent
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Message, Model, Tool, Trajectory
+from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 
 _CHOICE = re.compile(r"(?i)agent\W{0,8}([12])\b|^\W*([12])\b")
 _MAX_TOKENS = 8  # "Agent: 2"
@@ -63,7 +62,6 @@ class Router:
         """More facts for the manifest."""
         self._policy = self._open_policy(prompts, folder)
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question as the chosen parent does."""
         choice = await self._policy.choose(question, model)
@@ -131,7 +129,13 @@ class _ByModel:
         messages = [self._system, Message("user", f"Question: {question}")]
         with call_site("router"):
             completion = await model.complete(
-                messages, role="router", stop=["\n"], max_tokens=_MAX_TOKENS, grammar=choice_grammar(len(self._parents))
+                Request(
+                    messages,
+                    role="router",
+                    stop=["\n"],
+                    max_tokens=_MAX_TOKENS,
+                    grammar=choice_grammar(len(self._parents)),
+                )
             )
         match = _CHOICE.search(completion.text)
         number = int(match[1] or match[2]) if match else 1

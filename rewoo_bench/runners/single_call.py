@@ -14,8 +14,7 @@ from rewoo_bench.call_site import call_site
 from rewoo_bench.notation.grammars import answer_grammar
 from rewoo_bench.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.text.model_output import checks_replies
-from rewoo_bench.types import Message, Model, Tool, Trajectory
+from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 
 
 class SingleCallSettings(BaseModel):
@@ -37,7 +36,6 @@ class SingleCall:
         self.settings = settings or SingleCallSettings()
         prompts.fill("answer")  # a wrong placeholder is found before the first question
 
-    @checks_replies
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; `tools` are not used."""
         messages = [
@@ -47,7 +45,7 @@ class SingleCall:
         ]
         grammar = answer_grammar(thought=self.settings.thought)
         with call_site("answer"):
-            completion = await model.complete(messages, role="agent", stop=["\nQuestion:"], grammar=grammar)
+            completion = await model.complete(Request(messages, role="agent", stop=["\nQuestion:"], grammar=grammar))
         answer = read_answer(completion.text)
         if self.settings.thought and completion.finish_reason == "length" and not names_answer(completion.text):
             answer = ""  # the reasoning was cut before any answer

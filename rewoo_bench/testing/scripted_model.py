@@ -4,7 +4,7 @@
     model = ScriptedModel({"planner": [plan], "solver": ["Seine"], "tool": ["a river"]})
     model = ScriptedModel(lambda messages, role: "yes" if "Paris" in messages[-1].content else "no")
 
-    (await model.complete([Message("user", "…")], role="planner")).text
+    (await model.complete(Request([Message("user", "…")], role="planner"))).text
     model.requests[0].messages, model.requests[0].stop      # the request
 
 Usage is counted with the pinned tokenizer, so a conversation costs the same on every machine.
@@ -14,29 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.streaming import show_lines
 from rewoo_bench.text.tokens import count_messages, count_tokens
-from rewoo_bench.types import CallCost, Completion, Message, OnText, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Request, Usage
 
 Line = str | Completion | Exception
 Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Message], str], Line]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request to the model, for assertions."""
-
-    messages: tuple[Message, ...]
-    role: str
-    stop: tuple[str, ...] = ()
-    max_tokens: int | None = None
-    tools: tuple[Tool, ...] = ()
-    schema: Mapping[str, Any] | None = None
-    grammar: str | None = None
 
 
 class ScriptedModel:
@@ -46,36 +31,21 @@ class ScriptedModel:
     line by line to a caller that wants to see it (`on_text`). Raises `ModelError` when the lines run out.
     """
 
-    streams = True
-
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._taken: Counter[str] = Counter()  # replies used up, by role
         self.requests: list[Request] = []
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-        on_text: OnText | None = None,
-    ) -> Completion:
-        self.requests.append(
-            Request(tuple(messages), role, tuple(stop), max_tokens, tuple(tools or ()), schema, grammar)
-        )
+    async def complete(self, request: Request) -> Completion:
+        messages, stop, tools = tuple(request.messages), tuple(request.stop), tuple(request.tools)
+        self.requests.append(replace(request, messages=messages, stop=stop, tools=tools))
         line = self._next(self.requests[-1])
         if isinstance(line, Exception):
             raise line
         if isinstance(line, Completion):
             return line
-        if on_text is not None:
-            await show_lines(line, on_text)
-        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(line))
+        await request.show_lines(line)
+        usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(line))
         return Completion(line, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
     def check(self) -> None:

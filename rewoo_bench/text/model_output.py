@@ -6,8 +6,8 @@
     check_call(ToolCall("1", 5, [1]))        ToolCall("1", "5", {"__raw__": "[1]"})
 
 A reply may hold anything: half of a surrogate pair, arguments nested 600 deep, a tool's name that
-is a number. Every change is noted, and a runner with `@checks_replies` has the notes in its
-trajectory, and so in traces.jsonl:
+is a number. The meter checks each reply (`check_reply`). Every change is noted in the trajectory, and so in
+traces.jsonl:
 
     notes["repaired"] = [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
 """
@@ -18,16 +18,14 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import wraps
-from typing import Any, ParamSpec, Unpack, cast
+from typing import Any
 
 from rewoo_bench.call_site import current_call_site
 from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.streaming import complete
-from rewoo_bench.types import Completion, CompletionOptions, Message, Model, ToolCall, Trajectory
+from rewoo_bench.types import Completion, ToolCall
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call
 LONGEST_TEXT = 20_000  # characters of one text in the arguments of a call
@@ -43,44 +41,19 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _notes: ContextVar[list[dict[str, str]] | None] = ContextVar("repairs", default=None)
 
-_P = ParamSpec("_P")
-_Run = Callable[_P, Coroutine[Any, Any, Trajectory]]
+
+def check_reply(completion: Completion) -> Completion:
+    """A completion with sound texts and sound tool calls."""
+    if not completion.tool_calls and completion.text.isascii():
+        return completion
+    text = check_text(completion.text)
+    calls = tuple(check_call(call) for call in completion.tool_calls)
+    if text is completion.text and all(map(_same, calls, completion.tool_calls)):
+        return completion
+    return replace(completion, text=text, tool_calls=calls)
 
 
-def checks_replies(run: _Run[_P]) -> _Run[_P]:
-    """Decorates the `run` of a runner: its model's replies are checked, and repairs are in its notes."""
-
-    @wraps(run)
-    async def checked(*args: _P.args, **kwargs: _P.kwargs) -> Trajectory:
-        kwargs["model"] = CheckedModel(cast(Model, kwargs["model"]))
-        with noting() as repaired:
-            trajectory = await run(*args, **kwargs)
-        return replace(trajectory, notes={**trajectory.notes, "repaired": repaired}) if repaired else trajectory
-
-    return checked
-
-
-class CheckedModel:
-    """A model with sound texts and sound tool calls in its replies."""
-
-    streams = True
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-        """The model's completion, checked."""
-        completion = await complete(self._model, messages, **asked)
-        if not completion.tool_calls and completion.text.isascii():
-            return completion
-        text = check_text(completion.text)
-        calls = tuple(check_call(call) for call in completion.tool_calls)
-        if text is completion.text and all(map(_same, calls, completion.tool_calls)):
-            return completion
-        return replace(completion, text=text, tool_calls=calls)
-
-
-class noting:
+class noting_repairs:
     """Collects the repairs inside its `with`: the place and the change."""
 
     def __enter__(self) -> list[dict[str, str]]:

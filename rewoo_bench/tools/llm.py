@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.notation.grammars import answer_grammar
 from rewoo_bench.notation.replies import read_answer
-from rewoo_bench.types import Message, Model
+from rewoo_bench.types import Message, Model, Request
 
 
 class LLMArguments(BaseModel):
@@ -37,6 +37,6 @@ class LLM:
     async def __call__(self, arguments: LLMArguments) -> str:
         messages = [Message("system", self._instructions), Message("user", f"Question: {arguments.question}")]
         completion = await self._model.complete(
-            messages, role="tool", max_tokens=self._max_tokens, stop=["\nQuestion:"], grammar=answer_grammar()
+            Request(messages, role="tool", max_tokens=self._max_tokens, stop=["\nQuestion:"], grammar=answer_grammar())
         )
         return read_answer(completion.text)

@@ -9,28 +9,36 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from answering import KEY
+from parts import Billing, billed
 
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.recorder import Recorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Example, Message, Model
+from rewoo_bench.types import Completion, Example, Message, Model, Request
 
 ASK = [Message("system", "Be brief."), Message("user", "Which river flows\nthrough Paris?  ")]
 RUN = {"run_id": "r", "dataset": "sample", "model": "m", "planner_model": "m", "solver_model": "m"}
 Row = dict[str, Any]
 
 
+class Client(HostedModel):
+    """A client whose replies and failures have the cost of their whole call."""
+
+    async def complete(self, request: Request) -> Completion:
+        return await billed(super().complete, request)
+
+
 @asynccontextmanager
 async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[HostedModel]:
     """A client that is closed at the end."""
-    model = HostedModel(name, api_base=server.api_base, **{"api_key": KEY, **settings})
+    model = Client(name, api_base=server.api_base, **{"api_key": KEY, **settings})
     try:
         yield model
     finally:
@@ -45,10 +53,10 @@ def architectures(*names: str) -> list[Architecture]:
 @asynccontextmanager
 async def model_of(
     server: ModelServer, *, timeout: float = 30.0, max_retries: int = 3, limiter: AdaptiveLimiter | None = None
-) -> AsyncIterator[RetryingModel]:
+) -> AsyncIterator[Billing]:
     """A client that tries again where a fault may pass."""
     async with client(server, "openai/test", timeout=timeout) as model:
-        yield RetryingModel(model, max_retries=max_retries, base_delay=0.01, limiter=limiter)
+        yield Billing(RetryingModel(model, max_retries=max_retries, base_delay=0.01, limiter=limiter))
 
 
 async def run(

@@ -14,12 +14,12 @@ from answering import KEY, Script
 from asking import ASK, client
 from pydantic import BaseModel
 
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
-from rewoo_bench.types import Message, Model, ToolCall, Usage
+from rewoo_bench.types import Message, Model, Request, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ class Search:
 async def test_a_chat_arrives_as_it_was_written(server: ModelServer) -> None:
     async with client(server, seed=7) as model:
         assert isinstance(model, Model)
-        completion = await model.complete(ASK, role="solver", stop=["\nObservation:"], max_tokens=33)
+        completion = await model.complete(Request(ASK, role="solver", stop=["\nObservation:"], max_tokens=33))
     entry = server.books[0]
     assert completion.text == "The Seine does."
     assert entry.path == "/v1/chat/completions"
@@ -65,7 +65,7 @@ async def test_a_chat_arrives_as_it_was_written(server: ModelServer) -> None:
 @pytest.mark.parametrize("name", ["openai/tiny", "text-completion-openai/tiny", "hosted_vllm/tiny"])
 async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name: str) -> None:
     async with client(server, name, style="completion", extra_body={"cache_prompt": True}) as model:
-        completion = await model.complete(ASK, role="planner", stop=["\n\n"], grammar="root ::= [a-z]")
+        completion = await model.complete(Request(ASK, role="planner", stop=["\n\n"], grammar="root ::= [a-z]"))
     entry = server.books[0]
     assert completion.text == "The Seine does."
     assert entry.path == "/v1/completions"
@@ -81,7 +81,7 @@ async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name:
 
 async def test_a_model_is_sent_what_was_asked_for_whatever_its_name(server: ModelServer) -> None:
     async with client(server, "openai/gpt-5", seed=7) as model:
-        await model.complete(ASK, role="solver", max_tokens=33)
+        await model.complete(Request(ASK, role="solver", max_tokens=33))
     sent = {name: value for name, value in server.books[0].request.items() if name != "messages"}
     assert sent == {"model": "gpt-5", "max_tokens": 33, "seed": 7, "temperature": 0.0}
 
@@ -90,7 +90,7 @@ async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pyte
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nobody is there, and nobody is asked
     async with client(server) as model:
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
     headers = server.books[0].headers
     assert headers["user-agent"].startswith("rewoo-bench/")
     assert headers["openai-organization"] == "org-1"
@@ -100,7 +100,7 @@ async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pyte
 async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: ModelServer) -> None:
     address = server.api_base.replace("://", "://me:s3cret%21@")
     model = HostedModel("openai/tiny", api_base=address, api_key=KEY)
-    await model.complete(ASK, role="solver")
+    await model.complete(Request(ASK, role="solver"))
     await model.aclose()
     assert server.books[0].headers["authorization"] == f"Basic {b64encode(b'me:s3cret!').decode()}"
 
@@ -109,7 +109,7 @@ async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: Mo
 async def test_thinking_aloud_is_no_part_of_the_answer(server: ModelServer, script: Script, name: str) -> None:
     script.answers = ["<think>\nParis? The Seine.\n</think>\n\nThe <think> Seine."]
     async with client(server, name) as model:
-        assert (await model.complete(ASK, role="solver")).text.strip() == "The <think> Seine."
+        assert (await model.complete(Request(ASK, role="solver"))).text.strip() == "The <think> Seine."
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ async def test_constraints_go_out_in_the_form_that_was_chosen(
     server: ModelServer, style: Any, constrain: Any, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     async with client(server, "openai/gpt-4o-mini", style=style, constrain=constrain) as model:
-        await model.complete(ASK, role="planner", **given)
+        await model.complete(Request(ASK, role="planner", **given))
     fields = ("grammar", "json_schema", "response_format")
     assert {name: value for name, value in server.books[0].request.items() if name in fields} == sent
 
@@ -145,7 +145,7 @@ async def test_tools_and_their_calls_go_both_ways(server: ModelServer, script: S
     called = ToolCall("c0", "search", {"query": "Paris"})
     turns = [*ASK, Message("assistant", "", (called,)), Message("tool", "A city.", tool_call_id="c0")]
     async with client(server) as model:
-        completion = await model.complete(turns, role="agent", tools=[Search()])
+        completion = await model.complete(Request(turns, role="agent", tools=[Search()]))
     request = server.books[0].request
     assert (completion.text, completion.finish_reason) == ("Looking.", "tool_calls")
     assert completion.tool_calls == (ToolCall("c1", "search", {"query": "Seine"}),)
@@ -157,7 +157,7 @@ async def test_tools_and_their_calls_go_both_ways(server: ModelServer, script: S
 async def test_unreadable_arguments_stay_text(server: ModelServer, script: Script) -> None:
     script.answers = [ServerReply("", tool_calls=[ToolCall("c1", "search", {RAW_ARGUMENTS: '{"query": '})])]
     async with client(server) as model:
-        completion = await model.complete(ASK, role="agent", tools=[Search()])
+        completion = await model.complete(Request(ASK, role="agent", tools=[Search()]))
     assert completion.tool_calls[0].arguments == {RAW_ARGUMENTS: '{"query": '}
 
 
@@ -166,7 +166,7 @@ async def test_usage_is_the_providers(server: ModelServer, script: Script, style
     sent = Usage(input_tokens=100, cached_input_tokens=64, output_tokens=20, reasoning_tokens=12)
     script.answers = [ServerReply("The Seine does.", usage=sent)]
     async with client(server, style=style) as model:
-        completion = await model.complete(ASK, role="solver")
+        completion = await model.complete(Request(ASK, role="solver"))
     assert completion.usage == completion.call_cost.billed == sent == server.totals()
     assert completion.call_cost.usage_source == "provider"
     assert completion.call_cost.cost_usd is None
@@ -179,7 +179,7 @@ async def test_usage_is_the_providers(server: ModelServer, script: Script, style
 async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: Script, style: Any, answer: Any) -> None:
     script.answers = [answer]
     async with client(server, style=style) as model:
-        completion = await model.complete(ASK, role="solver")
+        completion = await model.complete(Request(ASK, role="solver"))
     assert completion.call_cost.usage_source == "estimated"
     assert completion.usage.input_tokens >= 10
     assert completion.usage.output_tokens in (4, 5)
@@ -192,7 +192,7 @@ async def test_many_at_once_succeed_over_as_many_connections(server: ModelServer
         model = RetryingModel(inner, limiter=limiter)
 
         async def ask(number: int) -> None:
-            await model.complete([Message("user", f"question {number}")], role="solver")
+            await model.complete(Request([Message("user", f"question {number}")], role="solver"))
 
         for i in range(64):
             group.start_soon(ask, i)
@@ -205,7 +205,7 @@ async def test_many_at_once_succeed_over_as_many_connections(server: ModelServer
 def test_nothing_is_left_open(server: ModelServer, name: str) -> None:
     async def use() -> None:
         async with client(server, name) as model:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
             assert server.open_connections == 1
         await asyncio.sleep(0.05)
         assert server.open_connections == 0
@@ -220,6 +220,6 @@ def test_nothing_is_left_open(server: ModelServer, name: str) -> None:
 
 async def test_a_closed_model_opens_again(server: ModelServer) -> None:
     async with client(server) as model:
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
         await model.aclose()
-        assert (await model.complete(ASK, role="solver")).text == "The Seine does."
+        assert (await model.complete(Request(ASK, role="solver"))).text == "The Seine does."

@@ -11,11 +11,13 @@ import anyio
 import pytest
 from answering import KEY, Script
 from asking import ASK, client
+from parts import Billing
 
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.server import ModelServer, ServerFault
+from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +61,7 @@ async def test_a_fault_is_one_request_and_one_error(
     script.answers = [fault]
     async with client(server, style=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
         with pytest.raises(ModelError, match=says) as caught:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
     assert len(server.books) == 1
     assert "\n" not in str(caught.value)
@@ -75,7 +77,7 @@ async def test_another_providers_faults_read_the_same(server: ModelServer, scrip
     async with client(server, "hosted_vllm/tiny") as model:
         for says, status in (("answered 429: slow", 429), ("isn't JSON", None), ("connection failed", None)):
             with pytest.raises(ModelError, match=says) as caught:
-                await model.complete(ASK, role="solver")
+                await model.complete(Request(ASK, role="solver"))
             assert (caught.value.status, caught.value.retryable) == (status, True)
     assert len(server.books) == 3
 
@@ -92,7 +94,7 @@ async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
         base = f"http://127.0.0.1:{port}/v1"
         model = HostedModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
         with anyio.fail_after(30), pytest.raises(ModelError, match="the server can't be reached") as caught:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
         await model.aclose()
         for other in waiting:
             other.close()
@@ -103,7 +105,7 @@ async def test_nobody_listening_is_worth_another_attempt(server: ModelServer) ->
     server.stop()
     async with client(server) as model:
         with pytest.raises(ModelError, match=r"the connection failed: Cannot connect to host 127\.0\.0\.1") as caught:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
     assert caught.value.retryable
     assert caught.value.unreachable
 
@@ -113,14 +115,14 @@ async def test_retry_after_is_read(server: ModelServer, script: Script, sent: An
     script.answers = [ServerFault(status=429, retry_after=sent)]
     async with client(server) as model:
         with pytest.raises(ModelError) as caught:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
     assert caught.value.retry_after == read
 
 
 async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelServer, script: Script) -> None:
     script.answers = [ServerFault(status=500), ServerFault(status=429, retry_after=0), "The Seine does."]
     async with client(server) as model:
-        completion = await RetryingModel(model, base_delay=0.001).complete(ASK, role="solver")
+        completion = await Billing(RetryingModel(model, base_delay=0.001)).complete(Request(ASK, role="solver"))
     assert [entry.status for entry in server.books] == [500, 429, 200]
     assert completion.call_cost.attempts == 3
     assert completion.call_cost.billed == server.totals()
@@ -132,7 +134,7 @@ async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: 
     script.answers = [ServerFault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
     async with client(server, name, style=style) as model:
         with pytest.raises(ModelError, match="wrong key") as caught:
-            await model.complete(ASK, role="solver")
+            await model.complete(Request(ASK, role="solver"))
     assert KEY not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__

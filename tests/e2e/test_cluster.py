@@ -149,7 +149,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 POISON = """
 import os
 import threading
-from rewoo_bench.types import Message, Trajectory
+from rewoo_bench.types import Message, Request, Trajectory
 
 
 class Poison:
@@ -157,7 +157,7 @@ class Poison:
         pass
 
     async def run(self, question, *, model, tools):
-        reply = await model.complete([Message("user", question)], role="agent")
+        reply = await model.complete(Request([Message("user", question)], role="agent"))
         if question.startswith("q03"):
             os._exit(1)
         if question.startswith("q04"):

@@ -13,15 +13,15 @@ import pytest
 from answering import examples
 from asking import RUN, Row, architectures, read
 
+from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.run_folder import open_run
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.metering.run_limits import RunLimits
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.types import Example, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Example, Message, Model, Request, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +142,7 @@ async def test_a_judges_exception_is_no_verdict_and_noted(tmp_path: Path) -> Non
 
 async def test_a_recorded_reply_that_breaks_a_parser_fails_its_question_in_each_session(tmp_path: Path) -> None:
     async def work(question: str, model: Model) -> Trajectory:
-        text = (await model.complete([Message("user", question)], role="agent")).text
+        text = (await model.complete(Request([Message("user", question)], role="agent"))).text
         return await answered(json.loads(text))
 
     model = ScriptedModel(lambda messages, _: "{" if "q01" in messages[-1].content else '"Neva"')
@@ -155,7 +155,7 @@ async def test_a_recorded_reply_that_breaks_a_parser_fails_its_question_in_each_
 
 async def test_crashes_on_recorded_replies_do_not_stop_a_later_session(tmp_path: Path) -> None:
     async def work(question: str, model: Model) -> Trajectory:
-        text = (await model.complete([Message("user", question)], role="agent")).text
+        text = (await model.complete(Request([Message("user", question)], role="agent"))).text
         return await answered(json.loads(text))
 
     model = ScriptedModel(lambda messages, _: '"Neva"' if "q03" in messages[-1].content else "{")

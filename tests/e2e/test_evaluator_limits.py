@@ -8,10 +8,10 @@ import pytest
 from answering import Trouble, answer, examples, priced
 from asking import read, run
 
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
 from rewoo_bench.errors import ProviderRefused, RunStopped
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.run_limits import RunLimits
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.tools import Corpus
 

@@ -20,9 +20,9 @@ from parts import Told
 
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.agents.session import AgentSession
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ToolError
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.meter import Meter
 from rewoo_bench.models.hosted.client import HostedModel
 
 ASK = [{"role": "user", "content": "Which river is q00?"}]

@@ -11,7 +11,7 @@ import pytest
 from json_server import serving
 
 from rewoo_bench.agents.gateway import Gateway
-from rewoo_bench.metering.meter import Meter
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.models.hosted.client import HostedModel
 
 TEXT = "word " * 40_000  # 200 KB, of each request and of each answer

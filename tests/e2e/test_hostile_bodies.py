@@ -13,7 +13,7 @@ from rewoo_bench.errors import HarnessFault, ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
 from rewoo_bench.testing.server import ModelServer, ServerFault
-from rewoo_bench.types import Usage
+from rewoo_bench.types import Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ def bomb(times: int) -> bytes:
 async def failed(server: ModelServer) -> ModelError:
     async with client(server) as model:
         with pytest.raises(ModelError) as caught:
-            await model.complete(ASK, role="agent")
+            await model.complete(Request(ASK, role="agent"))
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -89,11 +89,11 @@ async def test_no_file_left_for_a_connection_is_no_fault_of_the_provider() -> No
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     model = HostedModel("openai/tiny", api_base="http://127.0.0.1:9/v1", api_key="none")
     with pytest.raises(ModelError):  # what is imported at the first call is imported now
-        await model.complete(ASK, role="agent")
+        await model.complete(Request(ASK, role="agent"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no new file, and the open ones stay
     try:
         with pytest.raises(HarnessFault, match="out of open files"):
-            await model.complete(ASK, role="agent")
+            await model.complete(Request(ASK, role="agent"))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         await model.aclose()
@@ -102,7 +102,7 @@ async def test_no_file_left_for_a_connection_is_no_fault_of_the_provider() -> No
 async def test_infinity_among_log_probabilities_is_no_matter(server: ModelServer, script: Script) -> None:
     script.answers = [body(b'{"logprobs": [-Infinity, NaN], ' + CHOICES + b"}")]
     async with client(server) as model:
-        assert (await model.complete(ASK, role="agent")).text == "Paris"
+        assert (await model.complete(Request(ASK, role="agent"))).text == "Paris"
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -146,4 +146,4 @@ async def test_a_long_header_is_no_reason_to_pay_twice(server: ModelServer, scri
     usage = b', "usage": {"prompt_tokens": 40, "completion_tokens": 2}}'
     script.answers = [body(b"{" + CHOICES + usage, headers=f"X-Long: {'x' * 60_000}\r\n")]
     async with client(server) as model:
-        assert (await model.complete(ASK, role="agent")).call_cost.billed == Usage(40, 0, 2)
+        assert (await model.complete(Request(ASK, role="agent"))).call_cost.billed == Usage(40, 0, 2)

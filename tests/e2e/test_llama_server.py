@@ -25,7 +25,7 @@ from rewoo_bench.models.open import open_model
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.types import Message
+from rewoo_bench.types import Message, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
 
@@ -47,7 +47,9 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
     for own, arguments in ((None, None), (program, None), (f"{program} --repack", "--repack")):
         settings = ModelSettings(max_output_tokens=4, llama_server=own)
         async with open_model("local/smollm2-135m", settings) as opened:
-            completion = await opened.model.complete(QUESTION, role="solver", grammar='root ::= " yes" | " no"')
+            completion = await opened.model.complete(
+                Request(QUESTION, role="solver", grammar='root ::= " yes" | " no"')
+            )
             texts.append(completion.text)
             assert completion.usage.input_tokens == 8
             assert opened.manifest.get("llama_server") == (own and "version: 9999 (f00dfeed)")

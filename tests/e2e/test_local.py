@@ -23,7 +23,7 @@ from rewoo_bench.models.local.gguf import read_header
 from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, serve
 from rewoo_bench.models.open import _local_file, open_model
 from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.types import Message
+from rewoo_bench.types import Message, Request
 
 pytestmark = pytest.mark.model
 
@@ -213,7 +213,7 @@ async def test_open_model_serves_a_name_and_a_file_alike(model_file: Path) -> No
     answers = []
     for name in ("local/smollm2-135m", f"local/{model_file}"):
         async with open_model(name, ModelSettings(max_output_tokens=4)) as opened:
-            answers.append((await opened.model.complete(question, role="solver", grammar=YES_OR_NO)).text)
+            answers.append((await opened.model.complete(Request(question, role="solver", grammar=YES_OR_NO))).text)
             assert opened.name == name
             assert opened.concurrency == 1
             assert opened.manifest["sha256"] == find_entry("smollm2-135m").files[0].sha256

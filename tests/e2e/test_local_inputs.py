@@ -18,7 +18,7 @@ from rewoo_bench.notation.plan_formats import Notation
 from rewoo_bench.notation.replies import parse_action
 from rewoo_bench.notation.tool_forms import describe_tools
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
-from rewoo_bench.types import Message, Model, Tool
+from rewoo_bench.types import Message, Model, Request, Tool
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
 
@@ -81,7 +81,7 @@ async def test_a_constrained_plan_calls_the_tools_as_they_are(
     model: Model, notation: Notation, form: dict[str, Any]
 ) -> None:
     asked = Message("user", f"Plan how to edit Kyiv, a city.\n{describe_tools(TOOLS, notation)}")
-    completion = await model.complete([asked], role="planner", **form)
+    completion = await model.complete(Request([asked], role="planner", **form))
     plan, faults, _ = read_checked(completion.text, notation, TOOLS, 3)
     if completion.finish_reason != "length":
         assert plan is not None, (completion.text, faults)
@@ -91,6 +91,6 @@ async def test_a_constrained_plan_calls_the_tools_as_they_are(
 async def test_a_constrained_turn_calls_a_tool_as_it_is(model: Model) -> None:
     asked = Message("user", f"Edit the city Kyiv.\n{describe_tools(TOOLS)}")
     grammar = action_grammar({"edit-place": TOOLS["edit-place"]})
-    completion = await model.complete([asked], role="agent", grammar=grammar)
+    completion = await model.complete(Request([asked], role="agent", grammar=grammar))
     if completion.finish_reason != "length":
         assert isinstance(parse_action(completion.text, TOOLS).arguments, dict)

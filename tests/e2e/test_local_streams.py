@@ -14,7 +14,7 @@ from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.server import ServerSettings, serve
 from rewoo_bench.notation.grammars import numbered_grammar
 from rewoo_bench.notation.numbered import complete_steps, read_numbered
-from rewoo_bench.types import Message
+from rewoo_bench.types import Message, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(600)]
 ASK = [Message("system", "Write a plan of tasks."), Message("user", "Question: How high is Mont Blanc?")]
@@ -35,8 +35,8 @@ async def test_a_streamed_plan_is_the_same_plan_whole(style: Literal["completion
             find_route=route,
         )
         try:
-            streamed = await model.complete(ASK, role="planner", grammar=grammar, on_text=shown.append)
-            whole = await model.complete(ASK, role="planner", grammar=grammar)
+            streamed = await model.complete(Request(ASK, role="planner", grammar=grammar, on_text=shown.append))
+            whole = await model.complete(Request(ASK, role="planner", grammar=grammar))
         finally:
             await model.aclose()
     assert streamed.text == whole.text == shown[-1]

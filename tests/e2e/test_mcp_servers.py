@@ -21,18 +21,18 @@ from command_runs import start as start_command
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
 from rewoo_bench.evaluation.run_folder import open_run
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import ModelServer
 from rewoo_bench.tools.mcp_server import McpServer
 from rewoo_bench.tools.mcp_servers import McpServers
-from rewoo_bench.types import Example
+from rewoo_bench.types import Example, Request
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio
@@ -226,10 +226,10 @@ async def test_the_start_of_a_server_is_no_latency() -> None:
 class Gone(ScriptedModel):
     """Ends the run after one turn."""
 
-    async def complete(self, *messages: Any, **options: Any) -> Any:
+    async def complete(self, request: Request) -> Any:
         if self.requests:
             raise HarnessFault("the power went")
-        return await super().complete(*messages, **options)
+        return await super().complete(request)
 
 
 async def test_a_resumed_question_restores_its_servers_state(tmp_path: Path) -> None:

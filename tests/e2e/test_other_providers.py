@@ -12,7 +12,7 @@ from json_server import JSONServer, serving
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.types import Message, Usage
+from rewoo_bench.types import Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ async def test_anthropics_cached_and_written_tokens_are_parts_of_the_input() -> 
     text = {"type": "text", "text": "Norway"}
     with serving(anthropic(text, cache_creation_input_tokens=2000, cache_read_input_tokens=300)) as server:
         async with asked(server, CLAUDE) as model:
-            completion = await model.complete(TURNS, role="agent")
+            completion = await model.complete(Request(TURNS, role="agent"))
     assert completion.usage == Usage(2350, 300, 12, 0, 2000)
     assert completion.call_cost.usage_source == "provider"
 
@@ -87,13 +87,13 @@ async def test_anthropics_thoughts_and_calls_go_back_as_they_came() -> None:
     answers = [anthropic(THOUGHT, CALL, stop_reason="tool_use"), anthropic({"type": "text", "text": "Answer: Norway"})]
     with serving(*answers) as server:
         async with asked(server, CLAUDE) as model:
-            first = await model.complete(TURNS, role="agent", tools=[Search()])
+            first = await model.complete(Request(TURNS, role="agent", tools=[Search()]))
             (call,) = first.tool_calls
             more = [
                 Message("assistant", first.text, tool_calls=(call,)),
                 Message("tool", "A city.", tool_call_id=call.id),
             ]
-            last = await model.complete([*TURNS, *more], role="agent", tools=[Search()])
+            last = await model.complete(Request([*TURNS, *more], role="agent", tools=[Search()]))
     assert (first.thoughts, first.text, call.name, call.arguments) == ("Norway?", "", "Search", {"query": "Oslo"})
     assert server.requests[1][1]["messages"][3]["content"] == [THOUGHT, CALL]
     assert last.text == "Answer: Norway"
@@ -102,9 +102,9 @@ async def test_anthropics_thoughts_and_calls_go_back_as_they_came() -> None:
 async def test_a_prompts_prefix_is_marked_for_anthropics_cache() -> None:
     with serving(anthropic({"type": "text", "text": "x"}), anthropic({"type": "text", "text": "x"})) as server:
         async with asked(server, CLAUDE, prompt_cache=True) as model:
-            await model.complete(TURNS, role="agent")
+            await model.complete(Request(TURNS, role="agent"))
             grown = [*TURNS, Message("assistant", "Action: Search[Oslo]"), Message("user", "Observation: a city")]
-            await model.complete(grown, role="agent")
+            await model.complete(Request(grown, role="agent"))
     marked = [
         [part.get("cache_control") for message in request["messages"] for part in message["content"]]
         for _, request in server.requests
@@ -117,7 +117,7 @@ async def test_what_anthropic_refuses_is_learnt_from_its_error() -> None:
     error = 400, {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
     with serving(error, anthropic({"type": "text", "text": "Norway"})) as server:
         async with asked(server, CLAUDE) as model:
-            completion = await model.complete(TURNS, role="agent")
+            completion = await model.complete(Request(TURNS, role="agent"))
             assert model.sent() == {"left_out": ["temperature"]}
     assert ["temperature" in request for _, request in server.requests] == [True, False]
     assert completion.call_cost.attempts == 2
@@ -127,7 +127,7 @@ async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -
     cut = anthropic(THOUGHT, stop_reason="max_tokens", output_tokens=512)
     with serving(cut, anthropic(THOUGHT, {"type": "text", "text": "Norway"})) as server:
         async with asked(server, CLAUDE) as model:
-            completion = await model.complete(TURNS, role="agent")
+            completion = await model.complete(Request(TURNS, role="agent"))
     assert [request["max_tokens"] for _, request in server.requests] == [512, 1024]
     assert completion.text == "Norway"
     assert completion.call_cost.billed.total_tokens == 50 + 512 + 50 + 12
@@ -143,7 +143,7 @@ async def test_geminis_thoughts_are_output_and_no_text() -> None:
     )
     with serving(response) as server:
         async with asked(server, GEMINI, reasoning_effort="low") as model:
-            completion = await model.complete(TURNS, role="agent")
+            completion = await model.complete(Request(TURNS, role="agent"))
     assert (completion.text, completion.thoughts) == ("Norway", "Norway?")
     assert completion.usage == Usage(400, 256, 130, 100)
     assert "thinkingConfig" in server.requests[0][1]["generationConfig"]
@@ -153,12 +153,12 @@ async def test_geminis_signatures_go_back_with_their_calls() -> None:
     call = {"functionCall": {"name": "Search", "args": {"query": "Oslo"}}, "thoughtSignature": "c2ln"}
     with serving(gemini(call), gemini({"text": "Answer: Norway"})) as server:
         async with asked(server, GEMINI) as model:
-            first = await model.complete(TURNS, role="agent", tools=[Search()])
+            first = await model.complete(Request(TURNS, role="agent", tools=[Search()]))
             more = [
                 Message("assistant", first.text, tool_calls=first.tool_calls),
                 Message("tool", "A city.", tool_call_id=first.tool_calls[0].id),
             ]
-            await model.complete([*TURNS, *more], role="agent", tools=[Search()])
+            await model.complete(Request([*TURNS, *more], role="agent", tools=[Search()]))
     sent = [part for turn in server.requests[1][1]["contents"] for part in turn["parts"]]
     assert "c2ln" in [part.get("thoughtSignature") for part in sent]
     assert (first.tool_calls[0].name, first.tool_calls[0].arguments) == ("Search", {"query": "Oslo"})
@@ -174,5 +174,5 @@ async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
     with serving(answer) as server, serving((500, {})) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
         async with asked(server, name) as model:
-            assert (await model.complete(TURNS, role="solver")).text == "Oslo"
+            assert (await model.complete(Request(TURNS, role="solver"))).text == "Oslo"
     assert not proxy.requests

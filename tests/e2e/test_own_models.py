@@ -23,7 +23,7 @@ from rewoo_bench.types import CallCost, Completion, Usage
 class Echo:
     name = "echo-1"
 
-    async def complete(self, messages, *, role, **options):
+    async def complete(self, request):
         return Completion("Answer: Neva", Usage(7, 0, 2), call_cost=CallCost(billed=Usage(7, 0, 2)))
 
     async def aclose(self):
@@ -33,22 +33,26 @@ class Knowing:
     def with_gold(self, example):
         return Told(example.answers[0])
 
-    async def complete(self, messages, *, role, **options):
+    async def complete(self, request):
         raise AssertionError("without the gold")
 
 class Told:
     def __init__(self, answer):
         self.answer = answer
 
-    async def complete(self, messages, *, role, **options):
+    async def complete(self, request):
         return Completion(f"Answer: {self.answer}", Usage(7, 0, 2))
 
 class Sync:
-    def complete(self, messages, **options):
+    def complete(self, request):
         return None
 
 class Silent:
-    async def complete(self, messages, **options):
+    async def complete(self, request):
+        return None
+
+class Old:
+    async def complete(self, messages, *, role, **options):
         return None
 
 class Wanting:
@@ -96,6 +100,7 @@ def test_a_model_that_wants_the_gold_gets_it_and_the_manifest_says_so() -> None:
         ("own_models_missing:Echo", "--model: can't import 'own_models_missing:Echo': No module named"),
         ("own_models_test:Ehco", "--model: module 'own_models_test' has no 'Ehco'"),
         ("own_models_test:Sync", "is no model: Sync has no method 'async def complete(…)'"),
+        ("own_models_test:Old", "gets one argument, the request. Change it to\n"),
         ("own_models_test:Wanting", "can't be made without arguments: TypeError: "),
         ("own_models_test:number", "is neither a model nor a function or class that makes one"),
     ],
@@ -113,7 +118,7 @@ def test_a_model_without_a_completion_is_named(capfd: pytest.CaptureFixture[str]
 
 def test_an_object_without_a_completion_is_named() -> None:
     class Silent:
-        async def complete(self, messages: object, **options: object) -> object:
+        async def complete(self, request: object) -> object:
             return None
 
     model: Any = Silent()

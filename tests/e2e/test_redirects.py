@@ -18,7 +18,7 @@ from open_questions import open_question
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
-from rewoo_bench.types import Message
+from rewoo_bench.types import Message, Request
 
 pytestmark = [
     pytest.mark.anyio,
@@ -90,7 +90,7 @@ async def test_a_model_request_stays_where_it_was_sent(name: str, status: int, p
     provider.status = status
     model = HostedModel(name, api_base=f"{provider.origin}/v1", api_key=KEY)
     with pytest.raises(ModelError) as caught:
-        await model.complete([Message("user", "2 + 2?")], role="solver")
+        await model.complete(Request([Message("user", "2 + 2?")], role="solver"))
     await model.aclose()
     assert other.seen == []
     assert len(provider.seen) == 1

@@ -4,9 +4,9 @@ calls in flight get, whatever ends it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -14,18 +14,18 @@ import pytest
 from answering import Trouble, answer, asked_about, examples
 from asking import architectures, read, run
 
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.recorder import Recorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import ModelServer, ServerFault
-from rewoo_bench.types import Completion, CompletionOptions, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -82,16 +82,16 @@ class Endings:
         if question.startswith("q00"):
             await anyio.sleep(0.05)
             raise self._error
-        text = (await model.complete([Message("user", question)], role="agent")).text
+        text = (await model.complete(Request([Message("user", question)], role="agent"))).text
         return Trajectory(text, "answered")
 
 
 class Slow(ScriptedModel):
     """Answers after a while."""
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         await anyio.sleep(0.2)
-        return await super().complete(messages, **asked)
+        return await super().complete(request)
 
 
 @pytest.mark.parametrize("error", [UsageError("no"), HarnessFault("no"), ModelGone("no"), ProviderRefused("no")])

@@ -237,8 +237,8 @@ def test_quiet_and_its_opposite_are_refused(flags: list[str], capfd: pytest.Capt
 def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd: pytest.CaptureFixture[str]) -> None:
     Path("own.py").write_text(
         "class Own:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"
-        "        from rewoo_bench import Message\n"
-        "        return await model.complete([Message('user', question)], role='agent')\n"
+        "        from rewoo_bench import Message, Request\n"
+        "        return await model.complete(Request([Message('user', question)], role='agent'))\n"
     )
     assert run("--arch", "own:Own", "--model", "oracle", "-n", 2, "--out", "here", "--no-progress") == 3
     err = capfd.readouterr().err

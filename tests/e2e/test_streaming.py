@@ -9,14 +9,13 @@ import pytest
 from answering import KEY, Script
 from asking import ASK, client
 from endpoints import THINKING
-from parts import Told
+from parts import Billing, Told
 
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.hosted.retry import RetryingModel
-from rewoo_bench.streaming import StreamingModel
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Completion, Usage
+from rewoo_bench.types import Completion, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -27,16 +26,15 @@ CUT = ServerFault("cut_stream", message=PLAN, after=3)
 
 async def ask(model: Any, **options: Any) -> tuple[Completion, list[str]]:
     shown: list[str] = []
-    return await model.complete(ASK, role="planner", on_text=shown.append, **options), shown
+    return await model.complete(Request(ASK, role="planner", on_text=shown.append, **options)), shown
 
 
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_a_text_is_shown_as_it_arrives_and_counted_as_any_other(style: Any) -> None:
     with ModelServer(Script(PLAN)) as server:
         async with client(server, style=style) as model:
-            assert isinstance(model, StreamingModel)
             completion, shown = await ask(model, stop=["\nQuestion:"])
-            whole = await model.complete(ASK, role="planner", stop=["\nQuestion:"])
+            whole = await model.complete(Request(ASK, role="planner", stop=["\nQuestion:"]))
         streamed, plain = (entry.request for entry in server.books)
         assert {name: value for name, value in streamed.items() if "stream" not in name} == plain
         assert (streamed["stream"], streamed["stream_options"]) == (True, {"include_usage": True})
@@ -110,7 +108,7 @@ async def test_a_server_that_ignores_the_wish_is_read_whole() -> None:
 async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_is_shown_again(fault: ServerFault) -> None:
     with ModelServer(Script(fault, PLAN)) as server:
         async with client(server) as model:
-            completion, shown = await ask(RetryingModel(model, base_delay=0.001))
+            completion, shown = await ask(Billing(RetryingModel(model, base_delay=0.001)))
         last = server.books[-1].usage
     assert shown == [*BEGINNINGS[:3], *BEGINNINGS]
     assert (completion.text, completion.usage) == (PLAN, last)
@@ -124,7 +122,7 @@ async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_is_shown_again(f
 async def test_an_error_in_the_place_of_a_stream_costs_nothing(status: int) -> None:
     with ModelServer(Script(ServerFault(status=status, retry_after=0), PLAN)) as server:
         async with client(server) as model:
-            completion, shown = await ask(RetryingModel(model, base_delay=0.001))
+            completion, shown = await ask(Billing(RetryingModel(model, base_delay=0.001)))
         assert completion.call_cost.billed == server.totals() == completion.usage
     assert (shown, completion.call_cost.attempts) == (BEGINNINGS, 2)
 
@@ -143,22 +141,12 @@ async def test_a_cancelled_stream_has_the_cost_of_what_arrived() -> None:
     with ModelServer(Script("word " * 200), token_delay_s=0.02) as server:
         async with client(server) as model:
             begun = anyio.Event()
-            costs: list[Any] = []
-
-            async def call() -> None:
-                try:
-                    await model.complete(
-                        ASK, role="planner", on_text=lambda text: begun.set() if len(text) > 20 else None
-                    )
-                except anyio.get_cancelled_exc_class() as cancelled:
-                    costs.append(cancelled.call_cost)  # type: ignore[attr-defined]
-                    raise
-
+            request = Request(ASK, role="planner", on_text=lambda text: begun.set() if len(text) > 20 else None)
             async with anyio.create_task_group() as group:
-                group.start_soon(call)
+                group.start_soon(model.complete, request)
                 await begun.wait()
                 group.cancel_scope.cancel()
-    assert costs[0].billed.output_tokens >= 4
+    assert request.bill.total.billed.output_tokens >= 4
 
 
 async def test_a_stream_without_usage_is_estimated() -> None:

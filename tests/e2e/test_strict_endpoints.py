@@ -13,7 +13,7 @@ from endpoints import ARCHITECTURES, Strict, answer, refusal
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Message, Usage
+from rewoo_bench.types import Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.L
         async with client(server, seed=1) as model:
             with caplog.at_level(logging.WARNING):
                 for _ in range(3):
-                    await model.complete(ASK, role="agent", stop=["\n"])
+                    await model.complete(Request(ASK, role="agent", stop=["\n"]))
             assert model.sent() == {"left_out": ["seed", "stop"]} or model.sent() == {"left_out": ["stop", "seed"]}
     assert [entry.status for entry in server.books] == [400, 400, 200, 200, 200]
     assert len(caplog.records) == 2
@@ -82,7 +82,7 @@ async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.L
 async def test_a_refused_request_is_an_attempt_and_no_call() -> None:
     with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
         async with client(server) as model:
-            completion = await model.complete(ASK, role="agent", stop=["\n"])
+            completion = await model.complete(Request(ASK, role="agent", stop=["\n"]))
     assert completion.call_cost.attempts == 2
     assert completion.call_cost.billed == server.totals()
 
@@ -91,7 +91,7 @@ async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
     strict = Strict(no_system=NO_SYSTEM, no_developer=NO_SYSTEM, reply=lambda _: "ok")
     with ModelServer(strict) as server:
         async with client(server) as model:
-            await model.complete(ASK, role="agent")
+            await model.complete(Request(ASK, role="agent"))
             assert model.sent() == {"system_as": "user", "merged_turns": True}
     roles = [[message["role"] for message in entry.request["messages"]] for entry in server.books]
     assert roles == [["system", "user"], ["developer", "user"], ["user"]]
@@ -105,7 +105,7 @@ async def test_an_endpoint_without_text_completions_is_asked_as_a_chat() -> None
     with ModelServer(reply) as server:
         async with client(server, style="completion") as model:
             for _ in range(2):
-                assert (await model.complete(ASK, role="agent")).text == "ok"
+                assert (await model.complete(Request(ASK, role="agent"))).text == "ok"
             assert model.sent() == {"style": "chat"}
     assert [entry.status for entry in server.books] == [404, 200, 200]
 
@@ -114,7 +114,7 @@ async def test_a_change_that_did_not_help_is_not_kept() -> None:
     with ModelServer(lambda _: refusal("stop")) as server:  # refuses it though it isn't there
         async with client(server) as model:
             with pytest.raises(ModelError, match="answered 400: Unsupported parameter: 'stop'") as caught:
-                await model.complete(ASK, role="agent", stop=["\n"])
+                await model.complete(Request(ASK, role="agent", stop=["\n"]))
             assert model.sent() == {}
     assert caught.value.call_cost is not None
     assert caught.value.call_cost.attempts == len(server.books) == 2
@@ -124,7 +124,7 @@ async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
     with ModelServer(lambda _: "ok") as server:
         left_out = ["temperature", "system"]
         async with client(server, drop_params=left_out, extra_body={"top_k": 3}, reasoning_effort="low") as model:
-            await model.complete(ASK, role="agent")
+            await model.complete(Request(ASK, role="agent"))
     (entry,) = server.books
     assert "temperature" not in entry.request
     assert (entry.request["top_k"], entry.request["reasoning_effort"]) == (3, "low")
@@ -140,7 +140,7 @@ async def test_the_models_own_output_limit_is_learnt() -> None:
     with ModelServer(reply) as server:
         async with client(server) as model:
             for _ in range(2):
-                await model.complete(ASK, role="agent")
+                await model.complete(Request(ASK, role="agent"))
     assert [(entry.request["max_tokens"], entry.status) for entry in server.books] == [
         (512, 400),
         (256, 200),
@@ -165,7 +165,7 @@ async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them()
     turns = [*ASK, Message("assistant", "", tool_calls=(call,)), Message("tool", "A city.", tool_call_id="c1")]
     with ModelServer(reply) as server:
         async with client(server) as model:
-            assert (await model.complete(turns, role="agent")).text == "Answer: Paris"
+            assert (await model.complete(Request(turns, role="agent"))).text == "Answer: Paris"
             assert model.sent() == {"sends_thoughts": True}
     assert [entry.status for entry in server.books] == [400, 200]
 
@@ -182,7 +182,7 @@ async def test_what_was_accepted_before_another_refusal_is_remembered_though_no_
     with ModelServer(reply) as server:
         async with client(server) as model:
             with pytest.raises(ModelError, match="a filter says no"):
-                await model.complete(ASK, role="agent", stop=["\n"])
+                await model.complete(Request(ASK, role="agent", stop=["\n"]))
             assert model.sent() == {"left_out": ["stop"]}
 
 
@@ -190,6 +190,6 @@ async def test_a_later_session_begins_with_what_was_learnt() -> None:
     with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
         async with client(server) as model:
             model.recall({"left_out": ["stop"], "output_tokens_for_thoughts": 400})
-            await model.complete(ASK, role="agent", stop=["\n"])
+            await model.complete(Request(ASK, role="agent", stop=["\n"]))
     (entry,) = server.books
     assert (entry.status, entry.request["max_tokens"]) == (200, 912)

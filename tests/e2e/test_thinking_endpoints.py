@@ -14,7 +14,7 @@ from endpoints import ARCHITECTURES, THINKING, THOUGHT, Strict, Thinker, plain
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Example, Usage
+from rewoo_bench.types import Example, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,7 @@ async def test_a_thought_that_never_ends_has_a_stop_reason_of_its_own(tmp_path: 
 async def test_a_budget_grows_up_to_the_models_own_limit() -> None:
     with ModelServer(Thinker(900, most=800)) as server:
         async with client(server) as model:
-            completion = await model.complete(ASK, role="agent")
+            completion = await model.complete(Request(ASK, role="agent"))
     assert completion.finish_reason == "reasoning_truncated"
     assert [entry.request["max_tokens"] for entry in server.books] == [512, 1024, 800]
 
@@ -118,7 +118,7 @@ async def test_a_stop_string_inside_a_thought_is_no_end() -> None:
 
     with ModelServer(reply) as server:
         async with client(server) as model:
-            completion = await model.complete(ASK, role="agent", stop=["\nObservation"])
+            completion = await model.complete(Request(ASK, role="agent", stop=["\nObservation"]))
             assert model.sent() == {"left_out": ["stop"]}
     assert completion.text == "Action: Finish[Oslo]"
     assert completion.call_cost.billed == server.totals()
@@ -128,8 +128,8 @@ async def test_a_cut_reply_of_an_endpoint_that_begins_in_thoughts_is_a_thought()
     replies = [ServerReply("Norway.</think>Oslo"), *[ServerReply("Norway, or", finish_reason="length")] * 2]
     with ModelServer(lambda _: replies.pop(0)) as server:
         async with client(server) as model:
-            assert (await model.complete(ASK, role="agent")).text == "Oslo"
-            cut = await model.complete(ASK, role="agent")
+            assert (await model.complete(Request(ASK, role="agent"))).text == "Oslo"
+            cut = await model.complete(Request(ASK, role="agent"))
     assert (cut.text, cut.thoughts, cut.finish_reason) == ("", "Norway, or", "reasoning_truncated")
 
 
@@ -146,7 +146,7 @@ async def test_an_absurd_usage_is_estimated(sent: Any) -> None:
     reply = ServerReply("Paris", usage_object={"prompt_tokens": sent, "completion_tokens": 1})
     with ModelServer(lambda _: reply) as server:
         async with client(server) as model:
-            completion = await model.complete(ASK, role="agent")
+            completion = await model.complete(Request(ASK, role="agent"))
     assert (completion.text, completion.call_cost.usage_source) == ("Paris", "estimated")
     assert 0 < completion.usage.input_tokens < 100
 
@@ -155,7 +155,7 @@ async def test_a_fault_is_no_thought() -> None:
     with ModelServer(lambda _: ServerFault("no_choices")) as server:
         async with client(server) as model:
             with pytest.raises(Exception, match="without choices"):
-                await model.complete(ASK, role="agent")
+                await model.complete(Request(ASK, role="agent"))
 
 
 async def test_a_thought_that_ends_early_without_a_stop_string_too_changes_nothing(
@@ -164,8 +164,8 @@ async def test_a_thought_that_ends_early_without_a_stop_string_too_changes_nothi
     replies = [ServerReply("<think>hm, I"), ServerReply("<think>hm, I"), ServerReply("Action: Finish[Oslo]")]
     with ModelServer(lambda _: replies.pop(0)) as server:
         async with client(server) as model:
-            await model.complete(ASK, role="agent", stop=["\nObservation"])
+            await model.complete(Request(ASK, role="agent", stop=["\nObservation"]))
             assert model.sent() == {}
-            await model.complete(ASK, role="agent", stop=["\nObservation"])
+            await model.complete(Request(ASK, role="agent", stop=["\nObservation"]))
     assert ["stop" in entry.request for entry in server.books] == [True, False, True]
     assert not caplog.records

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from rewoo_bench.runners.react import ReAct
 from rewoo_bench.runners.react_native import NativeReAct
-from rewoo_bench.types import Completion, Message, Model, Tool, Trajectory
+from rewoo_bench.types import Completion, Model, Request, Tool, Trajectory
 
 
 class _AtATime:
@@ -19,10 +19,10 @@ class _AtATime:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **options: Any) -> Completion:
-        first, *others = messages
+    async def complete(self, request: Request) -> Completion:
+        first, *others = request.messages
         stamped = replace(first, content=f"It is {time.time_ns()} now.\n{first.content}")
-        return await self._model.complete([stamped, *others], **options)
+        return await self._model.complete(replace(request, messages=[stamped, *others]))
 
 
 def _broken(question: str, model: Model, tools: Mapping[str, Tool]) -> dict[str, Any]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.call_site import CallSite
+from rewoo_bench.calls.call import Call
 from rewoo_bench.config.specs import ArchitectureSpec
+from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.metering.calls import Call
 from rewoo_bench.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.scoring import Score
-from rewoo_bench.types import CallCost, Example, Message, Model, Tool, Trajectory, Usage
+from rewoo_bench.types import Bill, CallCost, Completion, Example, Message, Model, Request, Tool, Trajectory, Usage
 
 MOMENT = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 
@@ -49,6 +52,30 @@ class Told:
         self.asked.append(query)
         answer = self._answer(query)
         return answer if isinstance(answer, str) else await answer
+
+
+async def billed(complete: Callable[[Request], Awaitable[Completion]], request: Request) -> Completion:
+    """A reply, or its failure, with the cost of the whole call instead of its last attempt."""
+    bill = Bill()
+    try:
+        completion = await complete(replace(request, bill=bill))
+    except ModelError as error:
+        error.call_cost = bill.with_outcome(error.call_cost)
+        raise
+    except anyio.get_cancelled_exc_class():
+        request.bill.total = bill.total.after(request.bill.total)
+        raise
+    return replace(completion, call_cost=bill.with_outcome(completion.call_cost))
+
+
+class Billing:
+    """A model whose replies and failures have the cost of their whole call."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def complete(self, request: Request) -> Completion:
+        return await billed(self._model.complete, request)
 
 
 def toolbox(*tools: Tool) -> dict[str, Tool]:
@@ -104,6 +131,6 @@ def result(index: int = 0, answer: str | None = "Seine", **values: Any) -> Resul
     return Result(**filled)
 
 
-def said(messages: tuple[Message, ...]) -> str:
+def said(messages: Sequence[Message]) -> str:
     """Everything that stands in a conversation."""
     return "\n".join(message.content for message in messages)

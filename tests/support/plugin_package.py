@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from rewoo_bench import Completion, Message, Score, Trajectory, Usage
+from rewoo_bench import Completion, Message, Request, Score, Trajectory, Usage
 from rewoo_bench.types import Example
 
 FOLDER = Path(__file__).parent / "glance"
@@ -25,7 +25,7 @@ class Echo:
 
     async def run(self, question, *, model, tools):
         page = await tools["Search"](tools["Search"].arguments(query=question))
-        completion = await model.complete([Message("user", page)], role="agent")
+        completion = await model.complete(Request([Message("user", page)], role="agent"))
         return Trajectory(completion.text, "answered")
 
 
@@ -51,14 +51,14 @@ class Glossary:
         self.model = model
 
     async def __call__(self, arguments):
-        completion = await self.model.complete([Message("user", arguments.term)], role="tool")
+        completion = await self.model.complete(Request([Message("user", arguments.term)], role="tool"))
         return f"{len(self.documents)} documents; {completion.text}"
 
 
 class Constant:
     name = "constant"
 
-    async def complete(self, messages, *, role, **options):
+    async def complete(self, request):
         return Completion("Paris", Usage(7, 0, 1))
 
 

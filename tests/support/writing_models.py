@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any
 
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.types import Completion, CompletionOptions, Message, OnText
+from rewoo_bench.types import Completion, Request
 
 Pieces = Sequence[str | Callable[[], Awaitable[object]]]
 
@@ -17,24 +18,17 @@ class WritingModel:
     What is shown of a draft and what the planner answers in the end may differ.
     """
 
-    streams = True
-
     def __init__(self, lines: Mapping[str, Sequence[Any]], drafts: Sequence[Pieces] = ()) -> None:
         self.script = ScriptedModel(lines)
         self._drafts = list(drafts)
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        **options: Unpack[CompletionOptions],
-    ) -> Completion:
-        on_text = options.pop("on_text", None)
-        if options["role"] == "planner" and self._drafts and on_text is not None:
-            await show(self._drafts.pop(0), on_text)
-        return await self.script.complete(messages, **options)
+    async def complete(self, request: Request) -> Completion:
+        if request.role == "planner" and self._drafts and request.on_text is not None:
+            await show(self._drafts.pop(0), request.on_text)
+        return await self.script.complete(replace(request, on_text=None))
 
 
-async def show(pieces: Pieces, on_text: OnText) -> None:
+async def show(pieces: Pieces, on_text: Callable[[str], None]) -> None:
     """Shows the text so far after each piece of it, and awaits what is no text; "" begins again."""
     shown = ""
     for piece in pieces:

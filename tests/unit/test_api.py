@@ -15,6 +15,7 @@ from rewoo_bench import Example, Limits, Message, ModelSettings, Result, Results
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.types import Request
 
 EXAMPLES = [Example(f"q{number}", f"Which river? ({number})", ("Neva",)) for number in range(3)]
 
@@ -114,12 +115,12 @@ class Cancelling:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def complete(self, messages: Sequence[Message], **_: Any) -> Any:
+    async def complete(self, request: Request) -> Any:
         self.calls += 1
         if self.calls > 2:
             self.task.cancel()
             await asyncio.sleep(10)
-        return await ScriptedModel(neva).complete(messages, role="agent")
+        return await ScriptedModel(neva).complete(request)
 
     async def evaluate(self, out: Path) -> None:
         self.task: asyncio.Task[Any] = asyncio.ensure_future(

@@ -48,7 +48,7 @@ with rewoo_bench.at_call_site("E1"):
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-RUNNING = ("evaluation", "metering", "loaders", "runners", "models", "tools", "journal", "api")
+RUNNING = ("evaluation", "calls", "loaders", "runners", "models", "tools", "journal", "api")
 READ = """
 import sys
 import rewoo_bench

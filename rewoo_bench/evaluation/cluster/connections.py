@@ -6,8 +6,8 @@ run. Each call asks for its connection, which takes some milliseconds: a worker 
 
 from __future__ import annotations
 
+from rewoo_bench.calls.rate_limiter import CallLimiter
 from rewoo_bench.evaluation.cluster.link import Link
-from rewoo_bench.models.hosted.rate_limiter import CallLimiter
 
 
 class RemoteLimiter(CallLimiter):

@@ -12,15 +12,15 @@ from typing import Any
 
 from anyio import to_thread
 
+from rewoo_bench.calls.live import CallCaps
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.concurrency import TaskStarter, background_tasks
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.cluster.link import batches
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
 from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
 from rewoo_bench.journal.records import CallRecord
-from rewoo_bench.metering.live_calls import CallCaps
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Any
 
 from anyio import CancelScope
 
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.start import check_nodes, ray_cluster, worker_setup
 from rewoo_bench.evaluation.prepare import PreparedRun, connections
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.runs.folder import ENGINE_FILE
 from rewoo_bench.runs.options import RunOptions
 

@@ -20,6 +20,10 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from rewoo_bench.calls.live import LiveCalls
+from rewoo_bench.calls.meter import Meter
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.concurrency import background_task
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.cluster.dispatcher import Dispatcher
@@ -29,10 +33,6 @@ from rewoo_bench.evaluation.cluster.start import one_line, start_worker
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
-from rewoo_bench.metering.live_calls import LiveCalls
-from rewoo_bench.metering.meter import Meter
-from rewoo_bench.metering.recorder import QuestionRecorder, Recorder
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
 from rewoo_bench.output_file import replaced
 from rewoo_bench.types import Trajectory
 

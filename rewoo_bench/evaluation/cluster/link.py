@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from rewoo_bench.calls.caps import CallEstimate, Reservation
+from rewoo_bench.calls.shutdown import GracefulShutdown
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
 from rewoo_bench.journal.records import CallRecord
-from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 from rewoo_bench.types import CallCost
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench import errors
+from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.journal.records import CallRecord
 from rewoo_bench.loaders.load import Dataset
-from rewoo_bench.metering.live_calls import LiveCalls
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio
 
+from rewoo_bench.calls.caps import Reservation
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Reply
 from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.events import Event
-from rewoo_bench.metering.spending_caps import Reservation
 
 
 @dataclass

@@ -19,6 +19,8 @@ from typing import Any
 from anyio import from_thread
 
 from rewoo_bench.call_site import in_architecture
+from rewoo_bench.calls.live import LiveCalls
+from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.crashes import crash_of
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
@@ -33,8 +35,6 @@ from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evalua
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.journal.records import CallRecord, TaskKey
-from rewoo_bench.metering.live_calls import LiveCalls
-from rewoo_bench.metering.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Trajectory
 

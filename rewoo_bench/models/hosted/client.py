@@ -1,7 +1,7 @@
 """A hosted or local model, by its litellm name.
 
     model = HostedModel("openai/gpt-4o-mini")
-    completion = await model.complete([Message("user", "2 + 2?")], role="solver")
+    completion = await model.complete(Request([Message("user", "2 + 2?")], role="solver"))
     completion.text     # "4"
     completion.usage    # Usage(input_tokens=12, cached_input_tokens=0, output_tokens=1, …)
     await model.aclose()
@@ -24,11 +24,9 @@ from typing import Any
 import anyio
 
 from rewoo_bench.crashes import harness_fault
-from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
 from rewoo_bench.models.hosted.answer_redaction import without_credentials
-from rewoo_bench.models.hosted.attempts import AttemptCosts
 from rewoo_bench.models.hosted.completions import (
     CompletionResult,
     broken_off,
@@ -38,18 +36,19 @@ from rewoo_bench.models.hosted.completions import (
 )
 from rewoo_bench.models.hosted.refusals import find_change
 from rewoo_bench.models.hosted.reply_stream import ReplyStream
-from rewoo_bench.models.hosted.request import Constrain, ModelRequest, RequestSettings, Style, to_body
+from rewoo_bench.models.hosted.request import Constrain, RequestSettings, Style, to_body
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.redaction import of_environment, sent_in, without
-from rewoo_bench.types import Completion, Message, OnText, Tool
-from rewoo_bench.wire_request import WireMessages
+from rewoo_bench.types import Completion, Request
+from rewoo_bench.wire_request import WireRequest
 
 __all__ = ["HostedModel", "Style"]
 
 TRUNCATED = "reasoning_truncated"
 STREAM_OPTIONS = "stream_options"
+_WITHOUT_STOP = RequestChange("drop", "stop")
 _MOST_CHANGES = 16  # of one request, before it is given up
 _log = logging.getLogger(__name__)
 
@@ -73,8 +72,6 @@ class HostedModel:
     litellm's callbacks are not called: the journal has every call. `find_route` replaces litellm's choice of the
     endpoint. Connections belong to this object and to one event loop; `aclose` closes them.
     """
-
-    streams = True
 
     def __init__(
         self,
@@ -114,37 +111,38 @@ class HostedModel:
         self._sent: frozenset[str] | None = None
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        role: str,
-        stop: Sequence[str] = (),
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] | None = None,
-        schema: Mapping[str, Any] | None = None,
-        grammar: str | None = None,
-        on_text: OnText | None = None,
-    ) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The model's answer. Raises `ModelError`, with the provider's `retry_after` if any, and `HarnessFault`
         where this machine has no file or memory left for the call.
 
-        `call_cost` covers every request: also those that the endpoint refused for a parameter, and a reply that was
-        cut while the model was thinking. The cost of a cancelled call, estimated, is on the exception that cancels it.
-        For `WireMessages` the provider gets the agent's request, and nothing else of the arguments counts.
+        The bill gets every other attempt that was sent: one that the endpoint refused for a parameter, a reply that was
+        cut while the model was thinking, a cancelled one, whose cost is estimated.
         """
-        if isinstance(messages, WireMessages):
-            return await self._pass_on(messages)
-        visible = self.max_output_tokens if max_tokens is None else max_tokens
-        budget = visible + self.thinking_tokens
-        call = ModelRequest(messages, tuple(stop), tools or (), schema, grammar, budget, on_text)
-        costs = AttemptCosts()
-        completion = await self._complete(call, costs)
-        if completion.finish_reason == TRUNCATED and (larger := self._larger_budget(call)) > call.budget:
-            completion = await self._complete(replace(call, budget=larger), costs)
+        if request.wire is not None:
+            return await self._pass_on(request, request.wire)
+        visible = self.max_output_tokens if request.max_tokens is None else request.max_tokens
+        first = replace(request, max_tokens=visible + self.thinking_tokens)
+        sent, changes = first, list[RequestChange]()
+        while True:
+            result = await self._send(sent, changes)
+            if result is None:
+                continue
+            self._begins_in_thought |= result.late_close
+            completion = result.completion
+            if result.stopped_in_thought and _WITHOUT_STOP not in changes:
+                changes.append(_WITHOUT_STOP)  # the stop string may have been inside thoughts: the text is cut here
+                request.bill.add(completion.call_cost)
+                continue
+            if result.ends_in_thought:  # also without a stop string
+                changes = [change for change in changes if change is not _WITHOUT_STOP]
+            self._remember(changes)
             if completion.finish_reason != TRUNCATED:
-                self.thinking_tokens = max(self.thinking_tokens, larger - visible)
-        return completion if costs.attempts == 1 else replace(completion, call_cost=costs.call_cost())
+                self.thinking_tokens = max(self.thinking_tokens, (sent.max_tokens or 0) - visible)
+                return completion
+            if sent is not first or (larger := self._larger_budget(first)) <= (first.max_tokens or 0):
+                return completion
+            sent, changes = replace(first, max_tokens=larger), []
+            request.bill.add(completion.call_cost)
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
@@ -173,87 +171,60 @@ class HostedModel:
         await self._transport.aclose()
         await self._wire.aclose()
 
-    async def _pass_on(self, messages: WireMessages) -> Completion:
+    async def _pass_on(self, request: Request, wire: WireRequest) -> Completion:
         """The provider's answer to an agent's request."""
         try:
-            return await self._wire.send(self._route("chat"), messages.request, messages)
+            return await self._wire.send(self._route("chat"), wire, request)
         finally:
             if not self._wire.adds_usage:
                 self._remember([RequestChange("drop", STREAM_OPTIONS)])
 
-    async def _complete(self, call: ModelRequest, costs: AttemptCosts) -> Completion:
-        """The answer to the request in a form that the endpoint accepts. Each request sent is added to `costs`."""
-        changes: list[RequestChange] = []
-        without_stop = RequestChange("drop", "stop")
-        while True:
-            result = await self._send(call, costs, changes)
-            if result is None:
-                continue
-            costs.add(result.completion.call_cost)
-            self._begins_in_thought |= result.late_close
-            stopped_early = result.stopped_in_thought and without_stop not in changes
-            if not stopped_early:
-                if result.ends_in_thought:  # also without a stop string
-                    changes = [change for change in changes if change is not without_stop]
-                self._remember(changes)
-                return result.completion
-            changes.append(without_stop)  # the stop string may have been inside thoughts: the text is cut here
-
-    async def _send(
-        self, call: ModelRequest, costs: AttemptCosts, changes: list[RequestChange]
-    ) -> CompletionResult | None:
+    async def _send(self, request: Request, changes: list[RequestChange]) -> CompletionResult | None:
         """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
-        adaptation = self.adaptation
+        adaptation, bill = self.adaptation, request.bill
         for change in changes:
             adaptation = adaptation.with_change(change)
-        style: Style = "chat" if call.tools or adaptation.as_chat else self.style
+        style: Style = "chat" if request.tools or adaptation.as_chat else self.style
         route = self._route(style)
         settings = replace(self._settings, thoughts=True) if adaptation.sends_thoughts else self._settings
-        body = adaptation.apply(to_body(call, settings, route, style))
-        stream = ReplyStream(partial(self._show, call)) if body.get("stream") else None
+        body = adaptation.apply(to_body(request, settings, route, style))
+        stream = ReplyStream(partial(self._show, request)) if body.get("stream") else None
         try:
             answer = await self._transport.send(route, body, stream)
-            result = read_answer(answer, call, body, route, begins_in_thought=self._begins_in_thought)
+            result = read_answer(answer, request, body, route, begins_in_thought=self._begins_in_thought)
             return replace(result, completion=without_credentials(result.completion, self._secrets()))
         except TimeoutError:
             failure = provider_errors.no_answer(self.name, self._transport.timeout)
-            failure.call_cost = broken_off(stream, call, route)
-            raise self._failed(failure, costs) from None
+            failure.call_cost = broken_off(stream, request, route)
+            raise failure from None
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if (bad := provider_errors.unreadable_answer(error)) is not None:
-                paid = broken_off(stream, call, route) or unreadable(bad, call, route)
-                failure = provider_errors.bad_answer(self.name, bad, self._secrets(), paid)
-                raise self._failed(failure, costs) from None
+                failure = provider_errors.bad_answer(self.name, bad, self._secrets())
+                failure.call_cost = broken_off(stream, request, route) or unreadable(bad, request, route)
+                raise failure from None
             next_change = find_change(*provider_errors.refusal(error), body)
             if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
                 self._remember(changes)  # the endpoint names something else now, so it accepts these
-                costs.add(None)
+                bill.add()
                 changes.append(next_change)
                 return None
             # Not chained: a provider's message may repeat the key.
             failure = provider_errors.to_model_error(
                 error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
             )
-            failure.call_cost = broken_off(stream, call, route)
-            raise self._failed(failure, costs) from None
-        except anyio.get_cancelled_exc_class() as cancelled:
-            costs.add(broken_off(stream, call, route) or estimated_prompt(call, route))
-            cancelled.call_cost = costs.call_cost()  # type: ignore[attr-defined]  # read by the meter
+            failure.call_cost = broken_off(stream, request, route)
+            raise failure from None
+        except anyio.get_cancelled_exc_class():
+            bill.add(broken_off(stream, request, route) or estimated_prompt(request, route))
             raise
 
-    def _show(self, call: ModelRequest, text: str) -> None:
+    def _show(self, request: Request, text: str) -> None:
         """Shows the caller the visible text of a reply so far."""
-        if call.on_text is not None:
-            visible = visible_so_far(text, call.stop, begins_in_thought=self._begins_in_thought)
-            call.on_text(without(visible, self._secrets()))
-
-    def _failed(self, error: ModelError, costs: AttemptCosts) -> ModelError:
-        """The error, with the cost of all requests of its call."""
-        costs.add(error.call_cost)
-        error.call_cost = costs.call_cost()
-        return error
+        if request.on_text is not None:
+            visible = visible_so_far(text, request.stop, begins_in_thought=self._begins_in_thought)
+            request.on_text(without(visible, self._secrets()))
 
     def _remember(self, changes: Sequence[RequestChange]) -> None:
         """Applies changes that led to an answer to all later requests, with a warning for each."""
@@ -265,9 +236,9 @@ class HostedModel:
                 _log.warning("%s refused a part of the request; from now on %s", self.name, change)
             self.adaptation = adaptation
 
-    def _larger_budget(self, call: ModelRequest) -> int:
+    def _larger_budget(self, request: Request) -> int:
         """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
-        wanted = 2 * max(call.budget, self.max_output_tokens)
+        wanted = 2 * max(request.max_tokens or 0, self.max_output_tokens)
         limits = (providers.max_output_tokens(self._route(self.style)), self.adaptation.most_tokens)
         return min([wanted, *(limit for limit in limits if limit)])
 

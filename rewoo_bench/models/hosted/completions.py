@@ -12,12 +12,11 @@ from typing import Any, Literal
 from rewoo_bench.models.hosted import openai_format, providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
 from rewoo_bench.models.hosted.reply_stream import ReplyStream
-from rewoo_bench.models.hosted.request import ModelRequest
 from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response
 from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import CallCost, Completion, Usage
+from rewoo_bench.types import CallCost, Completion, Request, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Unreadable(BadAnswer):
 
 
 def read_answer(
-    answer: Answer, request: ModelRequest, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
+    answer: Answer, request: Request, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
 ) -> CompletionResult:
     """The completion in the response to the request `body`. Raises `Unreadable`.
 
@@ -84,7 +83,7 @@ def read_answer(
     return CompletionResult(completion, reply.late_close, stopped, reply.cut_thought and not text)
 
 
-def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) -> CallCost | None:
+def unreadable(error: BadAnswer, request: Request, route: providers.Route) -> CallCost | None:
     """The cost of a response that can't be read: from the usage in its text, else estimated."""
     if isinstance(error, Unreadable):
         return error.call_cost
@@ -95,7 +94,7 @@ def unreadable(error: BadAnswer, request: ModelRequest, route: providers.Route) 
     return estimated_prompt(request, route)
 
 
-def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
+def estimated_prompt(request: Request, route: providers.Route) -> CallCost:
     """The least cost of a request that was never answered: its prompt, counted with our own tokenizer.
 
     Our own server costs nothing.
@@ -106,7 +105,7 @@ def estimated_prompt(request: ModelRequest, route: providers.Route) -> CallCost:
     return cost_of(usage, "estimated", route, Answer({}))
 
 
-def broken_off(stream: ReplyStream | None, request: ModelRequest, route: providers.Route) -> CallCost | None:
+def broken_off(stream: ReplyStream | None, request: Request, route: providers.Route) -> CallCost | None:
     """The cost of an answer that broke off in the middle of its stream; None where none had begun.
 
     It is the usage so far if it counts at least the text that arrived, else an estimate.
@@ -136,7 +135,7 @@ def cost_of(usage: Usage, source: Literal["provider", "estimated"], route: provi
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)
 
 
-def _estimate(request: ModelRequest, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
+def _estimate(request: Request, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
     written = f"{reply.thoughts}\n{reply.text}" if reply.thoughts else reply.text
     if "prompt" in body:
         return openai_format.estimate_transcript(request.messages, written)

@@ -97,7 +97,20 @@ class Endpoint:
 
         Raises `HTTPFailure`, `Redirected`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
         """
-        return _document(await self._text(path, to_json(body)))
+        import aiohttp
+
+        if self._session is None:
+            self._session = self._open()
+        try:
+            url = f"{self._base}{path}{self._query}"
+            async with self._session.post(url, data=to_json(body), allow_redirects=False) as response:
+                _check_not_redirected(response)
+                text = (await read_body(response)).decode("utf-8", "replace")
+                if response.status >= 400:
+                    raise HTTPFailure(response.status, text, response.headers)
+                return _document(text)
+        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
+            raise Unreachable(str(error)) from error
 
     async def stream(
         self, path: str, body: Mapping[str, Any], on_event: Callable[[bytes], None]
@@ -119,22 +132,6 @@ class Endpoint:
             except aiohttp.ClientPayloadError:
                 raise BadAnswer("a stream that ended in the middle") from None
         return None
-
-    async def _text(self, path: str, body: bytes) -> str:
-        import aiohttp
-
-        if self._session is None:
-            self._session = self._open()
-        try:
-            url = f"{self._base}{path}{self._query}"
-            async with self._session.post(url, data=body, allow_redirects=False) as response:
-                _check_not_redirected(response)
-                text = (await read_body(response)).decode("utf-8", "replace")
-                if response.status >= 400:
-                    raise HTTPFailure(response.status, text, response.headers)
-                return text
-        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
-            raise Unreachable(str(error)) from error
 
     @asynccontextmanager
     async def open(

@@ -20,7 +20,6 @@ from typing import Any
 from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Redirected, Unreachable
 from rewoo_bench.redaction import redact
-from rewoo_bench.types import CallCost
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
@@ -125,11 +124,9 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
     return None
 
 
-def bad_answer(name: str, error: BadAnswer, secrets: Collection[str], call_cost: CallCost | None) -> ModelError:
+def bad_answer(name: str, error: BadAnswer, secrets: Collection[str]) -> ModelError:
     """The error for a response that can't be read. Another attempt may succeed."""
-    failure = _model_error(f"{name!r} sent {error}", secrets, retryable=True)
-    failure.call_cost = call_cost
-    return failure
+    return _model_error(f"{name!r} sent {error}", secrets, retryable=True)
 
 
 def _model_error(

@@ -24,7 +24,7 @@ from rewoo_bench.text.model_output import (
     check_text,
     check_value,
     note,
-    noting,
+    noting_repairs,
     shown,
 )
 from rewoo_bench.types import ToolCall
@@ -68,7 +68,7 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
 
     Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` where it doesn't match the schema.
     """
-    with noting() as notes:
+    with noting_repairs() as notes:
         reply = _read(choice)
     return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
 
@@ -159,7 +159,7 @@ def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _kept(echoed: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that a provider wants back, in full length since they may be signed; empty where they aren't valid."""
     try:
-        with noting():  # the repairs are dropped: this only checks
+        with noting_repairs():  # the repairs are dropped: this only checks
             check_value(echoed)
     except ValueError:
         return {}

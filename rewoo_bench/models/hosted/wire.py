@@ -1,7 +1,7 @@
 """Pass an external agent's request on to the provider, unchanged, and read the cost of the answer.
 
     client = WireClient("openai/gpt-4o-mini", timeout=120, connect_timeout=10)
-    completion = await client.send(route, WireRequest("/chat/completions", body), messages)
+    completion = await client.send(route, WireRequest("/chat/completions", body), request)
     completion.wire.body    # as the provider sent it
 
 Only `stream_options.include_usage` is added, unless the endpoint refuses it, and the event that it causes is hidden
@@ -14,7 +14,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ import anyio
 
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.call_cost import attach, combined
 from rewoo_bench.models.hosted import provider_errors, providers, shared_pool, translation
 from rewoo_bench.models.hosted.dialects import (
     MESSAGES,
@@ -46,7 +45,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
 from rewoo_bench.models.hosted.wire_cost import completion_of, least_cost, salvaged_cost
 from rewoo_bench.models.hosted.wire_headers import passed_back
 from rewoo_bench.redaction import ends_within, of_environment, redact, sent_in, without
-from rewoo_bench.types import CallCost, Completion, Message, WireResponse
+from rewoo_bench.types import Bill, CallCost, Completion, Request, WireResponse
 from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
 
 if TYPE_CHECKING:
@@ -80,8 +79,6 @@ class _Progress:
     """Events whose text may end within a credential: they wait for the next one."""
     last_text: str = ""
     """The end of the text so far."""
-    refused: int = 0
-    """Requests that the endpoint refused for what we had added."""
 
     @property
     def text(self) -> str:
@@ -114,30 +111,33 @@ class WireClient:
         self.adds_usage = True
         """Whether streams are asked for their usage; False where the endpoint refuses that."""
 
-    async def send(self, route: providers.Route, request: WireRequest, messages: Sequence[Message]) -> Completion:
-        """The provider's answer. Raises `ModelError`; a cancellation has the estimated cost attached."""
-        progress = _Progress(AnswerFacts(), self._secrets(route))
+    async def send(self, route: providers.Route, wire: WireRequest, request: Request) -> Completion:
+        """The provider's answer. Raises `ModelError`.
+
+        The bill gets a request that the endpoint refused for what we had added, and what a cancelled one has cost.
+        """
+        progress, bill = _Progress(AnswerFacts(), self._secrets(route)), request.bill
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._answer(route, request, progress)
+                response = await self._answer(route, wire, progress, bill)
         except TimeoutError:
-            raise self._broken(provider_errors.no_answer(self.name, self._timeout), route, messages, progress) from None
+            failure = provider_errors.no_answer(self.name, self._timeout)
+            raise _broken(failure, route, request, progress, None) from None
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
             if isinstance(error, BadAnswer):
-                failure = provider_errors.bad_answer(self.name, error, progress.secrets, salvaged_cost(error, route))
-                raise self._broken(failure, route, messages, progress) from None
+                failure = provider_errors.bad_answer(self.name, error, progress.secrets)
+                raise _broken(failure, route, request, progress, salvaged_cost(error, route)) from None
             if isinstance(error, HTTPFailure):
                 progress.headers = passed_back(error.headers, progress.secrets)
             failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
-            raise self._broken(failure, route, messages, progress, _fields_of(error, progress.secrets)) from None
-        except anyio.get_cancelled_exc_class() as cancelled:
-            attach(cancelled, least_cost(route, messages, progress.facts))
+            raise _broken(failure, route, request, progress, None, _fields_of(error, progress.secrets)) from None
+        except anyio.get_cancelled_exc_class():
+            bill.add(least_cost(route, request.messages, progress.facts))
             raise
         text = without(progress.facts.text, progress.secrets)
-        completion = completion_of(route, request.path, messages, progress.facts, text, response)
-        return replace(completion, call_cost=_with_refused(completion.call_cost, progress))
+        return completion_of(route, wire.path, request.messages, progress.facts, text, response)
 
     async def aclose(self) -> None:
         """Closes the connections; the next call opens new ones."""
@@ -146,10 +146,12 @@ class WireClient:
             await endpoint.aclose()
         await shared_pool.release(self)
 
-    async def _answer(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+    async def _answer(
+        self, route: providers.Route, request: WireRequest, progress: _Progress, bill: Bill
+    ) -> WireResponse:
         if self._is_native(route, request.path):
             try:
-                return await self._native(route, request, progress)
+                return await self._native(route, request, progress, bill)
             except HTTPFailure as error:
                 if error.status_code not in _MISSING or not _may_be_missing(request.path):
                     raise
@@ -161,7 +163,9 @@ class WireClient:
             return path in OF_ANTHROPIC
         return route.provider in providers.OPENAI_FORM and path not in self._missing
 
-    async def _native(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
+    async def _native(
+        self, route: providers.Route, request: WireRequest, progress: _Progress, bill: Bill
+    ) -> WireResponse:
         body, progress.hides_usage = with_usage(request) if self.adds_usage else (request.body, False)
         try:
             return await self._exchange(route, request, body, progress)
@@ -169,7 +173,7 @@ class WireClient:
             if not progress.hides_usage or error.status_code not in _UNFIT or not _OWN_OPTION.search(str(error)):
                 raise
         self.adds_usage, progress.hides_usage = False, False
-        progress.refused += 1
+        bill.add()
         return await self._exchange(route, request, request.body, progress)
 
     async def _exchange(
@@ -261,22 +265,20 @@ class WireClient:
             self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
         return self._sent
 
-    def _broken(
-        self,
-        error: ModelError,
-        route: providers.Route,
-        messages: Sequence[Message],
-        progress: _Progress,
-        fields: Mapping[str, str | int] = NO_FIELDS,
-    ) -> ModelError:
-        """The error of a call, with its cost as far as the provider sent an answer, and what the agent gets for it."""
-        if progress.facts.has_begun:
-            error.call_cost = least_cost(route, messages, progress.facts)
-        if progress.refused:
-            error.call_cost = _with_refused(error.call_cost or CallCost(), progress)
-        begun = progress.text if progress.is_relayed else ""
-        error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun, progress.headers)
-        return error
+
+def _broken(
+    error: ModelError,
+    route: providers.Route,
+    request: Request,
+    progress: _Progress,
+    cost: CallCost | None,
+    fields: Mapping[str, str | int] = NO_FIELDS,
+) -> ModelError:
+    """The error of a call, with its cost and with what the agent gets for it."""
+    error.call_cost = least_cost(route, request.messages, progress.facts) if progress.facts.has_begun else cost
+    begun = progress.text if progress.is_relayed else ""
+    error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun, progress.headers)
+    return error
 
 
 def _add_reasoning(facts: AnswerFacts, exchange: providers.Exchange) -> None:
@@ -303,11 +305,6 @@ def _fields_of(error: Exception, secrets: frozenset[str]) -> dict[str, str | int
     given = {name: (body or {}).get(name) for name in _ERROR_FIELDS}
     texts = {name: redact(value, secrets)[:_LONGEST_FIELD] for name, value in given.items() if isinstance(value, str)}
     return {name: value for name, value in given.items() if type(value) is int} | texts
-
-
-def _with_refused(call_cost: CallCost, progress: _Progress) -> CallCost:
-    """The cost, with the refused requests as attempts."""
-    return combined(CallCost(attempts=progress.refused), call_cost) if progress.refused else call_cost
 
 
 def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,10 +24,9 @@ from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.model_names import ORACLE, read_options
 from rewoo_bench.models.oracle.lookup_path import LookupPath
 from rewoo_bench.models.oracle.replies import OracleReply, ParsedPrompt, write_reply
-from rewoo_bench.streaming import show_lines
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, Tool, Usage
 
 
 class OracleSettings(BaseModel):
@@ -66,7 +65,7 @@ class Oracle:
         """The oracle of one question."""
         return _QuestionOracle(example, self.settings, self.name)
 
-    async def complete(self, messages: Sequence[Message], **_: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """Raises `ModelError`: without a question's gold there is no answer."""
         raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
 
@@ -85,23 +84,19 @@ class _QuestionOracle:
     name: str
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
-    streams = True
-
-    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The next reply along the gold chain, shown line by line. Raises `ModelError` for an unknown form."""
-        settings = self.settings
+        settings, messages, tools = self.settings, request.messages, request.tools
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         prompt = ParsedPrompt.read(messages, self.example.question)
-        answer = write_reply(prompt, path, options, settings.verbosity, settings.parallel)
-        tools = options.get("tools") or ()
+        answer = write_reply(prompt, path, request, settings.verbosity, settings.parallel)
         usage = Usage(
             input_tokens=count_prompt(messages, tools),
             cached_input_tokens=self._cached(messages, prompt, tools),
             output_tokens=_count_reply(answer),
         )
         self._sent.append(list(messages))
-        if (on_text := options.get("on_text")) is not None:
-            await show_lines(answer.text, on_text)
+        await request.show_lines(answer.text)
         call_cost = CallCost(billed=usage, usage_source="estimated")
         return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
 

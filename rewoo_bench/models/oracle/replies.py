@@ -23,7 +23,7 @@ from rewoo_bench.models.oracle.lookup_path import CALCULATOR, UNKNOWN, GoldCall,
 from rewoo_bench.notation.grammars import Grammar
 from rewoo_bench.notation.plan_formats import Notation, write_plan
 from rewoo_bench.text.words import fold
-from rewoo_bench.types import CompletionOptions, Hop, Message, Tool, ToolCall
+from rewoo_bench.types import Hop, Message, Request, Tool, ToolCall
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
@@ -98,21 +98,21 @@ class ParsedPrompt:
 
 
 def write_reply(
-    prompt: ParsedPrompt, path: LookupPath, options: CompletionOptions, verbosity: float, parallel: bool
+    prompt: ParsedPrompt, path: LookupPath, request: Request, verbosity: float, parallel: bool
 ) -> OracleReply:
     """The next reply along the path. Raises `ModelError` for an unknown form."""
-    tools = options.get("tools") or ()
+    tools = request.tools
     writer = OracleWriter(prompt, path, verbosity, tools)
     if tools:
         return writer.native(tools, parallel)
-    if options.get("schema"):
+    if request.schema:
         return OracleReply(writer.plan("json"))
-    grammar = options.get("grammar")
-    if options["role"] == "tool":
+    grammar = request.grammar
+    if request.role == "tool":
         return OracleReply(writer.read() if grammar else writer.summary())
     if not isinstance(grammar, Grammar):
         raise ModelError(
-            f"the oracle can't answer this call of {options['role']!r}: it knows only the forms of the bundled "
+            f"the oracle can't answer this call of {request.role!r}: it knows only the forms of the bundled "
             "architectures. Your own loop needs a language model (local/smollm2-135m), or a ScriptedModel in a test"
         )
     forms = {

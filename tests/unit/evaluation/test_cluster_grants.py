@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from rewoo_bench.calls.caps import CallEstimate, Reservation
+from rewoo_bench.calls.shutdown import GracefulShutdown
 from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
-from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
 
 pytestmark = pytest.mark.anyio
 

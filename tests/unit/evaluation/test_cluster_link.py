@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.errors import JournalError, ModelError, UsageError
 from rewoo_bench.evaluation.cluster import probe
 from rewoo_bench.evaluation.cluster.link import Link
 from rewoo_bench.evaluation.cluster.messages import Ended, Message, Reply
 from rewoo_bench.evaluation.cluster.start import check_versions
-from rewoo_bench.metering.live_calls import RequestRefused
 
 pytestmark = pytest.mark.anyio
 

@@ -11,15 +11,15 @@ import anyio
 import pytest
 from parts import Query, Told, architecture
 
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import HarnessFault, SpecError, ToolError
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.metering.meter import Meter
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.tools.guards import Deadline, limited
-from rewoo_bench.types import Document, Example, Message, Tool
+from rewoo_bench.types import Document, Example, Message, Request, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -183,7 +183,7 @@ class Pages:
         self.documents, self.pages, self.model = documents, pages, model
 
     async def __call__(self, arguments: Query) -> str:
-        completion = await self.model.complete([Message("user", arguments.query)], role="tool")
+        completion = await self.model.complete(Request([Message("user", arguments.query)], role="tool"))
         found = self.pages.find(arguments.query)
         return f"{len(self.documents)} documents, {found and found.title}, {completion.text}"
 

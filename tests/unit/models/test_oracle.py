@@ -25,7 +25,7 @@ from rewoo_bench.models.oracle.model import Oracle, open_oracle
 from rewoo_bench.paths import bundled_names
 from rewoo_bench.runs.manifest import DatasetFacts, read_manifest
 from rewoo_bench.tools import DocumentPages
-from rewoo_bench.types import Document, Example, Hop, Message, Usage
+from rewoo_bench.types import Document, Example, Hop, Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -140,12 +140,12 @@ async def test_a_prefix_cache_would_have_what_is_the_same_for_every_question_and
 
 async def test_without_a_question_it_has_nothing_to_say() -> None:
     with pytest.raises(ModelError, match="has no gold chain"):
-        await Oracle().complete([Message("user", "?")], role="agent")
+        await Oracle().complete(Request([Message("user", "?")], role="agent"))
 
 
 async def test_a_form_that_it_doesnt_know_is_named() -> None:
     with pytest.raises(ModelError, match="can't answer this call of 'critic'"):
-        await Oracle().with_gold(BRIDGE).complete([Message("user", "?")], role="critic")
+        await Oracle().with_gold(BRIDGE).complete(Request([Message("user", "?")], role="critic"))
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 import anyio
 import numpy as np
 import pytest
-from parts import architecture
+from parts import Billing, architecture
 
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.cost_checks import sensible
+from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorder import Recorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.rows import question_row
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.models.call_cost import attach, sensible
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Trajectory, Usage
+from rewoo_bench.types import (
+    CallCost,
+    Completion,
+    Example,
+    Message,
+    Model,
+    Request,
+    Trajectory,
+    Usage,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -37,18 +45,18 @@ class Asking:
     """A runner that asks once."""
 
     async def run(self, question: str, *, model: Model, tools: Any) -> Trajectory:
-        text = (await model.complete([Message("user", question)], role="agent")).text
+        text = (await model.complete(Request([Message("user", question)], role="agent"))).text
         return Trajectory(text, "answered")
 
 
 class Hanging(ScriptedModel):
     """Never answers; once its request is sent, a cancellation has what it cost, as the client's has."""
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         try:
             await anyio.sleep_forever()
-        except anyio.get_cancelled_exc_class() as cancelled:
-            attach(cancelled, SENT)
+        except anyio.get_cancelled_exc_class():
+            request.bill.add(SENT)
             raise
         raise AssertionError("unreachable")
 
@@ -67,7 +75,7 @@ async def test_a_count_that_is_none_is_estimated(tmp_path: Path, count: object) 
     for _ in range(2):
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             recorder = await Recorder(journal).question(TaskKey("own", "q", 0))
-            completion = await RecordedModel(recorder, ScriptedModel([said])).complete(ASK, role="agent")
+            completion = await RecordedModel(recorder, ScriptedModel([said])).complete(Request(ASK, role="agent"))
             assert 0 < journal.spent.tokens < 100
         assert completion.call_cost.usage_source == "estimated"
         assert completion.usage == completion.call_cost.billed
@@ -78,7 +86,9 @@ async def test_a_count_that_is_none_is_estimated(tmp_path: Path, count: object) 
                                             (np.float64(0.5), 0.5), (0.25, 0.25)])  # fmt: skip
 async def test_a_price_that_is_none_is_unknown(cost: Any, kept: float | None) -> None:
     usage = Usage(10, 0, 2)
-    checked = sensible(Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=cost)), ASK, {"role": "a"})
+    checked = sensible(
+        Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=cost)), Request(ASK, role="a")
+    )
     assert (checked.call_cost.cost_usd, checked.usage, checked.call_cost.usage_source) == (kept, usage, "provider")
 
 
@@ -110,11 +120,11 @@ async def test_a_retried_call_that_is_cancelled_has_all_its_attempts_on_its_rece
     lost = CallCost(attempts=2, billed=Usage(7, 0, 0), cost_usd=0.25)
 
     class FailingOnce(Hanging):
-        async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
-            self.requests.append(None)  # type: ignore[arg-type]
+        async def complete(self, request: Request) -> Completion:
+            self.requests.append(request)
             if len(self.requests) == 1:
                 raise ModelError("busy", retryable=True, call_cost=lost)
-            return await super().complete(messages, **asked)
+            return await super().complete(request)
 
     (result,) = await results_of(RetryingModel(FailingOnce([]), base_delay=0.0), limits=Limits(time_s=0.05))
     call_cost = result.calls[0].call_cost
@@ -127,13 +137,14 @@ async def test_attempts_inside_one_call_of_a_model_count() -> None:
         ModelError("busy", retryable=True),
         Completion("Neva", usage, call_cost=CallCost(attempts=3, billed=usage)),
     ]
-    completion = await RetryingModel(ScriptedModel(lines), base_delay=0.0).complete(ASK, role="agent")
+    model = Billing(RetryingModel(ScriptedModel(lines), base_delay=0.0))
+    completion = await model.complete(Request(ASK, role="agent"))
     assert completion.call_cost.attempts == 4
 
 
 async def test_a_call_cancelled_before_it_was_sent_costs_nothing() -> None:
     class Waiting(ScriptedModel):
-        async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+        async def complete(self, request: Request) -> Completion:
             await anyio.sleep_forever()
             raise AssertionError("unreachable")
 

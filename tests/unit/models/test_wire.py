@@ -14,8 +14,8 @@ import pytest
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.dialects import CHAT
-from rewoo_bench.types import Completion, Message, Usage
-from rewoo_bench.wire_request import WireMessages, WireRequest
+from rewoo_bench.types import Completion, Message, Request, Usage
+from rewoo_bench.wire_request import WireRequest
 
 pytestmark = pytest.mark.anyio
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
@@ -54,7 +54,7 @@ async def ask(body: bytes) -> Completion:
         model = HostedModel("openai/x", api_base=api_base, api_key="none")
         request = WireRequest(CHAT, b'{"model": "x", "messages": [{"role": "user", "content": "Which river?"}]}')
         try:
-            return await model.complete(WireMessages.of(request, [Message("user", "Which river?")]), role="agent")
+            return await model.complete(Request([Message("user", "Which river?")], role="agent", wire=request))
         finally:
             await model.aclose()
 

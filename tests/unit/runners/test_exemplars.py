@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from gbnf import fits
 
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.metering.meter import Meter
 from rewoo_bench.notation.grammars import (
     action_grammar,
     answer_grammar,

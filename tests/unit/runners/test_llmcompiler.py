@@ -12,15 +12,14 @@ from parts import Told, said, toolbox
 from writing_models import Pieces, WritingModel
 
 from rewoo_bench.call_site import current_call_site
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.events import Event, listening
-from rewoo_bench.metering.meter import Meter
 from rewoo_bench.notation.numbered import read_numbered
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
-from rewoo_bench.streaming import StreamingModel
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
-from rewoo_bench.types import Completion, Message, Runner, Trajectory
+from rewoo_bench.types import Completion, Message, Request, Runner, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +42,6 @@ async def ask(lines: Lines, *tools: Any, **wanted: Any) -> tuple[Trajectory, Scr
 async def write(drafts: list[Pieces], planner: list[str], *tools: Any, **wanted: Any) -> Trajectory:
     """The trajectory where the planner's drafts are shown in these pieces; `planner` has them as they end."""
     model = WritingModel({"planner": planner, "solver": [ANSWER]}, drafts)
-    assert isinstance(model, StreamingModel)
     with anyio.fail_after(10):
         return await compiler(**wanted).run(QUESTION, model=model, tools=toolbox(*tools))
 
@@ -119,14 +117,12 @@ async def test_without_a_stream_no_task_starts_before_the_plan_is_whole() -> Non
     assert (trajectory.notes["early_steps"], search.asked) == (0, ["Hermitage", "page of Hermitage"])
 
 
-async def test_a_model_that_cannot_stream_is_asked_without_it() -> None:
+async def test_a_model_that_does_not_stream_is_read_whole() -> None:
     class Whole:
-        async def complete(
-            self, messages: list[Message], *, role: str, stop: Any = (), grammar: Any = None
-        ) -> Completion:
-            return Completion(PLAN if role == "planner" else ANSWER)
+        async def complete(self, request: Request) -> Completion:
+            return Completion(PLAN if request.role == "planner" else ANSWER)
 
-    trajectory = await compiler().run(QUESTION, model=Whole(), tools=toolbox())  # type: ignore[arg-type]
+    trajectory = await compiler().run(QUESTION, model=Whole(), tools=toolbox())
     assert (trajectory.answer, trajectory.notes["early_steps"]) == ("Neva", 0)
 
 

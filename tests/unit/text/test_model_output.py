@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from parts import Told, toolbox
 
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import PlanError
+from rewoo_bench.evaluation.evaluator import run_noting_repairs
 from rewoo_bench.models.hosted.openai_format import to_chat
 from rewoo_bench.notation.arguments import read_call
 from rewoo_bench.notation.plan_checks import read_checked
@@ -17,7 +19,7 @@ from rewoo_bench.notation.replies import parse_action
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
-from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, CheckedModel, check_call, noting
+from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, check_call, check_reply, noting_repairs
 from rewoo_bench.text.tokens import count_call
 from rewoo_bench.types import Completion, Message, ToolCall, Trajectory
 
@@ -32,8 +34,12 @@ def nested(depth: int) -> Any:
 
 
 async def put(name: str, *said: Line, tool: Told | None = None) -> Trajectory:
+    """The trajectory; its note `repaired` is that of the evaluator."""
     runner = load_architecture(name, style="multihop").runner
-    return await runner.run("Which river?", model=ScriptedModel(said), tools=toolbox(tool or Told()))
+    meter = Meter({"": ScriptedModel(said)})
+    trajectory = await run_noting_repairs(runner, "Which river?", meter, toolbox(tool or Told()))
+    assert isinstance(trajectory, Trajectory)
+    return trajectory
 
 
 async def test_half_of_a_surrogate_pair_in_an_action_is_replaced_and_noted() -> None:
@@ -59,9 +65,9 @@ async def test_a_sound_run_has_no_note() -> None:
     assert "repaired" not in (await put("direct", "Answer: Neva \x00 🙂")).notes
 
 
-async def test_a_sound_completion_is_passed_on_as_it_is() -> None:
+def test_a_sound_completion_is_passed_on_as_it_is() -> None:
     said = Completion("Neva 🙂", tool_calls=(ToolCall("1", "Search", {"query": ["Oslo", {"a": 1.5}]}),))
-    assert await CheckedModel(ScriptedModel([said])).complete([], role="agent") is said
+    assert check_reply(said) is said
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ async def test_a_sound_completion_is_passed_on_as_it_is() -> None:
     ],
 )
 def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -> None:
-    with noting() as notes:
+    with noting_repairs() as notes:
         call = check_call(ToolCall("1", "Search", arguments))
     assert call == ToolCall("1", "Search", {RAW_ARGUMENTS: text})
     (sent,) = to_chat([Message("assistant", "", tool_calls=(call,))])
@@ -137,7 +143,7 @@ def test_an_id_of_any_type_is_a_fault_of_the_plan(value: Any) -> None:
 
 def test_an_argument_is_passed_on_up_to_20000_characters() -> None:
     for written in ("x" * LONGEST_TEXT, "x" * (LONGEST_TEXT + 1)):
-        with noting() as notes:
+        with noting_repairs() as notes:
             found = [
                 parse_action(f"Action: Search[{written}]", toolbox()).arguments,
                 parse_action(f'Action: Search["{written}"]', toolbox()).arguments,

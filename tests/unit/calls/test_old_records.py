@@ -10,15 +10,15 @@ import pytest
 from parts import Query, Told
 
 from rewoo_bench.call_site import call_site
+from rewoo_bench.calls.recorded_model import RecordedModel, UnreadableRecord
+from rewoo_bench.calls.recorded_tools import recorded_tools
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.journal.store import open_journal
-from rewoo_bench.metering.recorded_calls import RecordedModel, UnreadableRecord
-from rewoo_bench.metering.recorded_tools import recorded_tools
-from rewoo_bench.metering.recorder import Recorder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
-from rewoo_bench.types import CallCost, Completion, Message, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -28,8 +28,8 @@ ASK = [Message("user", "Which river?")]
 
 async def recorded(folder: Path, answer: dict[str, Any], billed: int) -> None:
     """A journal with one answer of a model."""
-    prompt = texts_of(ASK, {"role": "solver"})
-    key = CallKey("solver", "model", "solver", request_hash(prompt, {"role": "solver"}))
+    prompt = texts_of(Request(ASK, role="solver"))
+    key = CallKey("solver", "model", "solver", request_hash(prompt, Request(ASK, role="solver")))
     async with open_journal(folder / "journal.sqlite") as journal:
         await journal.add_call(CallRecord(TASK, key, "ok", prompt, answer, billed, 0.5 if billed else None))
 
@@ -38,7 +38,8 @@ async def asked(folder: Path) -> Completion:
     async with open_journal(folder / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
         with call_site("solver"):
-            return await RecordedModel(recorder, ScriptedModel(["asked again"])).complete(ASK, role="solver")
+            model = RecordedModel(recorder, ScriptedModel(["asked again"]))
+            return await model.complete(Request(ASK, role="solver"))
 
 
 @pytest.mark.parametrize(
@@ -96,10 +97,10 @@ async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled_as_text
     made = Completion("", Usage(10, 0, 2), "tool_calls", (ToolCall("1", "Search", deep),))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        await RecordedModel(recorder, ScriptedModel([made])).complete(ASK, role="agent")
+        await RecordedModel(recorder, ScriptedModel([made])).complete(Request(ASK, role="agent"))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        recalled = await RecordedModel(recorder, ScriptedModel([])).complete(ASK, role="agent")
+        recalled = await RecordedModel(recorder, ScriptedModel([])).complete(Request(ASK, role="agent"))
     assert recalled.tool_calls == (ToolCall("1", "Search", {RAW_ARGUMENTS: json.dumps(deep)}),)
 
 
@@ -110,5 +111,5 @@ async def test_arguments_that_contain_themselves_are_recorded_and_paid_for(tmp_p
     made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), call_cost=CallCost(billed=usage))
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        await RecordedModel(recorder, ScriptedModel([made])).complete(ASK, role="solver")
+        await RecordedModel(recorder, ScriptedModel([made])).complete(Request(ASK, role="solver"))
         assert journal.spent.tokens == 12

@@ -1,8 +1,6 @@
 """Live model calls: those that no journal, cache or recorded run answers.
 
-    meter -> recorder -> live call -> retry -> provider
-
-    async with LiveCall(live, model, messages, options) as call:    # waits while the caps leave no room
+    async with LiveCall(live, RetryingModel(…), request) as call:   # waits while the caps leave no room
         completion = await call.ask()
         ...                                                         # still in flight: time to record it
 
@@ -12,20 +10,18 @@ known here: whether it has ever accepted a request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol
 
 import anyio
 
+from rewoo_bench.calls.caps import CallEstimate, Reservation
+from rewoo_bench.calls.cost_checks import check_completion, sensible, sensible_call_cost
+from rewoo_bench.calls.shutdown import GracefulShutdown
 from rewoo_bench.errors import ModelError
 from rewoo_bench.journal.store import Spent
-from rewoo_bench.metering.interrupt import GracefulShutdown
-from rewoo_bench.metering.spending_caps import CallEstimate, Reservation
-from rewoo_bench.models.call_cost import attach, call_cost_of, check_completion, sensible, sensible_call_cost
-from rewoo_bench.streaming import complete
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model
-from rewoo_bench.wire_request import WireMessages
+from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
 
 UNAUTHORISED = 401
 _FAULT_OF_REQUEST = 400
@@ -58,7 +54,7 @@ def _rebuilt(message: str, model: str, state: dict[str, Any]) -> RequestRefused:
 
 
 class CallCaps(Protocol):
-    """The caps of a run: `spending_caps.Caps`, or those that another process keeps."""
+    """The caps of a run: `caps.Caps`, or those that another process keeps."""
 
     async def admit(self, estimate: CallEstimate) -> Reservation: ...
 
@@ -116,80 +112,72 @@ class LiveCalls:
 
 
 class LiveCall:
-    """One call. Inside its `async with` it counts as in flight."""
+    """One call. Inside its `async with` it counts as in flight; before, it waits while the caps leave no room."""
 
-    def __init__(self, live: LiveCalls, model: Model, messages: Sequence[Message], options: CompletionOptions) -> None:
+    def __init__(self, live: LiveCalls, model: Model, request: Request) -> None:
         self._live = live
         self._model = model
-        self._messages = messages
-        self._options = options
+        self._request = request
         self._reservation: Reservation | None = None
-        self._call_cost: CallCost | None = None
+        self.cost: CallCost | None = None
+        """The cost of the whole call, once it has ended and something was sent."""
 
     async def __aenter__(self) -> LiveCall:
         await self._live.shutdown.admit()
         if self._live.caps is not None:
-            estimate = CallEstimate.of(self._model, self._messages, self._options)
-            self._reservation = await self._live.caps.admit(estimate)
+            self._reservation = await self._live.caps.admit(CallEstimate.of(self._model, self._request))
         self._live.shutdown.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        call_cost = self._call_cost
-        if call_cost is not None and self._live.spent is not None:
-            self._live.spent.add(call_cost.billed.total_tokens, call_cost.cost_usd)
+        if self.cost is not None and self._live.spent is not None:
+            self._live.spent.add(self.cost.billed.total_tokens, self.cost.cost_usd)
         if self._live.caps is not None and self._reservation is not None:
-            self._live.caps.release(self._reservation, call_cost)
+            self._live.caps.release(self._reservation, self.cost)
         self._live.shutdown.__exit__()
 
     async def ask(self) -> Completion:
         """The completion with checked counts. Raises `ModelError`; `RequestRefused` if the provider refused it."""
+        request, bill = self._request, self._request.bill
         name = name_of(self._model)
         endpoint = self._live.endpoint(name)
         is_first = not (endpoint.answered or endpoint.accepted)
         endpoint.first_calls += is_first
         try:
-            completion = await complete(self._model, self._messages, **self._options)
+            completion = sensible(check_completion(await self._model.complete(request), name), request)
+            self.cost = bill.with_outcome(completion.call_cost)
         except ModelError as error:
-            if error.status == UNAUTHORISED and endpoint.accepted and _chooses_account(self._messages):
+            if error.status == UNAUTHORISED and endpoint.accepted and request.wire and request.wire.chooses_account:
                 error.status = _FAULT_OF_REQUEST  # of this agent: its own account is refused, the key is good
             endpoint.failed(error)
-            error.call_cost = self._call_cost = sensible_call_cost(error.call_cost, self._messages, self._options)
+            error.call_cost = sensible_call_cost(error.call_cost, request)
+            self.cost = bill.with_outcome(error.call_cost)
             if error.unreachable or error.status in _REFUSED:
                 refused = RequestRefused(error, name)
                 refused.is_accepted = endpoint.accepted
                 raise refused from error
             raise
-        except anyio.get_cancelled_exc_class() as cancelled:
-            self._call_cost = sensible_call_cost(call_cost_of(cancelled), self._messages, self._options)
-            if self._call_cost is not None:
-                attach(cancelled, self._call_cost)
+        except anyio.get_cancelled_exc_class():
+            bill.total = sensible_call_cost(bill.total, request)
+            self.cost = bill.total if bill.total.billed != Usage() else None
             raise
         finally:
             endpoint.first_calls -= is_first
         endpoint.answered = endpoint.accepted = True
-        completion = sensible(check_completion(completion, name), self._messages, self._options)
-        self._call_cost = completion.call_cost
         return completion
-
-
-def _chooses_account(messages: Sequence[Message]) -> bool:
-    return isinstance(messages, WireMessages) and messages.request.chooses_account
 
 
 class LiveModel:
     """A model without recording: every call is live."""
-
-    streams = True
 
     def __init__(self, live: LiveCalls, model: Model) -> None:
         self.name = name_of(model)
         self._live = live
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The model's completion. Raises `ModelError`."""
-        async with LiveCall(self._live, self._model, messages, options) as call:
+        async with LiveCall(self._live, self._model, request) as call:
             return await call.ask()
 
 

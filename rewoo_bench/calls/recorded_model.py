@@ -8,12 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Unpack
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, Literal
 
 import anyio
 
 from rewoo_bench.call_site import AGENT
+from rewoo_bench.calls.cost_checks import is_sensible
+from rewoo_bench.calls.live import LiveCall, name_of
+from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import JournalError, LimitReached, ModelError
 from rewoo_bench.journal.records import (
     SECOND_ATTEMPT,
@@ -24,14 +28,10 @@ from rewoo_bench.journal.records import (
     numbers,
     request_hash,
     texts_of,
-    with_failed,
 )
-from rewoo_bench.metering.live_calls import LiveCall
-from rewoo_bench.metering.recorder import QuestionRecorder
-from rewoo_bench.models.call_cost import attach, call_cost_of, is_sensible
 from rewoo_bench.models.hosted.openai_format import prefix_ends
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Usage
-from rewoo_bench.wire_request import ErrorResponse, WireMessages
+from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
+from rewoo_bench.wire_request import ErrorResponse
 
 
 class UnreadableRecord(ModelError):
@@ -48,56 +48,74 @@ class RecordedFailure(ModelError):
 _CANCELLED = "cancelled before it was answered"
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request that is sent now. `marks`: the positions of the messages at which a cacheable prefix ends."""
-
-    key: CallKey
-    prompt: tuple[str, ...]
-    marks: list[int]
-    start: float = field(default_factory=time.monotonic)
-
-    def receipt(self, call_cost: CallCost) -> dict[str, Any]:
-        """What the call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off."""
-        latency_s, now = time.monotonic() - self.start, time.time()
-        working_s = latency_s - sum(end - start for start, end in call_cost.waiting)
-        receipt: dict[str, Any] = {
-            "attempts": call_cost.attempts,
-            "billed": numbers(call_cost.billed),
-            "cost_usd": call_cost.cost_usd,
-            "usage_source": call_cost.usage_source,
-            "latency_s": latency_s,
-            "sent_at": now - max(0.0, working_s),
-            "ended_at": now,
-        }
-        return {**receipt, "cache_marks": self.marks} if self.marks else receipt
-
-
 class RecordedModel:
     """A recorded model."""
 
-    streams = True
-
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
-        self.name = getattr(model, "name", type(model).__name__)
+        self.name = name_of(model)
         self._identity = getattr(model, "identity", self.name)
         self._recorder = recorder
         self._model = model
 
-    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
-        """The recorded completion, else the model's, which is recorded before it is returned."""
-        prompt = texts_of(messages, options)
-        key = self._recorder.key("model", options["role"], request_hash(prompt, options))
+    async def complete(self, request: Request) -> Completion:
+        """The recorded completion, else the model's, which is recorded before it is returned.
+
+        The cost of a failed or cancelled call is recorded too.
+        """
+        prompt = texts_of(request)
+        key = self._recorder.key("model", request.role, request_hash(prompt, request))
+        try:
+            if (known := await self._known(key, prompt)) is not None:
+                return known
+            async with LiveCall(self._recorder.live, self._model, request) as call:
+                record = partial(self._record, request, key, prompt, call, time.monotonic())
+                try:
+                    completion = await call.ask()
+                except ModelError as error:
+                    response = {} if error.response is None else {"response": asdict(error.response)}
+                    await record("error", {"message": str(error), **response})
+                    raise
+                except anyio.get_cancelled_exc_class():
+                    if call.cost is not None:
+                        with anyio.CancelScope(shield=True), suppress(JournalError):
+                            await record("error", {"message": _CANCELLED})
+                    raise
+                try:
+                    recorded = await record("ok", _answer(completion))
+                except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
+                    await record("error", {"message": f"the answer can't be recorded: {error}"})
+                    raise
+                if self._recorder.has_cache:
+                    await self._recorder.cache(key, self._identity, recorded)
+                return completion
+        finally:
+            for failed in self._recorder.earlier_failures(key):
+                request.bill.add(_cost_of_failed(failed))
+
+    async def _known(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+        """The answer of the journal, the replayed run or the cache."""
         if (recalled := self._recalled(key)) is not None:
-            return replace(recalled, call_cost=self._with_failures(key, recalled.call_cost))
+            return recalled
         self._recorder.check_live(key, prompt)
-        if self._recorder.has_cache and (cached := await self._cached(key, prompt)) is not None:
-            return cached
-        async with LiveCall(self._recorder.live, self._model, messages, options) as call:
-            completion = await self._ask(call, _Request(key, prompt, _cache_marks(messages)))
-        if self._recorder.earlier_failures(key):
-            return replace(completion, call_cost=self._with_failures(key, completion.call_cost))
-        return completion
+        return await self._cached(key, prompt) if self._recorder.has_cache else None
+
+    async def _record(
+        self,
+        request: Request,
+        key: CallKey,
+        prompt: tuple[str, ...],
+        call: LiveCall,
+        start: float,
+        status: Literal["ok", "error"],
+        answer: dict[str, Any],
+    ) -> CallRecord:
+        """The record, when it is in the journal. The wait for that is on the bill where it was no short one."""
+        cost = call.cost or CallCost()
+        answer["receipt"] = _receipt(cost, start, _cache_marks(request))
+        record = CallRecord(self._recorder.task, key, status, prompt, answer, cost.billed.total_tokens, cost.cost_usd)
+        for interval in await self._recorder.keep(record):
+            request.bill.add_waiting(*interval)
+        return record
 
     def _recalled(self, key: CallKey) -> Completion | None:
         """The recorded completion. A damaged one counts as not recorded if it cost nothing.
@@ -150,10 +168,10 @@ class RecordedModel:
                 return replace(completion, wire=replace(completion.wire, is_second_attempt=True))
         return None
 
-    async def note_second_attempt(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> None:
+    async def note_second_attempt(self, request: Request) -> None:
         """Records that a client asked once more and got the answer of its first attempt: no call of its own."""
-        prompt = texts_of(messages, options)
-        key = self._recorder.key("model", options["role"], request_hash(prompt, options))
+        prompt = texts_of(request)
+        key = self._recorder.key("model", request.role, request_hash(prompt, request))
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
@@ -169,61 +187,35 @@ class RecordedModel:
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion
 
-    async def _ask(self, call: LiveCall, request: _Request) -> Completion:
-        """The model's completion, after it is recorded. The cost of a failed or cancelled call is recorded too."""
-        key = request.key
-        try:
-            completion = await call.ask()
-        except ModelError as error:
-            call_cost = error.call_cost or CallCost()
-            failure: dict[str, Any] = {"message": str(error)}
-            if error.response is not None:
-                failure["response"] = asdict(error.response)
-            await self._recorder.keep(self._record(request, "error", failure, call_cost))
-            error.call_cost = self._with_failures(key, call_cost)
-            raise
-        except anyio.get_cancelled_exc_class() as cancelled:
-            if (paid := call_cost_of(cancelled)) is not None:
-                record = self._record(request, "error", {"message": _CANCELLED}, paid)
-                with anyio.CancelScope(shield=True), suppress(JournalError):
-                    await self._recorder.keep(record)
-                attach(cancelled, self._with_failures(key, paid))
-            raise
-        call_cost = completion.call_cost
-        record = self._record(request, "ok", _answer(completion), call_cost)
-        try:
-            waited = await self._recorder.keep(record)
-        except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
-            failure = {"message": f"the answer can't be recorded: {error}"}
-            await self._recorder.keep(self._record(request, "error", failure, call_cost))
-            raise
-        if self._recorder.has_cache:
-            await self._recorder.cache(key, self._identity, record)
-        if not waited:
-            return completion
-        return replace(completion, call_cost=replace(call_cost, waiting=(*call_cost.waiting, *waited)))
 
-    def _record(self, request: _Request, status: Any, answer: dict[str, Any], call_cost: CallCost) -> CallRecord:
-        answer["receipt"] = request.receipt(call_cost)
-        billed = call_cost.billed.total_tokens
-        return CallRecord(self._recorder.task, request.key, status, request.prompt, answer, billed, call_cost.cost_usd)
+def _receipt(cost: CallCost, start: float, marks: Sequence[int]) -> dict[str, Any]:
+    """What a call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off.
 
-    def _with_failures(self, key: CallKey, call_cost: CallCost) -> CallCost:
-        """The cost, with that of the same call's failures in earlier sessions."""
-        for record in self._recorder.earlier_failures(key):
-            failed = record.answer.get("receipt") or _call_cost_of(record)
-            call_cost = with_failed(call_cost, failed)
-        return call_cost
+    `start` is in seconds of the monotonic clock; `marks` are the positions of the messages at which a cacheable prefix
+    ends.
+    """
+    latency_s, now = time.monotonic() - start, time.time()
+    working_s = latency_s - sum(end - start for start, end in cost.waiting)
+    receipt: dict[str, Any] = {
+        "attempts": cost.attempts,
+        "billed": numbers(cost.billed),
+        "cost_usd": cost.cost_usd,
+        "usage_source": cost.usage_source,
+        "latency_s": latency_s,
+        "sent_at": now - max(0.0, working_s),
+        "ended_at": now,
+    }
+    return {**receipt, "cache_marks": marks} if marks else receipt
 
 
-def _cache_marks(messages: Sequence[Message]) -> list[int]:
+def _cache_marks(request: Request) -> list[int]:
     """Positions of the messages at which a provider with explicit caching is asked to end a prefix.
 
     An external agent's request has its own marks, and no others.
     """
-    if isinstance(messages, WireMessages):
-        return [position for position, message in enumerate(messages) if message.ends_prefix]
-    return list(prefix_ends(messages))
+    if request.wire is not None:
+        return [position for position, message in enumerate(request.messages) if message.ends_prefix]
+    return list(prefix_ends(request.messages))
 
 
 def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
@@ -253,6 +245,10 @@ def _answer(completion: Completion) -> dict[str, Any]:
     return answer
 
 
-def _call_cost_of(record: CallRecord) -> dict[str, Any]:
-    """The cost in a record whose answer can't be read."""
-    return {"attempts": 1, "billed": {"input_tokens": record.billed_tokens}, "cost_usd": record.cost_usd}
+def _cost_of_failed(record: CallRecord) -> CallCost:
+    """The cost of a recorded failure, whose answer may be damaged."""
+    receipt = record.answer.get("receipt")
+    if not receipt:
+        return CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
+    source = receipt.get("usage_source", "provider")
+    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], source)

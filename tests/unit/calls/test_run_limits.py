@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rewoo_bench.calls.caps import RunLimits, Totals, higher_cap
 from rewoo_bench.journal.store import Spent
-from rewoo_bench.metering.run_limits import RunLimits, Totals, higher_cap
 
 
 @pytest.mark.parametrize(

@@ -14,26 +14,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.call_site import current_call_site
+from rewoo_bench.calls.call import Call, Limits, content_of
+from rewoo_bench.calls.other_questions import PromptWatch
+from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorded_tools import RecordedText
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.journal.records import CallRecord
-from rewoo_bench.metering.calls import Call, Limits, content_of
-from rewoo_bench.metering.other_questions import PromptWatch
-from rewoo_bench.metering.recorded_calls import RecordedModel
-from rewoo_bench.metering.recorded_tools import RecordedText
-from rewoo_bench.models.call_cost import call_cost_of, combined
 from rewoo_bench.row_notes import Interval, RowNotes, noting
-from rewoo_bench.streaming import complete
+from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Model, Tool, Usage
-from rewoo_bench.wire_request import WireMessages
+from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage
 
 _NO_PARTS = PromptParts()
 ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/schema.py)
@@ -49,8 +47,6 @@ class Meter:
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
     count their parts; `watch` looks for other questions in the prompts of external agents.
     """
-
-    streams = True
 
     def __init__(
         self,
@@ -73,39 +69,40 @@ class Meter:
         self._reserved = 0  # tokens that the calls in flight may take
         self._freed: anyio.Event | None = None  # only where a call waits for it
 
-    async def complete(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The completion of the role's model, counted.
 
         Raises `LimitReached` before a call beyond the limits, and where the reply was cut while the model was
         thinking: it has no visible text.
         """
-        role = options["role"]
-        if self._watch and isinstance(messages, WireMessages) and self._watch.has_other(messages):
+        if self._watch and request.wire is not None and self._watch.has_other(request.messages):
             self.notes.flags.add("other_question")
-        reserved = await self._admit(messages, options.get("max_tokens"))
-        model = self.models.get(role) or self.models[""]
-        parts = prompt_parts_of(messages, self.question, options.get("tools") or ())
-        begun = self._begin("model", getattr(model, "name", type(model).__name__), role, parts)
+        reserved = await self._admit(request)
+        model = self.models.get(request.role) or self.models[""]
+        parts = prompt_parts_of(request.messages, self.question, request.tools)
+        begun = self._begin("model", getattr(model, "name", type(model).__name__), request.role, parts)
+        request = replace(request, bill=Bill())
         outcome: dict[str, Any] = {}
         notes = self.notes.of_call()
         try:
             with noting(notes):
-                completion = await complete(model, messages, **options)
+                completion = check_reply(await model.complete(request))
             outcome = {
                 "status": "ok",
                 "usage": completion.usage,
                 "finish_reason": completion.finish_reason,
-                "call_cost": completion.call_cost,
+                "call_cost": request.bill.with_outcome(completion.call_cost),
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
                 "repairs": completion.repairs,
                 "content": content_of(completion.text, [(call.name, call.arguments) for call in completion.tool_calls]),
             }
         except ModelError as error:
-            outcome = {"status": "error", "call_cost": error.call_cost or CallCost()}
+            outcome = {"status": "error", "call_cost": request.bill.with_outcome(error.call_cost)}
             raise
-        except anyio.get_cancelled_exc_class() as cancelled:
-            outcome = {"status": "cancelled", "call_cost": call_cost_of(cancelled) or CallCost()}
+        except anyio.get_cancelled_exc_class():
+            cost = request.bill.total
+            outcome = {"status": "cancelled", "call_cost": cost if cost.attempts else CallCost()}
             raise
         finally:
             self._end(begun, startups=tuple(notes.startups), **outcome)
@@ -143,16 +140,16 @@ class Meter:
         """Counts a failed call, which its caller made once more, as an attempt of the last call."""
         last = self.calls.pop()
         self.calls.remove(failed)
-        call_cost = combined(failed.call_cost, last.call_cost)
+        call_cost = last.call_cost.after(failed.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
         same["startups"] = (*failed.startups, *last.startups)
         self.calls.append(replace(last, call_cost=call_cost, **same))  # type: ignore[arg-type]  # of three types
 
-    async def note_second_attempt(self, messages: Sequence[Message], **options: Unpack[CompletionOptions]) -> None:
+    async def note_second_attempt(self, request: Request) -> None:
         """Records that a client asked once more and got the answer of its first attempt."""
-        model = self.models.get(options["role"]) or self.models[""]
+        model = self.models.get(request.role) or self.models[""]
         if isinstance(model, RecordedModel):
-            await model.note_second_attempt(messages, **options)
+            await model.note_second_attempt(request)
 
     def uncount_second_attempt(self) -> None:
         """Takes back the last call, which was answered as a second attempt at an earlier one."""
@@ -187,7 +184,7 @@ class Meter:
                 total += call.call_cost.cost_usd
         return total
 
-    async def _admit(self, messages: Sequence[Message], max_tokens: int | None) -> int:
+    async def _admit(self, request: Request) -> int:
         """Waits while the calls in flight may use up the rest, so that only one call can exceed a limit.
 
         Returns the reserved tokens: the prompt, and the longest answer. The cost of a call isn't known before it
@@ -196,7 +193,7 @@ class Meter:
         self._check_limits()
         size = 0
         if self.limits.tokens is not None:
-            size = count_messages(messages) + (max_tokens or _LONG_ANSWER)
+            size = count_messages(request.messages) + (request.max_tokens or _LONG_ANSWER)
         while self._in_flight and self._crowded():
             self._freed = self._freed or anyio.Event()
             await self._freed.wait()

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import anyio
 import pytest
 from parts import architecture
 
+from rewoo_bench.calls.caps import Caps, RunLimits, Totals
+from rewoo_bench.calls.live import LiveCalls, LiveModel
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.judge import ModelJudge
 from rewoo_bench.journal.store import Spent, open_journal
-from rewoo_bench.metering.live_calls import LiveCall, LiveCalls
-from rewoo_bench.metering.recorder import Recorder
-from rewoo_bench.metering.run_limits import RunLimits, Totals
-from rewoo_bench.metering.spending_caps import Caps
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Example, Message, Model, Trajectory, Usage
+from rewoo_bench.types import (
+    CallCost,
+    Completion,
+    Example,
+    Message,
+    Model,
+    Request,
+    Trajectory,
+    Usage,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +46,7 @@ class Provider:
         self._cost = tokens / 1e6 if is_priced else None
         self._fails = fails
 
-    async def complete(self, messages: Sequence[Message], **asked: Unpack[CompletionOptions]) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         self.calls += 1
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
@@ -56,7 +63,7 @@ class ThreeCalls:
 
     async def run(self, question: str, *, model: Model, tools: Any) -> Trajectory:
         for _ in range(3):
-            await model.complete([Message("user", question)], role="agent")
+            await model.complete(Request([Message("user", question)], role="agent"))
         return Trajectory("Neva", "answered")
 
 
@@ -119,8 +126,7 @@ async def test_a_cancelled_call_gives_its_room_back() -> None:
     provider = Provider()
 
     async def ask() -> None:
-        async with LiveCall(live, provider, [Message("user", "?")], {"role": "agent"}) as call:
-            await call.ask()
+        await LiveModel(live, provider).complete(Request([Message("user", "?")], role="agent"))
 
     for _ in range(3):
         with anyio.move_on_after(0.001):

@@ -9,13 +9,13 @@ import pytest
 from parts import Query, Told, model_call, toolbox
 
 from rewoo_bench.call_site import CallSite, call_site, current_call_site
+from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.meter import Meter, not_working
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
-from rewoo_bench.metering.calls import Limits
-from rewoo_bench.metering.meter import Meter, not_working
 from rewoo_bench.row_notes import flag, noting, starting
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.llm import LLM, LLMArguments
-from rewoo_bench.types import CallCost, Completion, Message, Model, Tool, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Tool, Usage
 
 ASK = [Message("user", "Which river?")]
 TWELVE = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=2, reasoning_tokens=1)
@@ -35,7 +35,7 @@ async def test_a_row_is_the_sum_of_its_calls() -> None:
     assert isinstance(meter, Model)
     for role in ("planner", "solver"):
         with call_site(role):
-            await meter.complete(ASK, role=role)
+            await meter.complete(Request(ASK, role=role))
     assert meter.usage == Usage(20, 8, 4, 2)
     assert meter.cost_usd == 0.75
     assert [(call.index, call.kind, call.role, call.call_site, call.status) for call in meter.calls] == [
@@ -48,8 +48,8 @@ async def test_a_row_is_the_sum_of_its_calls() -> None:
 async def test_a_role_has_its_own_model_or_that_of_all_others() -> None:
     planner, other = ScriptedModel(["plan"]), ScriptedModel(["answer"])
     meter = Meter({"planner": planner, "": other})
-    assert (await meter.complete(ASK, role="planner", max_tokens=7, stop=["x"], grammar="g")).text == "plan"
-    assert (await meter.complete(ASK, role="solver")).text == "answer"
+    assert (await meter.complete(Request(ASK, role="planner", max_tokens=7, stop=["x"], grammar="g"))).text == "plan"
+    assert (await meter.complete(Request(ASK, role="solver"))).text == "answer"
     asked = planner.requests[0]
     assert (asked.max_tokens, asked.stop, asked.grammar) == (7, ("x",), "g")
 
@@ -58,8 +58,8 @@ async def test_a_role_has_its_own_model_or_that_of_all_others() -> None:
 async def test_an_unknown_price_makes_the_sum_unknown_and_never_nothing() -> None:
     meter = metered(priced(0.5), priced(None))
     assert meter.cost_usd == 0.0
-    await meter.complete(ASK, role="agent")
-    await meter.complete(ASK, role="agent")
+    await meter.complete(Request(ASK, role="agent"))
+    await meter.complete(Request(ASK, role="agent"))
     assert meter.cost_usd is None
 
 
@@ -69,7 +69,7 @@ async def test_a_failed_call_is_in_the_books_with_what_it_cost() -> None:
     meter = metered(ModelError("down", call_cost=paid), ModelError("down"))
     for _ in range(2):
         with pytest.raises(ModelError):
-            await meter.complete(ASK, role="agent")
+            await meter.complete(Request(ASK, role="agent"))
     first, second = meter.calls
     assert (first.status, first.usage, first.call_cost) == ("error", Usage(), paid)
     assert (second.status, second.call_cost) == ("error", CallCost())
@@ -136,9 +136,9 @@ async def test_the_llm_tools_own_calls_are_counted_and_can_be_told_apart() -> No
 )
 async def test_a_limit_is_seen_before_the_next_call(limits: dict[str, Any], stop_reason: str, message: str) -> None:
     meter = metered(priced(0.5), priced(0.5), **limits)
-    await meter.complete(ASK, role="agent")
+    await meter.complete(Request(ASK, role="agent"))
     with pytest.raises(LimitReached, match=message) as caught:
-        await meter.complete(ASK, role="agent")
+        await meter.complete(Request(ASK, role="agent"))
     assert caught.value.stop_reason == stop_reason
     with pytest.raises(LimitReached):
         await meter.wrap(toolbox())["Search"](Query(query="a"))
@@ -149,19 +149,19 @@ async def test_a_limit_is_seen_before_the_next_call(limits: dict[str, Any], stop
 async def test_time_is_a_limit_too() -> None:
     now = 100.0
     meter = Meter({"": ScriptedModel(["a", "b"])}, Limits(time_s=5.0), clock=lambda: now)
-    await meter.complete(ASK, role="agent")
+    await meter.complete(Request(ASK, role="agent"))
     now = 105.0
     with pytest.raises(LimitReached, match=r"took 5\.0 of 5\.0 s") as caught:
-        await meter.complete(ASK, role="agent")
+        await meter.complete(Request(ASK, role="agent"))
     assert caught.value.stop_reason == "time_limit"
 
 
 @pytest.mark.anyio
 async def test_a_cost_limit_that_cannot_be_kept_for_want_of_a_price_is_a_wrong_command() -> None:
     meter = metered(priced(None), priced(None), cost_usd=0.01)
-    await meter.complete(ASK, role="agent")
+    await meter.complete(Request(ASK, role="agent"))
     with pytest.raises(UsageError, match="price of the model isn't known"):
-        await meter.complete(ASK, role="agent")
+        await meter.complete(Request(ASK, role="agent"))
 
 
 def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any) -> Any:
@@ -231,7 +231,7 @@ async def test_a_call_knows_what_it_waited_for_and_so_does_its_question() -> Non
 
     meter = Meter({"": ScriptedModel(reply)})
     with noting(meter.notes):
-        await meter.complete(ASK, role="agent")
+        await meter.complete(Request(ASK, role="agent"))
         with starting():
             pass
     assert list(meter.calls[0].startups) == meter.notes.startups[:1]

@@ -12,9 +12,9 @@ from hashlib import sha256
 
 from pydantic import BaseModel
 
+from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import ToolError
 from rewoo_bench.journal.records import CallKey, CallRecord, as_bytes
-from rewoo_bench.metering.recorder import QuestionRecorder
 from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import CallCost, Tool
 

@@ -1,6 +1,6 @@
 """Checks of token counts and prices: those of a user's own model may be anything.
 
-    sensible(Completion("Neva", Usage(10**30, 0, -1)), messages, options)
+    sensible(Completion("Neva", Usage(10**30, 0, -1)), request)
         ->  the same text with an estimated usage
 
 A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from dataclasses import astuple, replace
+from typing import TypeVar
 
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_call, count_tokens
-from rewoo_bench.types import CallCost, Completion, CompletionOptions, Message, Usage
+from rewoo_bench.types import CallCost, Completion, Request, Usage
 
 _TOO_MANY = 10**9  # tokens of one call
 _NOTHING = Usage()
@@ -30,7 +30,7 @@ def check_completion(value: object, model: str) -> Completion:
     return value
 
 
-def sensible(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Completion:
+def sensible(completion: Completion, request: Request) -> Completion:
     """The completion, with an estimate for an invalid usage and without an invalid price."""
     usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens
     are_counts = _is_plain(usage) and (call_cost.billed is usage or _is_plain(call_cost.billed))
@@ -39,7 +39,7 @@ def sensible(completion: Completion, messages: Sequence[Message], options: Compl
     counted, billed = _counted(usage), _counted(call_cost.billed)
     source = call_cost.usage_source
     if counted is None or billed is None:
-        estimate = _estimate(completion, messages, options)
+        estimate = _estimate(completion, request)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
     checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
     return replace(
@@ -47,15 +47,16 @@ def sensible(completion: Completion, messages: Sequence[Message], options: Compl
     )
 
 
-def sensible_call_cost(
-    call_cost: CallCost | None, messages: Sequence[Message], options: CompletionOptions
-) -> CallCost | None:
-    """The same for the cost of a call that failed or was cancelled."""
+_Cost = TypeVar("_Cost", CallCost, CallCost | None)
+
+
+def sensible_call_cost(call_cost: _Cost, request: Request) -> _Cost:
+    """The same for the cost of an attempt that failed or was cancelled."""
     if call_cost is None or (_is_plain(call_cost.billed) and call_cost.cost_usd is None):
         return call_cost
     billed = _counted(call_cost.billed)
     if billed is None:
-        estimate = Usage(input_tokens=count_prompt(messages, options.get("tools") or ()))
+        estimate = Usage(input_tokens=count_prompt(request.messages, request.tools))
         call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
         call_cost = replace(call_cost, billed=billed)
@@ -70,31 +71,6 @@ def is_sensible(completion: Completion) -> bool:
         and _is_plain(completion.usage)
         and _is_plain(completion.call_cost.billed)
         and _is_count(completion.discarded_tokens)
-    )
-
-
-def call_cost_of(cancelled: BaseException) -> CallCost | None:
-    """The cost of a cancelled call: the client attaches it to the cancellation if the request had been sent."""
-    call_cost = getattr(cancelled, "call_cost", None)
-    return call_cost if isinstance(call_cost, CallCost) else None
-
-
-def attach(cancelled: BaseException, call_cost: CallCost) -> None:
-    """Attaches a call's cost to its cancellation."""
-    vars(cancelled)["call_cost"] = call_cost
-
-
-def combined(first: CallCost, second: CallCost) -> CallCost:
-    """The cost of two attempts; one unknown price makes the sum unknown."""
-    paid = [cost for cost in (first, second) if cost.billed != _NOTHING]
-    prices = [cost.cost_usd for cost in paid]
-    return replace(
-        second,
-        attempts=first.attempts + second.attempts,
-        waiting=(*first.waiting, *second.waiting),
-        billed=first.billed + second.billed,
-        cost_usd=None if not prices or None in prices else sum(price or 0.0 for price in prices),
-        usage_source="estimated" if any(cost.usage_source == "estimated" for cost in paid) else second.usage_source,
     )
 
 
@@ -133,6 +109,6 @@ def _price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-def _estimate(completion: Completion, messages: Sequence[Message], options: CompletionOptions) -> Usage:
+def _estimate(completion: Completion, request: Request) -> Usage:
     written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
-    return Usage(input_tokens=count_prompt(messages, options.get("tools") or ()), output_tokens=written)
+    return Usage(input_tokens=count_prompt(request.messages, request.tools), output_tokens=written)

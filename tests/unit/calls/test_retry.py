@@ -8,12 +8,13 @@ from typing import Any
 
 import anyio
 import pytest
+from parts import Billing
 
+from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.rate_limiter import AdaptiveLimiter
-from rewoo_bench.models.hosted.retry import RetryingModel
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
-from rewoo_bench.types import CallCost, Completion, Message, Model, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -46,9 +47,9 @@ def paid(tokens: int, cost: float | None = None) -> CallCost:
     return CallCost(billed=Usage(input_tokens=tokens), cost_usd=cost)
 
 
-def retrying(lines: Sequence[Line], **settings: Any) -> tuple[RetryingModel, ScriptedModel, Clock]:
+def retrying(lines: Sequence[Line], **settings: Any) -> tuple[Billing, ScriptedModel, Clock]:
     inner, clock = ScriptedModel(lines), Clock()
-    return RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings), inner, clock
+    return Billing(RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings)), inner, clock
 
 
 def test_it_is_a_model() -> None:
@@ -57,7 +58,7 @@ def test_it_is_a_model() -> None:
 
 async def test_a_success_is_one_attempt() -> None:
     model, inner, clock = retrying(["Seine"])
-    completion = await model.complete(ASK, role="solver", stop=["\n"], max_tokens=9, grammar="g")
+    completion = await model.complete(Request(ASK, role="solver", stop=["\n"], max_tokens=9, grammar="g"))
     assert (completion.text, completion.call_cost.attempts, completion.call_cost.waiting) == ("Seine", 1, ())
     assert (inner.requests[0].stop, inner.requests[0].max_tokens, inner.requests[0].grammar) == (("\n",), 9, "g")
     assert completion.call_cost.billed == completion.usage
@@ -66,7 +67,7 @@ async def test_a_success_is_one_attempt() -> None:
 
 async def test_back_off_doubles_up_to_a_limit() -> None:
     model, _, clock = retrying([busy()] * 5 + ["Seine"], base_delay=1.0, max_delay=6.0)
-    completion = await model.complete(ASK, role="solver")
+    completion = await model.complete(Request(ASK, role="solver"))
     assert clock.slept == [1.0, 2.0, 4.0, 6.0, 6.0]
     assert completion.call_cost.attempts == 6
     assert len(completion.call_cost.waiting) == 5
@@ -75,7 +76,7 @@ async def test_back_off_doubles_up_to_a_limit() -> None:
 async def test_the_wait_is_drawn_from_the_whole_range() -> None:
     clock = Clock()
     model = RetryingModel(ScriptedModel([busy()] * 5 + ["Seine"]), rng=random.Random(0), sleep=clock.sleep)
-    await model.complete(ASK, role="solver")
+    await model.complete(Request(ASK, role="solver"))
     assert all(0 <= slept <= 0.5 * 2**i for i, slept in enumerate(clock.slept))
     assert len(set(clock.slept)) == 5
 
@@ -83,7 +84,7 @@ async def test_the_wait_is_drawn_from_the_whole_range() -> None:
 @pytest.mark.parametrize(("asked", "slept"), [(0.1, 0.5), (7.0, 7.0), (3600.0, 60.0)])
 async def test_retry_after_counts_where_it_is_longer_and_bearable(asked: float, slept: float) -> None:
     model, _, clock = retrying([busy(retry_after=asked), "Seine"])
-    await model.complete(ASK, role="solver")
+    await model.complete(Request(ASK, role="solver"))
     assert clock.slept == [slept]
 
 
@@ -91,7 +92,7 @@ async def test_retry_after_counts_where_it_is_longer_and_bearable(asked: float, 
 async def test_it_gives_up_after_so_many_attempts(max_retries: int) -> None:
     model, inner, clock = retrying([busy()] * 9, max_retries=max_retries)
     with pytest.raises(ModelError, match="busy") as caught:
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
     assert len(inner.requests) == max_retries + 1
     assert len(clock.slept) == max_retries
     assert caught.value.call_cost is not None
@@ -101,7 +102,7 @@ async def test_it_gives_up_after_so_many_attempts(max_retries: int) -> None:
 async def test_what_cannot_succeed_is_not_tried_again() -> None:
     model, inner, _ = retrying([ModelError("no such model", status=404), "Seine"])
     with pytest.raises(ModelError, match="no such model") as caught:
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
     assert len(inner.requests) == 1
     assert caught.value.call_cost == CallCost(attempts=1)
 
@@ -109,7 +110,7 @@ async def test_what_cannot_succeed_is_not_tried_again() -> None:
 async def test_failed_attempts_are_billed_too() -> None:
     answer = Completion("Seine", Usage(input_tokens=10), call_cost=paid(10, 0.5))
     model, _, _ = retrying([busy(call_cost=paid(4, 0.25)), busy(), answer])
-    completion = await model.complete(ASK, role="solver")
+    completion = await model.complete(Request(ASK, role="solver"))
     assert completion.usage == Usage(input_tokens=10)
     assert completion.call_cost.billed == Usage(input_tokens=14)
     assert completion.call_cost.cost_usd == 0.75
@@ -118,13 +119,13 @@ async def test_failed_attempts_are_billed_too() -> None:
 @pytest.mark.parametrize(("first", "second"), [(None, 0.5), (0.5, None)])
 async def test_a_sum_with_an_unknown_price_is_unknown(first: float | None, second: float | None) -> None:
     model, _, _ = retrying([busy(call_cost=paid(4, first)), Completion("Seine", call_cost=paid(10, second))])
-    assert (await model.complete(ASK, role="solver")).call_cost.cost_usd is None
+    assert (await model.complete(Request(ASK, role="solver"))).call_cost.cost_usd is None
 
 
 async def test_a_failure_keeps_what_it_cost() -> None:
     model, _, _ = retrying([busy(call_cost=paid(4, 0.25))] * 2, max_retries=1)
     with pytest.raises(ModelError) as caught:
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
     assert caught.value.call_cost is not None
     assert (caught.value.call_cost.billed, caught.value.call_cost.cost_usd) == (Usage(input_tokens=8), 0.5)
 
@@ -137,7 +138,7 @@ async def test_no_place_is_held_during_a_back_off() -> None:
         borrowed.append(limiter.in_use)
 
     model = RetryingModel(ScriptedModel([busy(), "Seine"]), limiter=limiter, sleep=sleep)
-    await model.complete(ASK, role="solver")
+    await model.complete(Request(ASK, role="solver"))
     assert borrowed == [0]
 
 
@@ -145,19 +146,19 @@ async def test_waiting_for_a_place_is_booked_and_shared() -> None:
     limiter, in_flight, most = AdaptiveLimiter(2), 0, 0
 
     class Slow(ScriptedModel):
-        async def complete(self, *args: Any, **settings: Any) -> Completion:
+        async def complete(self, request: Request) -> Completion:
             nonlocal in_flight, most
             in_flight += 1
             most = max(most, in_flight)
             await anyio.sleep(0.02)
             in_flight -= 1
-            return await super().complete(*args, **settings)
+            return await super().complete(request)
 
-    models = [RetryingModel(Slow(["Seine"]), limiter=limiter) for _ in range(4)]
+    models = [Billing(RetryingModel(Slow(["Seine"]), limiter=limiter)) for _ in range(4)]
     receipts: list[CallCost] = []
 
-    async def ask(model: RetryingModel) -> None:
-        receipts.append((await model.complete(ASK, role="solver")).call_cost)
+    async def ask(model: Billing) -> None:
+        receipts.append((await model.complete(Request(ASK, role="solver"))).call_cost)
 
     async with anyio.create_task_group() as group:
         for model in models:
@@ -171,7 +172,7 @@ async def test_waiting_for_a_place_is_booked_and_shared() -> None:
 async def test_other_exceptions_pass(line: Exception) -> None:
     model, inner, _ = retrying([line, "Seine"])
     with pytest.raises(type(line)):
-        await model.complete(ASK, role="solver")
+        await model.complete(Request(ASK, role="solver"))
     assert len(inner.requests) == 1
 
 
@@ -179,12 +180,12 @@ async def test_cancellation_passes_and_frees_the_place() -> None:
     limiter = AdaptiveLimiter(1)
 
     class Hanging(ScriptedModel):
-        async def complete(self, *args: Any, **settings: Any) -> Completion:
+        async def complete(self, request: Request) -> Completion:
             await anyio.sleep_forever()
             raise AssertionError("unreachable")
 
     with anyio.move_on_after(0.01) as scope:
-        await RetryingModel(Hanging([]), limiter=limiter).complete(ASK, role="solver")
+        await RetryingModel(Hanging([]), limiter=limiter).complete(Request(ASK, role="solver"))
     assert scope.cancelled_caught
     assert limiter.in_use == 0
 

@@ -1,0 +1,13 @@
+"""One model call, from a runner to its record. Each of these passes a `Request` on to the next:
+
+    runner
+      Meter             calls/meter.py          counts the call, keeps the question's limits, chooses the role's model,
+                                                and makes the reply one that every file can hold
+      RecordedModel     calls/recorded_model.py answers from the journal, the replayed run or the cache; else records
+      LiveModel         calls/live.py           keeps the run's caps, checks counts and prices, knows the endpoints
+      RetryingModel     calls/retry.py          waits for a place, tries again
+      HostedModel       models/hosted/client.py the request in the form that the endpoint accepts; reads the answer
+      Transport         models/hosted/transport.py
+
+What a call costs is on its `Bill`. A tool call takes the same way without a model: Meter, RecordedTool, tool.
+"""

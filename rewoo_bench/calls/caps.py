@@ -1,0 +1,197 @@
+"""What ends a run: its caps (--max-total-tokens, --max-total-cost) and its failed questions (--fail-on-error).
+
+    RunLimits(max_total_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--max-total-tokens)"
+    higher_cap("used 260 of 250 tokens (--max-total-tokens)", done=0.5)     # "--max-total-tokens 580"
+
+    estimate = CallEstimate.of(model, request)
+    reservation = await caps.admit(estimate)                # waits while the calls in flight may use up the rest
+    ...                                                     # the call
+    caps.release(reservation, call_cost)
+
+A cap is exceeded by at most one call, since each reserves its estimate. A call begins if the spent and reserved amounts
+are below the cap, or if none is in flight and the cap isn't reached: so there is always a running call, or a reason to
+stop. The first call of a session is made alone, since its cost shows how far estimates are from the bill: thoughts,
+retries, a doubled budget.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+
+from rewoo_bench.calls.shutdown import GracefulShutdown
+from rewoo_bench.errors import RunStopped
+from rewoo_bench.journal.store import Spent
+from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.types import CallCost, Model, Request
+
+_NO_PRICE = "the price of a call isn't known, so --max-total-cost can't be kept"
+_REACHED = re.compile(r"(?:used|cost) (\S+) of (\S+) (?:tokens|USD) \((--max-total-\w+)\)")
+_LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
+_MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
+
+
+@dataclass
+class Totals:
+    """Progress and cost of a run, including failed attempts and earlier sessions."""
+
+    tasks: int = 0
+    done: int = 0
+    errors: int = 0
+    spent: Spent = field(default_factory=Spent)
+    last_error: str | None = None
+
+    def add(self, error: str | None) -> None:
+        """One more question is done; `error` is the failure of the infrastructure, if any."""
+        self.done += 1
+        if error is not None:
+            self.errors += 1
+            self.last_error = error
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """Limits of a whole run. `max_errors` is the number of tolerated failed questions, or a fraction (below 1) of
+    all; None tolerates none, but doesn't end the run early."""
+
+    max_total_tokens: int | None = None
+    max_total_cost: float | None = None
+    max_errors: float | None = None
+
+    def exceeded(self, totals: Totals) -> str | None:
+        """The reason to stop the run now, or None. Caps don't stop a run after its last question."""
+        if self.max_errors is not None and totals.errors > self._tolerated(totals):
+            return f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
+        if totals.done == totals.tasks:
+            return None
+        if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
+            return f"used {totals.spent.tokens:,} of {self.max_total_tokens:,} tokens (--max-total-tokens)"
+        if self.max_total_cost is not None and totals.spent.unpriced:
+            return _NO_PRICE
+        if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
+            spent = totals.spent.cost_usd
+            shown = f"{spent:.4f}" if spent >= 0.01 else f"{spent:.2g}"
+            return f"cost {shown} of {self.max_total_cost} USD (--max-total-cost)"
+        return None
+
+    def unfinished(self, totals: Totals) -> str | None:
+        """The reason why a run is incomplete after its last question: too many of them failed."""
+        if totals.errors <= self._tolerated(totals):
+            return None
+        if totals.errors == totals.tasks:
+            return f"every question failed; last: {totals.last_error}"
+        return f"{totals.errors} of {totals.tasks} questions failed"
+
+    def _tolerated(self, totals: Totals) -> float:
+        if self.max_errors is None:
+            return 0
+        return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
+
+
+def higher_cap(reason: str, *, done: float) -> str | None:
+    """The flag that lets a run continue after a cap ended it; None where its `reason` is another one.
+
+    `done` is the share of the questions that are finished: the new cap is an estimate for all of them. A manifest
+    keeps the reason only, so the amounts are read from it.
+    """
+    if reason == _NO_PRICE:
+        return "--max-total-cost none"
+    reached = _REACHED.fullmatch(reason)
+    if reached is None:
+        return None
+    spent, cap = (float(text.replace(",", "")) for text in reached.group(1, 2))
+    return f"{reached[3]} {_rounded_up(_MARGIN * max(spent, cap) / done, whole=reached[3] == '--max-total-tokens')}"
+
+
+def _rounded_up(amount: float, *, whole: bool) -> str:
+    """Two significant digits; `whole` for a whole number."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    rounded = math.ceil(amount / step - 1e-9) * step  # 22.000000000000004 is 22
+    return str(math.ceil(rounded)) if whole else f"{rounded:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """Tokens of a call before it is made: its prompt and its longest answer; and dollars per million tokens."""
+
+    prompt: int
+    answer: int
+    prices: Mapping[str, float] | None
+
+    @classmethod
+    def of(cls, model: Model, request: Request) -> CallEstimate:
+        prompt = count_prompt(request.messages, request.tools)
+        answer = request.max_tokens or getattr(model, "max_output_tokens", None) or _LONG_ANSWER
+        return cls(prompt, answer, getattr(model, "prices", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The amounts reserved for a call. `cost_usd` is None where no estimate is possible."""
+
+    tokens: int
+    cost_usd: float | None
+    estimate: int
+    """The counted tokens, before any correction."""
+
+
+class Caps:
+    """Admits calls while the caps of a run leave room for them; when a cap is reached, requests the shutdown."""
+
+    def __init__(self, limits: RunLimits, totals: Totals, shutdown: GracefulShutdown) -> None:
+        self._limits = limits
+        self._totals = totals
+        self._shutdown = shutdown
+        self._in_flight = 0
+        self._tokens = 0
+        self._cost_usd = 0.0
+        self._correction = 1.0  # the largest ratio of a call's tokens to its estimate
+        self._calls, self._paid_usd = 0, 0.0
+        self._freed = anyio.Event()
+
+    async def admit(self, estimate: CallEstimate) -> Reservation:
+        """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
+        while True:
+            if reason := self._limits.exceeded(self._totals):
+                self._shutdown.request(RunStopped(reason))
+            await self._shutdown.admit()
+            reservation = self._reservation(estimate)
+            if not self._in_flight or (self._calls and self._has_space(reservation)):
+                self._in_flight += 1
+                self._tokens += reservation.tokens
+                self._cost_usd += reservation.cost_usd or 0.0
+                return reservation
+            await self._freed.wait()
+
+    def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
+        """Frees the reservation of a call that has ended and whose cost is recorded."""
+        self._in_flight -= 1
+        self._tokens -= reservation.tokens
+        self._cost_usd = self._cost_usd - (reservation.cost_usd or 0.0) if self._in_flight else 0.0
+        if call_cost is not None:
+            self._correction = max(self._correction, call_cost.billed.total_tokens / max(1, reservation.estimate))
+            self._calls += 1
+            self._paid_usd += call_cost.cost_usd or 0.0
+        self._freed.set()
+        self._freed = anyio.Event()
+
+    def _has_space(self, reservation: Reservation) -> bool:
+        limits, spent = self._limits, self._totals.spent
+        if limits.max_total_tokens is not None and spent.tokens + self._tokens >= limits.max_total_tokens:
+            return False
+        if limits.max_total_cost is None:
+            return True
+        return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
+
+    def _reservation(self, call: CallEstimate) -> Reservation:
+        """The prompt and the longest answer, at the model's prices; without prices the mean cost of a call so far."""
+        cost_usd = self._paid_usd / self._calls if self._paid_usd else None
+        if call.prices:
+            paid = call.prompt * call.prices["input"] + call.answer * call.prices["output"]
+            cost_usd = paid * self._correction / 1e6
+        tokens = call.prompt + call.answer
+        return Reservation(int(tokens * self._correction), cost_usd, tokens)

@@ -1,0 +1,118 @@
+"""Retries of model calls, and the place that each attempt takes.
+
+    limiter = AdaptiveLimiter(16)                       # model calls at once, for the whole run
+    model = RetryingModel(HostedModel("openai/gpt-4o-mini"), limiter=limiter)
+    completion = await model.complete(request)
+    request.bill.total      # CallCost(attempts=1, waiting=((12.0, 13.5),), …), of an attempt that failed before
+
+A failed call is tried again here and nowhere else. What a client sends again by itself is another request: without a
+parameter that the endpoint refused (models/hosted/client.py), or with a larger budget.
+
+Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
+`base_delay * 2**attempt`, so that callers that failed together don't come back together
+(Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+
+import anyio
+
+from rewoo_bench.calls.cost_checks import check_completion
+from rewoo_bench.calls.rate_limiter import CallLimiter
+from rewoo_bench.errors import ModelError
+from rewoo_bench.types import Completion, Model, Request
+
+# Taking a free place of the limiter takes microseconds, too; a shorter wait isn't recorded.
+_SHORTEST_WAIT_S = 0.001
+
+
+class RetryingModel:
+    """A model whose failed calls are tried again where their `ModelError` is retryable and no reader has a part of it.
+
+    At most `max_retries` + 1 attempts. `limiter` bounds the calls in flight of all models that share it, and
+    learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
+    than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is the model's name in the tables, by
+    default its own; `identity` is its part of a cache key, settings included. `prices` are dollars per million
+    tokens by kind, where they are known.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        name: str | None = None,
+        identity: str | None = None,
+        prices: Mapping[str, float] | None = None,
+        max_retries: int = 5,
+        limiter: CallLimiter | None = None,
+        base_delay: float = 0.5,
+        max_delay: float = 60.0,
+        rng: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        if max_retries < 0:
+            raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
+        self.model = model
+        self.name = name or str(getattr(model, "name", type(model).__name__))
+        self.identity = identity or self.name
+        self.prices = prices
+        self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
+        self.max_retries = max_retries
+        self._limiter = limiter or _NoLimit()
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
+        self._sleep = sleep
+
+    async def complete(self, request: Request) -> Completion:
+        """The first completion. Raises the last `ModelError` where all attempts fail."""
+        limiter, bill = self._limiter, request.bill
+        for failures in count():
+            started = time.monotonic()
+            try:
+                async with limiter:
+                    if (got := time.monotonic()) - started > _SHORTEST_WAIT_S:
+                        bill.add_waiting(started, got)
+                    completion = await self.model.complete(request)
+            except ModelError as error:
+                limiter.failed(error.status, unreachable=error.unreachable)
+                begun = error.response is not None and error.response.begun  # its reader has some of the answer
+                nobody_there = error.unreachable and limiter.nobody_there
+                if not error.retryable or begun or failures >= self.max_retries or nobody_there:
+                    raise
+                bill.add(error.call_cost)
+                delay = self._delay(failures, error.retry_after)
+            else:
+                limiter.succeeded()
+                return check_completion(completion, self.name)
+            started = time.monotonic()
+            await self._sleep(delay)
+            bill.add_waiting(started, time.monotonic())
+        raise AssertionError("there is always another attempt, or an error")
+
+    def _delay(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after the failed attempt number `attempt`, from 0."""
+        longest = min(self._max_delay, self._base_delay * 2.0**attempt)
+        return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))
+
+
+class _NoLimit(CallLimiter):
+    """No limit on the calls in flight."""
+
+    @property
+    def nobody_there(self) -> bool:
+        return False
+
+    def halve(self) -> None:
+        pass
+
+    async def acquire(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
