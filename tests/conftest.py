@@ -20,7 +20,7 @@ SLOW = """
     test_architectures test_check_mcp_servers test_claim_worlds test_claims_decide test_cluster test_copied_folders
     test_damage test_folders test_fuzz test_gateway_fields test_gateway_replay test_installed_plugins test_killed
     test_linear_parsers test_llama_server test_mcp_servers test_mcp_tools test_nasty_replies test_new test_old_run
-    test_plot_fit test_readme_examples test_report_page test_requantise test_rewoo_as_agent test_router_runs
+    test_plot_fit test_readme_examples test_report_page test_rewoo_as_agent test_router_runs
     test_secrets test_signals test_study_models test_view
 """
 

@@ -29,11 +29,9 @@ from rewoo_bench.model_names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours, with_prices
 from rewoo_bench.models.hosted.request import Style
-from rewoo_bench.models.local.catalogue import fetch, find_entry
-from rewoo_bench.models.local.file_hashes import stamped_sha256
+from rewoo_bench.models.local.catalogue import fetch, find_entry, stamped_sha256
 from rewoo_bench.models.local.gguf import read_header
 from rewoo_bench.models.local.per_architecture import PerArchitectureModel
-from rewoo_bench.models.local.requantise import requantised
 from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
 from rewoo_bench.models.oracle.model import open_oracle
 from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
@@ -263,11 +261,7 @@ def _local_file(name: str) -> _LocalFile:
     if not name.endswith(".gguf"):
         entry = find_entry(name)
         facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
-        path = fetch(entry)
-        if entry.serve_as:
-            path = requantised(path, entry.serve_as)
-            facts["weights"] = entry.serve_as
-        return _LocalFile(name, path, entry.style, entry.constrain, entry.context, facts)
+        return _LocalFile(name, fetch(entry), entry.style, entry.constrain, entry.context, facts)
     path = Path(name).expanduser()
     header = read_header(path)
     style: Literal["chat", "completion"] = (

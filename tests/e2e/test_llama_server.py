@@ -116,7 +116,7 @@ async def test_it_is_refused_where_no_model_is_local() -> None:
         await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
-SERVER_ENDED = r"the server of 'smollm2-135m-Q8_0.gguf' has ended \(signal SIGKILL"
+SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to find a run's processes in")

@@ -3,14 +3,15 @@
     entry = find_entry("smollm2-135m")
     fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
 
-A file is written under a temporary name and renamed once its sha256 is right. A stamp next to it
-(file_hashes.py) shows whether it has changed since, and it is checked again then. catalogue.toml explains
-each field.
+A file is written under a temporary name and renamed once its sha256 is right. A stamp next to it, a small file of
+JSON (`{"size": 98362432, "mtime_ns": 1790000000000000000, "sha256": "b179…"}`), saves hashing it again until it has
+changed. catalogue.toml explains each field.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +29,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelNotFound, unknown
-from rewoo_bench.models.local.file_hashes import stamp_of, stamped_sha256
 from rewoo_bench.paths import cache_dir
 
 _BLOCK = 1 << 20
@@ -63,7 +64,6 @@ class CatalogueEntry(BaseModel):
     style: Literal["completion", "chat"]
     constrain: Literal["grammar", "none"]
     context: int
-    serve_as: str | None = None
     note: str = ""
 
     @property
@@ -116,6 +116,29 @@ def _is_right(file: ModelFile, path: Path) -> bool:
     if not path.is_file() or path.stat().st_size != file.size_bytes:
         return False
     return file.sha256 is None or stamped_sha256(path, stamp_of(path)) == file.sha256
+
+
+def stamp_of(path: Path) -> Path:
+    """The path of the stamp of a file in the cache."""
+    return path.with_name(f"{path.name}.stamp")
+
+
+def stamped_sha256(path: Path, stamp: Path) -> str:
+    """The file's sha256, from the stamp if size and modification time match it. Raises OSError."""
+    stat = path.stat()
+    facts = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    with suppress(OSError, ValueError, TypeError, KeyError):  # it is missing or damaged
+        known = json.loads(stamp.read_text("utf-8"))
+        if {**known, **facts} == known:
+            return str(known["sha256"])
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    with suppress(OSError):  # without a stamp it is only slower
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        partial = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+        partial.write_text(json.dumps({**facts, "sha256": sha256}), "utf-8")
+        partial.replace(stamp)
+    return sha256
 
 
 def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
