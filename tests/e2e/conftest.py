@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 from answering import KEY, Script
+from garbage import collect_without_warnings
 
 from rewoo_bench.paths import bundled_folder
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clients_left_open() -> Iterator[None]:
+    """The clients that a module's agents left open are collected here, and are no other module's warning."""
+    yield
+    collect_without_warnings()
 
 
 @pytest.fixture
