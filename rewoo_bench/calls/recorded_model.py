@@ -6,10 +6,9 @@ meter -> recorded model -> live call -> retry -> provider
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import anyio
@@ -48,6 +47,32 @@ class RecordedFailure(ModelError):
 _CANCELLED = "cancelled before it was answered"
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that is sent now. `start` is in seconds of the monotonic clock."""
+
+    request: Request
+    key: CallKey
+    prompt: tuple[str, ...]
+    start: float = field(default_factory=time.monotonic)
+
+    def receipt(self, cost: CallCost) -> dict[str, Any]:
+        """What the call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off."""
+        latency_s, now = time.monotonic() - self.start, time.time()
+        working_s = latency_s - sum(end - start for start, end in cost.waiting)
+        receipt: dict[str, Any] = {
+            "attempts": cost.attempts,
+            "billed": numbers(cost.billed),
+            "cost_usd": cost.cost_usd,
+            "usage_source": cost.usage_source,
+            "latency_s": latency_s,
+            "sent_at": now - max(0.0, working_s),
+            "ended_at": now,
+        }
+        marks = _cache_marks(self.request)
+        return {**receipt, "cache_marks": marks} if marks else receipt
+
+
 class RecordedModel:
     """A recorded model."""
 
@@ -68,22 +93,22 @@ class RecordedModel:
             if (known := await self._known(key, prompt)) is not None:
                 return known
             async with LiveCall(self._recorder.live, self._model, request) as call:
-                record = partial(self._record, request, key, prompt, call, time.monotonic())
+                sent = _Sent(request, key, prompt)
                 try:
                     completion = await call.ask()
                 except ModelError as error:
                     response = {} if error.response is None else {"response": asdict(error.response)}
-                    await record("error", {"message": str(error), **response})
+                    await self._record(sent, call.cost, "error", {"message": str(error), **response})
                     raise
                 except anyio.get_cancelled_exc_class():
                     if call.cost is not None:
                         with anyio.CancelScope(shield=True), suppress(JournalError):
-                            await record("error", {"message": _CANCELLED})
+                            await self._record(sent, call.cost, "error", {"message": _CANCELLED})
                     raise
                 try:
-                    recorded = await record("ok", _answer(completion))
+                    recorded = await self._record(sent, call.cost, "ok", _answer(completion))
                 except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
-                    await record("error", {"message": f"the answer can't be recorded: {error}"})
+                    await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
                     raise
                 if self._recorder.has_cache:
                     await self._recorder.cache(key, self._identity, recorded)
@@ -100,21 +125,15 @@ class RecordedModel:
         return await self._cached(key, prompt) if self._recorder.has_cache else None
 
     async def _record(
-        self,
-        request: Request,
-        key: CallKey,
-        prompt: tuple[str, ...],
-        call: LiveCall,
-        start: float,
-        status: Literal["ok", "error"],
-        answer: dict[str, Any],
+        self, sent: _Sent, cost: CallCost | None, status: Literal["ok", "error"], answer: dict[str, Any]
     ) -> CallRecord:
         """The record, when it is in the journal. The wait for that is on the bill where it was no short one."""
-        cost = call.cost or CallCost()
-        answer["receipt"] = _receipt(cost, start, _cache_marks(request))
-        record = CallRecord(self._recorder.task, key, status, prompt, answer, cost.billed.total_tokens, cost.cost_usd)
+        cost = cost or CallCost()
+        answer["receipt"] = sent.receipt(cost)
+        billed = cost.billed.total_tokens
+        record = CallRecord(self._recorder.task, sent.key, status, sent.prompt, answer, billed, cost.cost_usd)
         for interval in await self._recorder.keep(record):
-            request.bill.add_waiting(*interval)
+            sent.request.bill.add_waiting(*interval)
         return record
 
     def _recalled(self, key: CallKey) -> Completion | None:
@@ -186,26 +205,6 @@ class RecordedModel:
             return None
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion
-
-
-def _receipt(cost: CallCost, start: float, marks: Sequence[int]) -> dict[str, Any]:
-    """What a call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off.
-
-    `start` is in seconds of the monotonic clock; `marks` are the positions of the messages at which a cacheable prefix
-    ends.
-    """
-    latency_s, now = time.monotonic() - start, time.time()
-    working_s = latency_s - sum(end - start for start, end in cost.waiting)
-    receipt: dict[str, Any] = {
-        "attempts": cost.attempts,
-        "billed": numbers(cost.billed),
-        "cost_usd": cost.cost_usd,
-        "usage_source": cost.usage_source,
-        "latency_s": latency_s,
-        "sent_at": now - max(0.0, working_s),
-        "ended_at": now,
-    }
-    return {**receipt, "cache_marks": marks} if marks else receipt
 
 
 def _cache_marks(request: Request) -> list[int]:
