@@ -14,21 +14,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, check_switches, shown
+from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, shown
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import tasks_of
 from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
+from rewoo_bench.evaluation.inputs import OPTIONS_OF_MODEL
 from rewoo_bench.evaluation.outcome import Outcome
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
@@ -39,17 +40,12 @@ from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.options import DEFAULT_MODEL, RunOptions
+from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, OptionKeywords, RunOptions, is_path
 from rewoo_bench.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_OF_MODEL = (
-    *("api_base", "llama_server", "threads", "temperature", "max_output_tokens", "reasoning_effort", "prompt_cache"),
-    *("drop_params", "timeout", "style", "constrain"),
-)  # model settings that are options, too
 
 
 async def evaluate(
@@ -58,27 +54,19 @@ async def evaluate(
     *,
     model: str | Model = DEFAULT_MODEL,
     settings: ModelSettings | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    trials: int = 1,
-    corpus: str | Path | None = None,
     style: str = "multihop",
     scoring: str | Scorer = "hotpotqa",
     limits: Limits | None = None,
-    concurrency: int | None = None,
-    max_retries: int = 5,
-    out: str | Path | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
-    progress: bool = True,
-    **more: Any,
+    **options: Unpack[OptionKeywords],
 ) -> Results:
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
     `dataset` is a name as for `--dataset`, or examples; for those `style` picks the exemplars and `scoring`
     the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
-    `on_result` gets each result as it ends, `on_event` the events inside each question. `more` are other flags of
-    `rewoo-bench run`, such as `planner_model` or `tool_failure_rate`. `progress` is shown on standard error.
+    `on_result` gets each result as it ends, `on_event` the events inside each question. `options` are the other flags
+    of `rewoo-bench run`, by the names and with the defaults of `RunOptions`, which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
     Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
@@ -90,25 +78,23 @@ async def evaluate(
     check_kind("style", style, (str,), "a style of exemplars such as 'multihop'")
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
     check_callbacks(on_result=on_result, on_event=on_event)
-    _check_names(more, {*inspect.signature(evaluate).parameters, "resume"})
-    check_switches(progress=progress)
-    plain: dict[str, Any] = {"limit": limit, "seed": seed, "trials": trials, "concurrency": concurrency}
-    options = RunOptions(
+    more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
+    run_options = RunOptions(
         tuple(each if isinstance(each, str) else each.name for each in named),
         dataset=dataset if isinstance(dataset, str) else EXAMPLES,
         model=model if isinstance(model, str) else model_name(model),
-        corpus=_path("corpus", corpus),
-        out=_path("out", out),
-        progress=progress,
-        max_retries=max_retries,
-        **plain,
         **_limit_options(limits, more),
         **_model_options(settings, more),
     )
     given = GivenObjects(
-        examples, style, scoring, named, None if isinstance(model, str) else model, _seeded(settings, seed)
+        examples,
+        style,
+        scoring,
+        named,
+        None if isinstance(model, str) else model,
+        _seeded(settings, run_options.seed),
     )
-    return await _results(options, given, Listeners(on_result, on_event))
+    return await _results(run_options, given, Listeners(on_result, on_event))
 
 
 @dataclass(frozen=True)
@@ -140,10 +126,10 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
     import anyio
 
     _check_no_event_loop()
-    _check_names(options, {"architectures"})
+    more = _checked_options({"progress": False, **options, "out": out}, {"architectures"})
     names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
     architectures = tuple(name.strip() for name in map(str, names) if name.strip())
-    wanted = RunOptions(architectures, **{"progress": False, **options, "model": model, "out": _path("out", out)})
+    wanted = RunOptions(architectures, model=model, **more)
     outcome: Outcome = anyio.run(run, wanted)
     return BenchRun(outcome.folder, outcome.status, outcome.reason)
 
@@ -158,12 +144,16 @@ def _check_no_event_loop() -> None:
     )
 
 
-def _check_names(options: dict[str, Any], taken: set[str]) -> None:
-    """Raises `UsageError` for an option that doesn't exist, with the nearest that does."""
-    known = {field.name for field in fields(RunOptions)} - taken
-    for name in options:
+def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
+    """Keywords as options, texts as paths where those are. Raises `UsageError` for one that doesn't exist."""
+    known = OPTIONS.keys() - taken
+    checked = dict(options)
+    for name, value in options.items():
         if name not in known:
-            raise UsageError(unknown("option", name, known))
+            raise UsageError(unknown("option", name, sorted(known)))
+        if value is not None and is_path(OPTIONS[name]):
+            checked[name] = as_path(name, value)
+    return checked
 
 
 async def _results(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
@@ -228,10 +218,6 @@ def _checked_architectures(architectures: Any) -> list[str | Architecture]:
     raise UsageError(f"architectures: expected a name or a list of names, got {shown(architectures)}")
 
 
-def _path(name: str, value: str | Path | None) -> Path | None:
-    return None if value is None else as_path(name, value)
-
-
 def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
     if limits is None:
         return {}
@@ -247,13 +233,13 @@ def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict
         return more
     check_kind("settings", settings, (ModelSettings,), "rewoo_bench.ModelSettings")
     check_kind("settings: seed", settings.seed, (int, type(None)), "a whole number")
-    if twice := next((name for name in (*_OF_MODEL, "extra_body") if name in more), None):
+    if twice := next((name for name in (*OPTIONS_OF_MODEL, "extra_body") if name in more), None):
         raise UsageError(f"{twice}: give it in settings alone")
     try:
         extra_body = json.dumps(dict(settings.extra_body)) if settings.extra_body else None
     except (TypeError, ValueError) as error:
         raise UsageError(f"settings: extra_body isn't a JSON object: {error}") from None
-    return {**more, **{name: getattr(settings, name) for name in _OF_MODEL}, "extra_body": extra_body}
+    return {**more, **{name: getattr(settings, name) for name in OPTIONS_OF_MODEL}, "extra_body": extra_body}
 
 
 def _seeded(settings: ModelSettings | None, seed: int) -> ModelSettings | None:

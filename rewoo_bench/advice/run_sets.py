@@ -34,7 +34,7 @@ _NEEDED = ("run_id", "architecture", "dataset", "model", "example_id", "trial", 
 _MOST_REASONS = 2  # of one pair of runs; the first ones say enough
 # Options that runs of one set must share: they change what is asked, answered or scored.
 _CONDITIONS = (
-    *options_that(lambda matters: matters.claims or (matters.baseline and matters.compare == "note")),
+    *options_that(lambda role: role.claims or (role.baseline and role.compare == "note")),
     *("tools", "mcp"),
 )
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
-_SETTINGS = options_that(lambda matters: matters.claims)
+_SETTINGS = options_that(lambda role: role.claims)
 
 
 @dataclass(frozen=True)

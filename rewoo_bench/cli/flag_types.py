@@ -49,14 +49,14 @@ class Whole(click.IntRange):
         return click.INT.convert(value, parameter, context)
 
 
-class Amount(Number):
+class AmountOrDropped(Number):
     """The same for a cap of a run; with `none` a resumed run drops the cap that it has."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return None if value == NO_CAP else super().convert(value, parameter, context)
 
 
-class Count(Whole):
+class CountOrDropped(Whole):
     """The same for a whole number."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import PRICE_FORMS, SETTINGS
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
+from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.runs.subsets import COLUMNS
 
 if TYPE_CHECKING:

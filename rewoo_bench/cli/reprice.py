@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import PRICE_FORMS, SETTINGS
+from rewoo_bench.cli.conventions import SETTINGS
 from rewoo_bench.errors import UsageError
 from rewoo_bench.escaping import terminal
+from rewoo_bench.runs.option_types import PRICE_FORMS
 
 if TYPE_CHECKING:
     from rewoo_bench.repricing import Repriced

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.runs.options import OPTIONS
 
 RUN_FILE = "rewoo_bench.run_file"
 """In a context's `meta`: the run.json that the flags come from, and its content."""
@@ -68,8 +69,6 @@ def _values(file: Path) -> Mapping[str, Any]:
 def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """The options of an earlier run by the names of their flags. Raises `UsageError`."""
     from rewoo_bench.redaction import HIDDEN
-    from rewoo_bench.runs.option_types import flag_of
-    from rewoo_bench.runs.options import OPTIONS
 
     options = manifest.get("options")
     if not isinstance(options, dict) or not options.get("architectures"):
@@ -79,8 +78,8 @@ def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
     if options.get("ids"):
         options = {**options, "failed_in": None, "wrong_in": None}  # their questions are in `ids`
     # No run keeps where its spans, its cache and its cluster were; somebody who writes them in leads this run astray.
-    kept = {name: value for name, value in options.items() if name in OPTIONS and OPTIONS[name].saved}
-    return {flag_of(name).lstrip("-"): value for name, value in kept.items()}
+    kept = {name: value for name, value in options.items() if name in OPTIONS and OPTIONS[name].role.saved}
+    return {OPTIONS[name].flag.lstrip("-"): value for name, value in kept.items()}
 
 
 def _value(option: click.Option, key: str, value: Any, file: Path) -> Any:

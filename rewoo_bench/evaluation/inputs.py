@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,12 +26,17 @@ from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
-from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
 from rewoo_bench.tools.mcp_servers import McpServers
 
 NOTHING_GIVEN = GivenObjects()
+# The others of one name differ: the seed is asked for apart, and a run has prices and fields as texts.
+OPTIONS_OF_MODEL = tuple(
+    each.name for each in fields(ModelSettings) if each.name in OPTIONS.keys() - {"seed", "prices", "extra_body"}
+)
+"""Settings of a model that are options of a run, with the same name and value."""
 
 
 @dataclass(frozen=True)
@@ -191,19 +196,9 @@ def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list
 def model_settings(options: RunOptions) -> ModelSettings:
     """The settings of every model of a run."""
     return ModelSettings(
-        api_base=options.api_base,
-        llama_server=options.llama_server,
-        temperature=options.temperature,
-        max_output_tokens=options.max_output_tokens,
-        reasoning_effort=options.reasoning_effort,
-        prompt_cache=options.prompt_cache,
-        drop_params=options.drop_params,
+        **{name: getattr(options, name) for name in OPTIONS_OF_MODEL},
         extra_body=json.loads(options.extra_body) if options.extra_body else {},
-        timeout=options.timeout,
         seed=options.seed,
-        style=options.style,
-        constrain=options.constrain,
         n_parallel=options.concurrency or 1,
-        threads=options.threads,
         n_caches=len(options.architectures),
     )

@@ -18,10 +18,8 @@ from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.redaction import HIDDEN
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, has_its_options, read_manifest
 from rewoo_bench.runs.manifest_diff import LOOSE, differences
-from rewoo_bench.runs.option_types import flag_of
-from rewoo_bench.runs.options import OPTIONS, RunOptions
+from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
 
-_PATHS = ("corpus", "failed_in", "wrong_in")  # options that are paths
 _MOST_SHOWN = 20  # values of a list in an error message
 
 
@@ -41,17 +39,15 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         raise UsageError(
             "--resume: this run asked Python objects (examples or a model), which no command can make again"
         )
-    options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].saved}
+    options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].role.saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
     for name, value in values.items():
         if name == "limit":
             _check_limit(value, manifest)
             continue
-        if OPTIONS[name].resume and value != recorded.get(name):
-            flag = flag_of(name)
-            raise UsageError(
-                f"--resume: {flag} {_shown(recorded.get(name))} in this run; leave it out, or start a new run"
-            )
+        if OPTIONS[name].role.resume and value != recorded.get(name):
+            what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
+            raise UsageError(f"--resume: {what}; leave it out, or start a new run")
     check_trusted(manifest.as_json(), given.keys(), "--resume", trust=trust)
     if not trust and not has_its_options(folder):
         raise UsageError(
@@ -60,7 +56,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         )
     if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
         raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")
-    paths = {name: Path(options[name]) for name in _PATHS if options.get(name)}
+    paths = {name: Path(value) for name, value in options.items() if value and is_path(OPTIONS[name])}
     lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
     return RunOptions(**{**options, **lists, **paths, **given, "resume": folder})
 

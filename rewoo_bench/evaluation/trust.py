@@ -25,7 +25,7 @@ from rewoo_bench.escaping import one_line
 from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.redaction import redact_settings, sent_in
-from rewoo_bench.runs.option_types import flag_of
+from rewoo_bench.runs.options import OPTIONS
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
 _FILES = ("corpus", "failed_in", "wrong_in", "prices")
@@ -85,9 +85,9 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
             case "extra_body":
                 yield f"send {shown} with every request (--extra-body)"
             case _ if name in _FILES and (name != "prices" or "/" in each or ".toml" in each):  # or a bundled sheet
-                yield f"read {shown} ({flag_of(name)})"
+                yield f"read {shown} ({OPTIONS[name].flag})"
             case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
-                yield f"{_use_of_a_model(each)} ({flag_of(name)})"
+                yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
 
 
 def _use_of_a_model(name: str) -> str:

@@ -30,7 +30,7 @@ from rewoo_bench.runs.options import options_that
 if TYPE_CHECKING:
     import pandas as pd
 
-OPTIONS = options_that(lambda matters: matters.baseline)
+OPTIONS = options_that(lambda role: role.baseline)
 _PREFIXES = (REPLAY, LOCAL)
 
 

@@ -40,13 +40,13 @@ _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
 def unlike(manifests: Manifests) -> list[str]:
     """Differences between the runs that forbid a comparison; a sentence each."""
     facts = [_sentence(what, _by_run(fact, manifests)) for what, fact in _MUST_BE_SAME.items()]
-    options = _options(manifests, options_that(lambda matters: matters.compare == "refuse"))
+    options = _options(manifests, options_that(lambda role: role.compare == "refuse"))
     return [sentence for sentence in (*facts, *options) if sentence]
 
 
 def differences(manifests: Manifests) -> list[str]:
     """Other differences: models, prompts, settings, corpus, limits, versions; a sentence each."""
-    sentences = _options(manifests, options_that(lambda matters: matters.compare == "note"))
+    sentences = _options(manifests, options_that(lambda role: role.compare == "note"))
     sentences += [_sentence(what, _by_run(fact, manifests)) for what, fact in _NAMED.items()]
     flat = {run: dict(_facts(manifest)) for run, manifest in manifests.items()}
     for name in dict.fromkeys(name for facts in flat.values() for name in facts):

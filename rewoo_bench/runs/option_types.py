@@ -1,31 +1,58 @@
-"""The values that an option of a run can have, and where two runs must have the same value.
+"""What there is to say about an option of a run, the types of its values, and the check of all of them.
 
 check_options(options)      # UsageError("--trials 0: it should be greater than or equal to 1")
+
+Pydantic is imported when options are checked: a help text needs none, and is written before pydantic has loaded.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from rewoo_bench.errors import UsageError
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
-Count = Annotated[int, Field(ge=1, le=MOST)]
-CountOrNone = Annotated[int, Field(ge=0, le=MOST)]
-Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Trials = Annotated[int, Field(ge=1, le=10_000)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-AmountOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
+SHORT_NAMES = "none, openai, anthropic-5m, anthropic-1h, gemini, deepseek, vllm, llama.cpp"
+"""Those of `price_sheets.RULES`, which takes longer to import than a help text may take."""
+PRICE_FORMS = (
+    f"a short name ({SHORT_NAMES}), a sheet of `rewoo-bench reprice --list` or one of its prices (SHEET:MODEL), or a "
+    "file of your own (sheet.toml[:MODEL])"
+)
+"""What every `--prices` takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matters:
+class Bounds:
+    """The range of a number, by the names of pydantic."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        named = {"ge": self.ge, "gt": self.gt, "le": self.le, "lt": self.lt}
+        return {**handler(source), **{name: bound for name, bound in named.items() if bound is not None}}
+
+
+Count = Annotated[int, Bounds(ge=1, le=MOST)]
+CountOrNone = Annotated[int, Bounds(ge=0, le=MOST)]
+Seed = Annotated[int, Bounds(ge=-(2**63), lt=2**63)]
+Trials = Annotated[int, Bounds(ge=1, le=10_000)]
+Amount = Annotated[float, Bounds(gt=0)]
+NonNegative = Annotated[float, Bounds(ge=0)]
+Share = Annotated[float, Bounds(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRole:
     """Where two runs, or two sessions of a run, must have the same value of an option.
 
     The default is for an option that repeats facts of the manifest (data set, architectures, models).
@@ -43,28 +70,63 @@ class Matters:
     """Whether the manifest has it."""
 
 
-FACT = Matters()
-ANSWERS = Matters(compare="note", baseline=True, claims=True)  # changes what models are asked or what they answer
-SESSION = Matters(resume=False)  # changes no answer, so each session may choose
-UNSAVED = Matters(resume=False, saved=False)  # paths of output, and what is shown
+FACT = OptionRole()
+ANSWERS = OptionRole(compare="note", baseline=True, claims=True)  # changes what models are asked or what they answer
+SESSION = OptionRole(resume=False)  # changes no answer, so each session may choose
+UNSAVED = OptionRole(resume=False, saved=False)  # paths of output, and what is shown
 
-_FLAGS = {
-    "architectures": "--arch",
-    "drop_params": "--drop-param",
-    "question_types": "--type",
-    "progress": "--no-progress",
-}
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a run, as a flag, a keyword, and a key of run.toml and run.json."""
+
+    help: str
+    group: str
+    """Heading in `run --help`."""
+    role: OptionRole = FACT
+    flags: tuple[str, ...] = ()
+    """Flags with another name than the option's."""
+    metavar: str | None = None
+    completion: str = ""
+    """A function of `cli/completion.py`."""
+    reader: str = ""
+    """A type or callback of `cli/flag_types.py`, for a flag whose text is more than one value of the option's type."""
+    name: str = ""
+    type: Any = str
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        """The flag, as messages name it."""
+        return self.flags[-1] if self.flags else f"--{self.name.replace('_', '-')}"
+
+
+def option(default: Any = MISSING, *, help: str, group: str, role: OptionRole = FACT, **more: Any) -> Any:
+    """A field of a dataclass of options; `more` are other fields of `Option`."""
+    return field(default=default, metadata={"option": Option(help, group, role, **more)})
+
+
+@cache
+def options_of(kind: type) -> Mapping[str, Option]:
+    """The options of a dataclass, by name."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        each.name: replace(each.metadata["option"], name=each.name, type=hints[each.name], default=each.default)
+        for each in fields(kind)
+    }
 
 
 def check_options(options: Any) -> None:
     """Raises `UsageError` for the first option whose value is of another type or out of its range."""
+    from pydantic import ValidationError
+
     for name, adapter in _adapters(options.__class__).items():
         value = getattr(options, name)
         try:
             adapter.validate_python(value, strict=True)
         except ValidationError as error:
             message = error.errors()[0]["msg"].replace("Input should be", "it should be")
-            raise UsageError(f"{flag_of(name)} {value}: {message}") from None
+            raise UsageError(f"{options_of(options.__class__)[name].flag} {value}: {message}") from None
     if not options.architectures:
         raise UsageError("--arch: no architecture given")
     if options.api_base == "":
@@ -83,18 +145,13 @@ def _check_engine(options: Any) -> None:
     if options.engine != "ray":
         for name in ("workers", "ray_address", "worker_resources"):
             if getattr(options, name) is not None:
-                raise UsageError(f"{flag_of(name)}: it needs --engine ray")
+                raise UsageError(f"{options_of(options.__class__)[name].flag}: it needs --engine ray")
     wanted = options.worker_resources
     if wanted is None:
         return
     amounts: Any = json.loads(wanted).values() if _is_json_object(wanted) else [None]
     if not all(type(amount) in (int, float) and amount >= 0 for amount in amounts):
         raise UsageError(f"--worker-resources {wanted}: it should be a JSON object of amounts such as '{{\"GPU\": 1}}'")
-
-
-def flag_of(name: str) -> str:
-    """The command's flag for an option."""
-    return _FLAGS.get(name) or f"--{name.replace('_', '-')}"
 
 
 def _is_json_object(text: str) -> bool:
@@ -110,16 +167,7 @@ def _is_count_or_share(value: float) -> bool:
 
 @cache
 def _adapters(kind: type) -> dict[str, TypeAdapter[Any]]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: TypeAdapter(hint) for name, hint in hints.items()}
+    from pydantic import ConfigDict, TypeAdapter
 
-
-@cache
-def matters_of(kind: type) -> dict[str, Matters]:
-    """Option -> where it matters, from the annotations of `kind`."""
-    hints = get_type_hints(kind, include_extras=True)
-    marks = {
-        name: [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Matters)]
-        for name, hint in hints.items()
-    }
-    return {name: own[0] if own else FACT for name, own in marks.items()}
+    config = ConfigDict(allow_inf_nan=False)
+    return {name: TypeAdapter(each.type, config=config) for name, each in options_of(kind).items()}

@@ -1,4 +1,12 @@
-"""The options of a run: the flags of the command, and `options` of the manifest."""
+"""The options of a run: the one table of them.
+
+Everything that there is to say about an option is said in its field of `RunOptions`. The flags and the help of
+`rewoo-bench run`, the keywords of `evaluate` and `bench`, the keys of run.toml and run.json, and what resuming,
+comparisons, baselines and claims do with it are made from that. A dataclass and no pydantic model, so that
+`run --help` needs no pydantic; flat, since the names are unique and each option names its group.
+
+    OPTIONS["trials"].flag, OPTIONS["trials"].role.claims       # "--trials", True
+"""
 
 from __future__ import annotations
 
@@ -6,27 +14,33 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, TypedDict
 
 from rewoo_bench.runs.option_types import (
     ANSWERS,
+    PRICE_FORMS,
     SESSION,
     UNSAVED,
     Amount,
-    AmountOrNone,
     Count,
     CountOrNone,
-    Matters,
+    NonNegative,
+    Option,
+    OptionRole,
     Seed,
     Share,
     Trials,
     check_options,
-    matters_of,
+    option,
+    options_of,
 )
-from rewoo_bench.types import FaultMode
 
 DEFAULT_MODEL = "local/smollm2-135m"
-CONDITION = Matters(compare="note", baseline=True)  # of the tools; claims separate runs by it
+CONDITION = OptionRole(compare="note", baseline=True)  # of the tools; claims separate runs by it
+NOTED = OptionRole(compare="note")
+
+WHAT, MODEL, REQUESTS, TOOLS, OUTPUT = "What to run", "Model", "Requests to the model", "Tools", "Output"
+QUESTION, RUN = "Limits of a question", "Limits of the run"
 
 
 @dataclass(frozen=True)
@@ -39,87 +53,374 @@ class RoleModel:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The flags of `run`; None leaves the choice to the data set, the model or the architecture.
+    """The options of `run`; None leaves the choice to the data set, the model or the architecture.
 
     Raises `UsageError` with the flag's name for a value out of range.
     """
 
-    architectures: tuple[str, ...]
-    dataset: str = "sample"
-    split: str | None = None
-    limit: Count | None = None
-    ids: tuple[str, ...] = ()
-    """Ids of the questions to ask; all by default."""
-    question_types: tuple[str, ...] = ()
-    """Types of the questions to ask; all by default."""
-    failed_in: Path | None = None
-    """Run whose failed questions are asked; a run records them under `ids`, too."""
-    wrong_in: Path | None = None
-    """The same for questions with a wrong answer."""
-    seed: Annotated[Seed, Matters(baseline=True)] = 0
-    trials: Annotated[Trials, Matters(compare="note", baseline=True, claims=True)] = 1
-    model: str = DEFAULT_MODEL
-    planner_model: str | None = None
-    solver_model: str | None = None
-    judge_model: Annotated[str | None, Matters(compare="refuse", claims=True)] = None
-    embedding_model: Annotated[str | None, ANSWERS] = None
-    """Model of the embeddings that external agents ask for."""
-    api_base: Annotated[str | None, SESSION] = None
-    llama_server: str | None = None
-    threads: Annotated[Count | None, SESSION] = None
-    temperature: Annotated[AmountOrNone, ANSWERS] = 0.0
-    planner_temperature: Annotated[AmountOrNone | None, ANSWERS] = None
-    solver_temperature: Annotated[AmountOrNone | None, ANSWERS] = None
-    max_output_tokens: Annotated[Count, ANSWERS] = 512
-    reasoning_effort: str | None = None
-    prompt_cache: bool = False
-    drop_params: tuple[str, ...] = ()
-    extra_body: str | None = None
-    """A JSON object."""
-    style: Annotated[Literal["auto", "chat", "completion"], ANSWERS] = "auto"
-    constrain: Annotated[Literal["auto", "grammar", "schema", "none"], ANSWERS] = "auto"
-    corpus: Path | None = None
-    tools: tuple[str, ...] = ()
-    """Tools of every architecture that uses tools, or `none`; by default those of the data set, else its own."""
-    mcp: tuple[str, ...] = ()
-    """MCP servers, whose tools every architecture with tools gets."""
-    mcp_timeout: Annotated[Amount, SESSION] = 60.0
-    max_steps: Annotated[Count | None, Matters(compare="note", claims=True)] = None
-    token_limit: Annotated[Count | None, ANSWERS] = None
-    time_limit: Annotated[Amount | None, ANSWERS] = None
-    cost_limit: Annotated[Amount | None, ANSWERS] = None
-    price: Annotated[tuple[str, ...], Matters(compare="note")] = ()
-    """Dollars per million tokens: `input=0.15,cached=0.075,output=0.6`, of another role's model after `planner:`."""
-    prices: Annotated[tuple[str, ...], Matters(compare="note")] = ()
-    """The same by price sheets: SHEET, or SHEET:MODEL."""
-    max_total_tokens: Annotated[Count | None, SESSION] = None
-    max_total_cost: Annotated[Amount | None, SESSION] = None
-    concurrency: Annotated[Count | None, SESSION] = None
-    max_connections: Annotated[Count | None, SESSION] = None
-    max_retries: Annotated[CountOrNone, SESSION] = 5
-    timeout: Annotated[Amount, SESSION] = 600.0
-    fail_on_error: Annotated[AmountOrNone | None, SESSION] = None
-    grace: Annotated[AmountOrNone, SESSION] = 15.0
-    tool_failure_rate: Annotated[Share, CONDITION] = 0.0
-    tool_failure_mode: Annotated[FaultMode, CONDITION] = "empty"
-    tool_result_tokens: Annotated[Count | None, CONDITION] = None
-    engine: Annotated[Literal["local", "ray"], UNSAVED] = "local"
-    workers: Annotated[Count | None, UNSAVED] = None
-    ray_address: Annotated[str | None, UNSAVED] = None
-    worker_resources: Annotated[str | None, UNSAVED] = None
-    """A JSON object of amounts, such as `{"GPU": 1}`."""
-    out: Annotated[Path | None, UNSAVED] = None
-    resume: Annotated[Path | None, UNSAVED] = None
-    accept_loss: Annotated[bool, UNSAVED] = False
-    """Whether recorded calls that are missing or damaged are asked again; without it such a run isn't resumed."""
-    cache: Annotated[Path | None, UNSAVED] = None
-    report: Annotated[bool, SESSION] = True
-    """Whether the command writes report.html; a resumed run does what it began with."""
-    otel: Annotated[str | None, UNSAVED] = None
-    """File or OTLP endpoint for spans."""
-    progress: Annotated[bool, UNSAVED] = True
-    verbose: Annotated[bool, UNSAVED] = False
-    """Whether progress has a line for each finished question."""
+    architectures: tuple[str, ...] = option(
+        group=WHAT,
+        flags=("--arch",),
+        metavar="NAME|FOLDER|CLASS",
+        completion="architectures",
+        help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a "
+        "folder with an architecture.toml, or package.module:Class. Options follow a question mark: "
+        "'rewoo?slot_tokens=100&tools=Search+LLM'.",
+    )
+    dataset: str = option(
+        "sample",
+        group=WHAT,
+        metavar="NAME|FILE|FOLDER|NAME=FILE",
+        completion="datasets",
+        help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, a folder with a "
+        "dataset.toml, or NAME=FILE for a file of that data set's questions: gsm8k=test.jsonl.",
+    )
+    split: str | None = option(None, group=WHAT, help="Split of a hub data set.  [default: validation]")
+    limit: Count | None = option(
+        None,
+        group=WHAT,
+        flags=("-n", "--limit"),
+        help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
+        "[default: all of the sample or a file; 100 of a hub set or a generated one]",
+    )
+    ids: tuple[str, ...] = option(
+        (), group=WHAT, metavar="FILE", reader="IdsFile", help="Ask the questions with these ids, one a line."
+    )
+    question_types: tuple[str, ...] = option(
+        (),
+        group=WHAT,
+        flags=("--type",),
+        metavar="TYPE",
+        help="Ask questions of this type (question_type); repeat the flag for several.",
+    )
+    failed_in: Path | None = option(
+        None,
+        group=WHAT,
+        metavar="RUN",
+        completion="run_folders",
+        help="Ask the questions in which a call or an external agent failed in this run.",
+    )
+    wrong_in: Path | None = option(
+        None,
+        group=WHAT,
+        metavar="RUN",
+        completion="run_folders",
+        help="Ask the questions with a wrong answer in this run; with --failed-in, both.",
+    )
+    seed: Seed = option(
+        0,
+        group=WHAT,
+        role=OptionRole(baseline=True),
+        help="Seed for the choice of questions; also sent to the model.",
+    )
+    trials: Trials = option(
+        1,
+        group=WHAT,
+        role=OptionRole(compare="note", baseline=True, claims=True),
+        help="Number of times that each question is asked.",
+    )
+
+    model: str = option(
+        DEFAULT_MODEL,
+        group=MODEL,
+        metavar="NAME",
+        completion="models",
+        help="Any litellm name (openai/gpt-4o-mini), local/NAME, local/FILE.gguf, replay/DIR for the answers of a "
+        "recorded run, or oracle. The oracle knows the answers and measures cost alone.",
+    )
+    planner_model: str | None = option(
+        None, group=MODEL, metavar="NAME", completion="models", help="Model of the planner.  [default: --model]"
+    )
+    solver_model: str | None = option(
+        None, group=MODEL, metavar="NAME", completion="models", help="Model of the solver.  [default: --model]"
+    )
+    judge_model: str | None = option(
+        None,
+        group=MODEL,
+        role=OptionRole(compare="refuse", claims=True),
+        metavar="NAME",
+        completion="models",
+        help="Model that judges each answer. Its tokens are counted apart.  [default: no judge]",
+    )
+    embedding_model: str | None = option(
+        None,
+        group=MODEL,
+        role=ANSWERS,
+        metavar="NAME",
+        completion="models",
+        help="Model of the embeddings that external agents ask for: any litellm name.  [default: they are refused]",
+    )
+    temperature: NonNegative = option(0.0, group=MODEL, role=ANSWERS, help="Sampling temperature.")
+    planner_temperature: NonNegative | None = option(
+        None, group=MODEL, role=ANSWERS, help="Temperature of the planner.  [default: --temperature]"
+    )
+    solver_temperature: NonNegative | None = option(
+        None, group=MODEL, role=ANSWERS, help="Temperature of the solver.  [default: --temperature]"
+    )
+    max_output_tokens: Count = option(
+        512,
+        group=MODEL,
+        role=ANSWERS,
+        help="Maximum number of tokens of a reply. Where the model is still reasoning at that point, the call is made "
+        "once more with twice as many. External agents set their own limit.",
+    )
+    reasoning_effort: str | None = option(
+        None,
+        group=MODEL,
+        metavar="LEVEL",
+        help="Reasoning effort, in the provider's words: low, medium, high.  [default: not sent]",
+    )
+    style: Literal["auto", "chat", "completion"] = option(
+        "auto", group=MODEL, role=ANSWERS, help="Send prompts as chat turns or as one text to continue."
+    )
+    constrain: Literal["auto", "grammar", "schema", "none"] = option(
+        "auto", group=MODEL, role=ANSWERS, help="Constrained decoding, where the model supports it."
+    )
+    llama_server: str | None = option(
+        None,
+        group=MODEL,
+        metavar="COMMAND",
+        help="Serve local/ models with this llama-server, for example 'llama-server --n-gpu-layers 99'.  "
+        "[default: the bundled llama.cpp]",
+    )
+    threads: Count | None = option(
+        None,
+        group=MODEL,
+        role=SESSION,
+        help="Number of threads of a local model.  [default: one for each core that is free]",
+    )
+
+    api_base: str | None = option(
+        None,
+        group=REQUESTS,
+        role=SESSION,
+        metavar="URL",
+        help="Address of an OpenAI-compatible server.  [default: the provider's]",
+    )
+    timeout: Amount = option(600.0, group=REQUESTS, role=SESSION, help="Seconds until a model call is given up.")
+    max_retries: CountOrNone = option(
+        5, group=REQUESTS, role=SESSION, help="Number of new attempts after a provider's failure."
+    )
+    max_connections: Count | None = option(
+        None,
+        group=REQUESTS,
+        role=SESSION,
+        help="Maximum number of calls to a model at the same time.  [default: what the model can take]",
+    )
+    prompt_cache: bool = option(
+        False,
+        group=REQUESTS,
+        help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
+        "that refuse such marks.",
+    )
+    drop_params: tuple[str, ...] = option(
+        (),
+        group=REQUESTS,
+        flags=("--drop-param",),
+        metavar="NAME",
+        reader="dropped_names",
+        help="Never send this parameter (temperature, stop, seed, system, …); repeat the flag or use commas. A "
+        "parameter that an endpoint names in its error is left out without this flag.",
+    )
+    extra_body: str | None = option(
+        None,
+        group=REQUESTS,
+        metavar="JSON",
+        reader="extra_fields",
+        help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'.",
+    )
+    cache: Path | None = option(
+        None,
+        group=REQUESTS,
+        role=UNSAVED,
+        metavar="DIR",
+        help="Keep model answers in this folder, and reuse them in runs that send the same request.  "
+        "[default: no cache]",
+    )
+    price: tuple[str, ...] = option(
+        (),
+        group=REQUESTS,
+        role=NOTED,
+        metavar="[ROLE:]input=USD,cached=USD,output=USD",
+        help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
+        "is written to a cache. planner:, solver:, judge: or embedding: in front for that role's model. Repeat the "
+        "flag.",
+    )
+    prices: tuple[str, ...] = option(
+        (),
+        group=REQUESTS,
+        role=NOTED,
+        metavar="[ROLE:]NAME|SHEET[:MODEL]",
+        help=f"The same from {PRICE_FORMS}. Without MODEL each model of the run has its own price of the sheet, by "
+        "its name, or the only one.",
+    )
+
+    max_steps: Count | None = option(
+        None,
+        group=QUESTION,
+        role=OptionRole(compare="note", claims=True),
+        help="Maximum number of plan steps or ReAct turns.  [default: the setting of the architecture]",
+    )
+    token_limit: Count | None = option(
+        None, group=QUESTION, role=ANSWERS, help="Maximum number of tokens of a question.  [default: no limit]"
+    )
+    time_limit: Amount | None = option(
+        None, group=QUESTION, role=ANSWERS, help="Maximum number of seconds of a question.  [default: no limit]"
+    )
+    cost_limit: Amount | None = option(
+        None, group=QUESTION, role=ANSWERS, help="Maximum US dollars of a question.  [default: no limit]"
+    )
+
+    max_total_tokens: Count | None = option(
+        None,
+        group=RUN,
+        role=SESSION,
+        metavar="COUNT|none",
+        reader="CountOrDropped",
+        help="Maximum number of billed tokens of the whole run; none drops the cap of a resumed run.  "
+        "[default: no limit]",
+    )
+    max_total_cost: Amount | None = option(
+        None,
+        group=RUN,
+        role=SESSION,
+        metavar="USD|none",
+        reader="AmountOrDropped",
+        help="Maximum US dollars of the whole run; none drops the cap of a resumed run.  [default: no limit]",
+    )
+    fail_on_error: NonNegative | None = option(
+        None,
+        group=RUN,
+        role=SESSION,
+        metavar="COUNT|FRACTION",
+        help="Number or fraction of failed questions to tolerate. One more stops the run.  [default: the run goes on "
+        "to its last question, and any failure makes it incomplete]",
+    )
+    concurrency: Count | None = option(
+        None,
+        group=RUN,
+        role=SESSION,
+        help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
+        "vary.  [default: what the model can take; 1 for a local model]",
+    )
+    engine: Literal["local", "ray"] = option(
+        "local",
+        group=RUN,
+        role=UNSAVED,
+        help="Ask the questions in this process, or on the workers of a Ray cluster.",
+    )
+    workers: Count | None = option(
+        None, group=RUN, role=UNSAVED, help="Number of Ray workers; each is a process.  [default: 1]"
+    )
+    ray_address: str | None = option(
+        None,
+        group=RUN,
+        role=UNSAVED,
+        metavar="ADDRESS",
+        help="Address of a Ray cluster (auto, or HOST:PORT).  [default: start Ray on this machine]",
+    )
+    worker_resources: str | None = option(
+        None,
+        group=RUN,
+        role=UNSAVED,
+        metavar="JSON",
+        help="Resources of each worker, as a JSON object: '{\"GPU\": 1}'.  [default: none, so any node takes it]",
+    )
+    grace: NonNegative = option(
+        15.0, group=RUN, role=SESSION, help="Seconds that open calls may take after an interruption."
+    )
+
+    tools: tuple[str, ...] = option(
+        (),
+        group=TOOLS,
+        metavar="NAME",
+        reader="tool_names",
+        help="Replace the tools of every architecture; LLM is added only to architectures that define it. "
+        "my_module:make_tool is a tool of your own. Repeat the flag or use commas. rewoo?tools=Search names them for "
+        "one architecture; none gives none to any, for agents with tools of their own.  [default: those of the data "
+        "set, else of the architecture]",
+    )
+    mcp: tuple[str, ...] = option(
+        (),
+        group=TOOLS,
+        metavar="COMMAND|URL",
+        help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "
+        "NAME=$NAME in front of a command passes a variable, and in front of an address a header; the server gets no "
+        "other key. Each question gets a server of its own, and {tmp} in the command is a new folder. '[prefix=fs "
+        "only=read_file,list_directory shared] COMMAND' puts fs_ before the names of its tools, chooses two of them, "
+        "and has all questions share one server. Repeat the flag for several.",
+    )
+    mcp_timeout: Amount = option(
+        60.0,
+        group=TOOLS,
+        role=SESSION,
+        help="Seconds until the start of an MCP server is given up, or a call of one of its tools.",
+    )
+    corpus: Path | None = option(
+        None,
+        group=TOOLS,
+        metavar="FILE",
+        help="Passages for the search tool: {title, text} as jsonl, json or parquet, or a .txt file, whose paragraphs "
+        "are the passages.  [default: the documents of each question]",
+    )
+    tool_failure_rate: Share = option(
+        0.0,
+        group=TOOLS,
+        role=CONDITION,
+        help="Share of tool calls that fail on purpose; the same calls for every architecture.",
+    )
+    tool_failure_mode: Literal["empty", "error", "timeout"] = option(
+        "empty", group=TOOLS, role=CONDITION, help="What a tool call that fails on purpose returns."
+    )
+    tool_result_tokens: Count | None = option(
+        None,
+        group=TOOLS,
+        role=CONDITION,
+        help="Maximum number of tokens of a tool's result, for every architecture and external agent; the rest is "
+        "left out, and a note says how much.  [default: no limit, but for what an architecture cuts itself]",
+    )
+
+    out: Path | None = option(
+        None,
+        group=OUTPUT,
+        role=UNSAVED,
+        metavar="DIR",
+        help="Folder of the run.  [default: results/local/<time>-<architectures>]",
+    )
+    resume: Path | None = option(
+        None,
+        group=OUTPUT,
+        role=UNSAVED,
+        metavar="DIR",
+        completion="run_folders",
+        help="Continue the run in this folder, with the settings it has.",
+    )
+    accept_loss: bool = option(
+        False,
+        group=OUTPUT,
+        role=UNSAVED,
+        help="With --resume: ask calls again that were recorded and paid for, and are missing or damaged. Without this "
+        "flag such a run isn't resumed.",
+    )
+    progress: bool = option(
+        True, group=OUTPUT, role=UNSAVED, flags=("--no-progress",), help="Print no progress on standard error."
+    )
+    verbose: bool = option(
+        False,
+        group=OUTPUT,
+        role=UNSAVED,
+        flags=("-v", "--verbose"),
+        help="Print a line for each finished question, on standard error.",
+    )
+    report: bool = option(True, group=OUTPUT, role=SESSION, help="Write report.html into the run's folder at its end.")
+    otel: str | None = option(
+        None,
+        group=OUTPUT,
+        role=UNSAVED,
+        metavar="FILE|URL",
+        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
+        "append them to this file as JSON.",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -139,17 +440,82 @@ class RunOptions:
     def as_json(self) -> dict[str, Any]:
         """The options of a manifest, JSON-ready, without output paths."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
-        return {name: value for name, value in values.items() if OPTIONS[name].saved}
+        return {name: value for name, value in values.items() if OPTIONS[name].role.saved}
 
 
 def _given(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-OPTIONS: Mapping[str, Matters] = matters_of(RunOptions)
-"""Option -> where two runs must have the same value."""
+OPTIONS: Mapping[str, Option] = options_of(RunOptions)
 
 
-def options_that(matter: Callable[[Matters], object]) -> tuple[str, ...]:
-    """Names of the options for which `matter` is true: `options_that(lambda matters: matters.baseline)`."""
-    return tuple(name for name, matters in OPTIONS.items() if matter(matters))
+def options_that(matter: Callable[[OptionRole], object]) -> tuple[str, ...]:
+    """Names of the options for whose role `matter` is true: `options_that(lambda role: role.baseline)`."""
+    return tuple(name for name, each in OPTIONS.items() if matter(each.role))
+
+
+def is_path(each: Option) -> bool:
+    """Whether an option is a path, which a text stands for in a file and in Python."""
+    return bool(each.type == Path | None)
+
+
+class OptionKeywords(TypedDict, total=False):
+    """`RunOptions` as keywords of `evaluate`, for editors and type checkers; a test holds the two equal."""
+
+    split: str | None
+    limit: int | None
+    ids: tuple[str, ...]
+    question_types: tuple[str, ...]
+    failed_in: str | Path | None
+    wrong_in: str | Path | None
+    seed: int
+    trials: int
+    planner_model: str | None
+    solver_model: str | None
+    judge_model: str | None
+    embedding_model: str | None
+    temperature: float
+    planner_temperature: float | None
+    solver_temperature: float | None
+    max_output_tokens: int
+    reasoning_effort: str | None
+    constrain: Literal["auto", "grammar", "schema", "none"]
+    llama_server: str | None
+    threads: int | None
+    api_base: str | None
+    timeout: float
+    max_retries: int
+    max_connections: int | None
+    prompt_cache: bool
+    drop_params: tuple[str, ...]
+    extra_body: str | None
+    cache: str | Path | None
+    price: tuple[str, ...]
+    prices: tuple[str, ...]
+    max_steps: int | None
+    token_limit: int | None
+    time_limit: float | None
+    cost_limit: float | None
+    max_total_tokens: int | None
+    max_total_cost: float | None
+    fail_on_error: float | None
+    concurrency: int | None
+    engine: Literal["local", "ray"]
+    workers: int | None
+    ray_address: str | None
+    worker_resources: str | None
+    grace: float
+    tools: tuple[str, ...]
+    mcp: tuple[str, ...]
+    mcp_timeout: float
+    corpus: str | Path | None
+    tool_failure_rate: float
+    tool_failure_mode: Literal["empty", "error", "timeout"]
+    tool_result_tokens: int | None
+    out: str | Path | None
+    accept_loss: bool
+    progress: bool
+    verbose: bool
+    report: bool
+    otel: str | None

@@ -10,10 +10,10 @@ import pytest
 from repricing_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.cli.conventions import SHORT_NAMES
 from rewoo_bench.config.price_sheets import RULES, named_tariff, read_sheet, shipped, tariffs
 from rewoo_bench.errors import UsageError
 from rewoo_bench.repricing.render import sheet_list
+from rewoo_bench.runs.option_types import SHORT_NAMES
 
 MODEL = "[models.m]\ninput = 1\noutput = 4\n"
 CACHE = '[cache.c]\nkind = "automatic"\nsource = "made up"\nas_of = 2026-11-24\n'

@@ -5,18 +5,20 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
+import rewoo_bench
 from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.options import OptionKeywords, RunOptions
 
 OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
 
@@ -59,15 +61,73 @@ def test_the_options_have_the_defaults_of_the_command(tmp_path: Path, monkeypatc
     assert flags.keys() == vars(RunOptions(("direct",))).keys()
 
 
-def test_evaluate_has_the_defaults_of_the_command() -> None:
-    options = vars(RunOptions(("direct",)))
-    shared = {
-        name: each.default
-        for name, each in inspect.signature(evaluate).parameters.items()
-        if name in options and name not in ("architectures", "dataset", "style")
-    }
-    assert len(shared) >= 6
-    assert shared == {name: options[name] for name in shared}
+def test_the_keywords_of_evaluate_are_the_options() -> None:
+    """In an editor, too: `OptionKeywords` is written out for type checkers."""
+    named = inspect.signature(evaluate).parameters.keys() | {"resume"}
+    plain = {
+        name: kind for name, kind in get_type_hints(RunOptions).items() if name not in named
+    }  # evaluate has its own `style`
+    typed = {name: str | Path | None if kind == Path | None else kind for name, kind in plain.items()}
+    assert get_type_hints(OptionKeywords) == typed
+    assert inspect.signature(evaluate).parameters["model"].default == RunOptions(("direct",)).model
+
+
+NEW_OPTION = """    colour: Literal["red", "blue"] = option("red", group=TOOLS, role=ANSWERS, help="Colour.")
+"""
+USES = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+import anyio
+import rewoo_bench
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.comparability import differences
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.gate.baseline_of_run import OPTIONS
+from rewoo_bench.claims.run_groups import _SETTINGS
+
+def command(*words):
+    with suppress(SystemExit):
+        main(["run", "--no-progress", "--no-report", *words])
+
+command("--help")
+command("--arch", "direct", "-n", "1", "--model", "oracle", "--colour", "blue", "--out", "one")
+command("--from", "one/run.json", "--out", "two")
+Path("run.toml").write_text("arch = 'direct'\\nn = 1\\nmodel = 'oracle'\\ncolour = 'red'")
+command("--from", "run.toml", "--out", "three")
+command("--resume", "one", "--colour", "red")
+
+async def evaluated(colour):
+    return await rewoo_bench.evaluate("sample", "direct", model="oracle", limit=1, colour=colour, progress=False)
+
+with suppress(rewoo_bench.UsageError):
+    anyio.run(evaluated, "green")
+    sys.exit("green was taken")
+runs = {folder: read_manifest(Path(folder)) for folder in ("one", "two", "three")}
+colours = {folder: run.options["colour"] for folder, run in runs.items()}
+print(colours, len(anyio.run(evaluated, "blue")), "colour" in OPTIONS, "colour" in _SETTINGS)
+print(differences(runs))
+"""
+
+
+def test_an_option_is_one_entry_of_the_table(tmp_path: Path) -> None:
+    """One more field in `RunOptions` is a flag, a keyword and a key, and has its role, without another line."""
+    root = Path(rewoo_bench.__file__).parents[1]
+    for folder in ("architectures", "datasets"):
+        (tmp_path / folder).symlink_to(root / folder)
+    shutil.copytree(root / "rewoo_bench", tmp_path / "rewoo_bench", ignore=shutil.ignore_patterns("__pycache__"))
+    table = tmp_path / "rewoo_bench" / "runs" / "options.py"
+    table.write_text(
+        table.read_text().replace("    out: Path | None = option(", f"{NEW_OPTION}    out: Path | None = option(")
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", USES], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--colour [red|blue]" in done.stdout
+    assert "--resume: --colour was 'blue' in this run" in done.stderr
+    *_, found, differing = done.stdout.splitlines()
+    assert found == "{'one': 'blue', 'two': 'blue', 'three': 'red'} 1 True True"
+    assert "colour: blue (one), blue (two), red (three)" in differing
 
 
 @pytest.mark.anyio
