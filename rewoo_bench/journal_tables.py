@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JournalReader
 from rewoo_bench.output_file import new_file, removed_unless_written
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.oracle_rows import COLUMN
-from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rewoo_bench
-from rewoo_bench.runs.schema import QUESTIONS
+from rewoo_bench.runs.columns import QUESTIONS
 
 _ROWS_A_GROUP = 50_000
 TOKENS = {"rewoo": (7.2, 0.2), "react": (8.1, 0.6)}  # mean and deviation of the logarithm

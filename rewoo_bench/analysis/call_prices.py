@@ -6,7 +6,7 @@
     calls.of_rows(costs.usd)                                # sums of each row
 
 A rule has a minimum, blocks, a lifetime and breakpoints (`CacheRule`), and a tariff the prices of reading and writing.
-What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/schema.py), so no prompt is needed.
+What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/columns.py): no prompt is needed.
 It is a cache of one user who runs one architecture, and a hit is certain: providers promise none.
 """
 
@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from rewoo_bench.config.price_sheets import CacheRule, Tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import LOCAL
+from rewoo_bench.runs.columns import CALLS, SHARED
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
 from rewoo_bench.runs.manifest import no_run
-from rewoo_bench.runs.schema import CALLS, SHARED
 from rewoo_bench.runs.table_columns import Column, read_columns
 from rewoo_bench.runs.table_columns import there as columns_in
 

@@ -34,7 +34,7 @@ from rewoo_bench.tools.wrapper import WrappedTool
 from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage
 
 _NO_PARTS = PromptParts()
-ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/schema.py)
+ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/columns.py)
 """Role of a call that an earlier session paid for and the last one didn't make."""
 WIRE = "wire"
 """Role of a call of an external agent's own tool, read from its requests."""

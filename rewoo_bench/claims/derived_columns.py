@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rewoo_bench.analysis.call_prices import priced, read_calls
 from rewoo_bench.analysis.cost_formulas import PARTS, cost_law
 from rewoo_bench.config.price_sheets import RULES, named_tariff
-from rewoo_bench.runs.schema import QUESTIONS
+from rewoo_bench.runs.columns import QUESTIONS
 
 if TYPE_CHECKING:
     import pandas as pd

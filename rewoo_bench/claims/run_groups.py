@@ -24,13 +24,13 @@ from rewoo_bench.claims.data_sets import BY_FORMAT, Data
 from rewoo_bench.claims.derived_columns import KEY, derived
 from rewoo_bench.errors import DataError
 from rewoo_bench.model_names import REPLAY
+from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.runs.schema import CALLS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,6 +28,7 @@ from rewoo_bench.journal.response_cache import ResponseCache
 from rewoo_bench.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.model_names import LOCAL, REPLAY
 from rewoo_bench.models.open import OpenModel, open_model
+from rewoo_bench.runs.columns import RunRecord, columns_of_run
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.oracle_rows import answers_of_oracle
 from rewoo_bench.tools.mcp_servers import McpServers
@@ -149,18 +150,7 @@ def concurrency(options: RunOptions, run: PreparedRun) -> int:
 
 def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:
     """The columns of questions.parquet that are the same in every row of a run."""
-    return {
-        "run_id": run_id,
-        "dataset": run.dataset.name,
-        "model": options.model,
-        "planner_model": options.planner_model or options.model,
-        "solver_model": options.solver_model or options.model,
-        "seed": options.seed,
-        "temperature": options.temperature,
-        "tool_failure_rate": options.tool_failure_rate,
-        "oracle": _is_oracle(options, run),
-        "trace_id": run_id if options.otel else None,  # each row has its own
-    }
+    return columns_of_run(RunRecord(run_id, run.dataset.name, options, _is_oracle(options, run)))
 
 
 def _is_oracle(options: RunOptions, run: PreparedRun) -> bool | None:

@@ -71,7 +71,7 @@ class Results(Sequence[Result]):
     def _tables(self) -> tuple[pa.Table, pa.Table]:
         from rewoo_bench.evaluation.rows import lines_of
         from rewoo_bench.journal_tables import tables_of
-        from rewoo_bench.runs.schema import CALLS, QUESTIONS
+        from rewoo_bench.runs.columns import CALLS, QUESTIONS
 
         rows = [lines_of(result, self._columns)[1].decode() for result in self._results]
         return tables_of(rows) if rows else (QUESTIONS.empty_table(), CALLS.empty_table())

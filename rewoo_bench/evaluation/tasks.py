@@ -54,6 +54,6 @@ class Result:
     startup_s: float = 0.0
     """Seconds in which something that the question needs was starting; not in `latency_s`."""
     flags: tuple[str, ...] = ()
-    """What to doubt about the row (runs/schema.py)."""
+    """What to doubt about the row (runs/columns.py)."""
     answers_sha256: Sequence[str] | None = None
     """Hashes of the gold answers, where the scorer's exact match is an equality (scoring/base.py)."""

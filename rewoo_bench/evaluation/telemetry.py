@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -23,8 +22,8 @@ from urllib.parse import urlsplit
 from rewoo_bench.calls.call import Call
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.redaction import hide_credentials
+from rewoo_bench.runs.columns import trace_id_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
 _QUEUE = 1 << 16  # spans that wait for an endpoint
 _OPERATIONS = {"embedding": "embeddings"}
 _log = logging.getLogger(__name__)
-
-
-def trace_id_of(run_id: str, task: TaskKey) -> str:
-    """The id of a question's trace, 32 hexadecimal digits: the same in every session of a run."""
-    return sha256(f"{run_id} {task}".encode()).hexdigest()[:32]
 
 
 @contextmanager

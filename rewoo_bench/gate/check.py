@@ -23,11 +23,11 @@ from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
 from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Group, Verdict, too_many_failed
+from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED
 from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.runs.schema import CALLS, NO_LLM_ROLES, SHARED
 from rewoo_bench.text.counts import counted
 
 if TYPE_CHECKING:

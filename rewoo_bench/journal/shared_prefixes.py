@@ -39,7 +39,7 @@ _SEVERAL = -1
 
 
 class Shared(NamedTuple):
-    """What is known of a prompt when it is sent; the columns of calls.parquet with these names (runs/schema.py)."""
+    """What is known of a prompt when it is sent; the columns of calls.parquet with these names (runs/columns.py)."""
 
     shared_question_tokens: float
     shared_question_age_s: float

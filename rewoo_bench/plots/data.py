@@ -21,12 +21,12 @@ from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.escaping import one_line
 from rewoo_bench.plots.series_styles import SeriesStyle, series_styles
+from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.flags import UNMETERED, flagged
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.runs.schema import CALLS
 from rewoo_bench.runs.subsets import subsets
 from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
 from rewoo_bench.stats.bootstrap import Floats

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.folder import damage_of, open_table
-from rewoo_bench.runs.schema import CALLS
 
 CALL = (
     *("call_index", "kind", "name", "role", "place", "level", "status", "attempts", "finish_reason"),

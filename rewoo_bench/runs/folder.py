@@ -1,7 +1,7 @@
 """Run folders -> a table.
 
 run.json            the manifest (manifest.py): what was run, with what, and how it ended
-questions.parquet   a row for each example x trial x architecture (columns: schema.py)
+questions.parquet   a row for each example x trial x architecture (columns: columns.py)
 calls.parquet       a row for each model or tool call
 traces.jsonl        plan, evidence and steps of every question
 run.lock            empty; locked by the process that writes into the folder
@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.inferred_loops import CALL_COLUMNS, with_loops
+from rewoo_bench.runs.columns import CALLS, LATER, QUESTION_COLUMNS, QUESTIONS
+from rewoo_bench.runs.inferred_loops import OF_CALLS, with_loops
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
-from rewoo_bench.runs.schema import CALLS, QUESTIONS, check_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,7 @@ QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
 JOURNAL_FILE = "journal.sqlite"
-# Columns with few different values: categories in pandas.
-CATEGORIES = ["run_id", "architecture", "dataset", "model", "planner_model", "solver_model", "question_type"]
-CATEGORIES += ["level", "stop_reason", "usage_source"]
-NEWER_COLUMNS = ("startup_s", "flags")
-"""Columns that runs of earlier versions lack."""
+CATEGORIES = [column.name for column in QUESTION_COLUMNS if column.is_category]
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
@@ -92,10 +88,10 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
         except FileNotFoundError:
             raise no_table(run) from None
         if "loop_step" not in table.column_names and (run / CALLS_FILE).is_file():
-            table = with_loops(table, read_table(run / CALLS_FILE, CALLS, columns=CALL_COLUMNS))
-        for name in set(NEWER_COLUMNS).difference(table.column_names):
-            field = QUESTIONS.field(name)
-            table = table.append_column(field, pa.nulls(len(table), field.type))
+            table = with_loops(table, read_table(run / CALLS_FILE, CALLS, columns=OF_CALLS))
+        for field in QUESTIONS:
+            if field.name in LATER and field.name not in table.column_names:
+                table = table.append_column(field, pa.nulls(len(table), field.type))
         tables.append(table)
     return tables
 
@@ -146,11 +142,43 @@ def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     with damage_of(path):
         file = pq.ParquetFile(path)
         try:
-            check_schema(file.schema_arrow, schema)
+            _check_schema(file.schema_arrow, schema)
         except DataError as error:
             file.close()
             raise DataError(f"{path}: {error}; the file was changed, or isn't a run's") from None
         return file
+
+
+def _check_schema(found: pa.Schema, expected: pa.Schema) -> None:
+    """Raises `DataError` for a missing column, and for one that holds something else than a run writes.
+
+    Other columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
+    """
+    for field in expected:
+        if field.name not in found.names:
+            if field.name in LATER:
+                continue
+            raise DataError(f"the column {field.name!r} is missing")
+        kind = found.field(field.name).type
+        if _kind(kind) not in (_kind(field.type), "nothing"):
+            raise DataError(f"the column {field.name!r} has {_kind(kind)}, expected {_kind(field.type)}")
+
+
+def _kind(type_: pa.DataType) -> str:
+    """What a column holds, in words."""
+    kinds = pa.types
+    if kinds.is_dictionary(type_):
+        return _kind(type_.value_type)
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        return "lists of texts" if _kind(type_.value_type) in ("texts", "nothing") else f"{type_}"
+    of = {
+        "nothing": kinds.is_null(type_),
+        "texts": kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_),
+        "numbers": kinds.is_integer(type_) or kinds.is_floating(type_),
+        "truth values": kinds.is_boolean(type_),
+        "times": kinds.is_timestamp(type_),
+    }
+    return next((name for name, holds in of.items() if holds), f"{type_}")
 
 
 @contextmanager

@@ -17,17 +17,17 @@ from typing import Any
 import pyarrow as pa
 
 from rewoo_bench.loops import AT_LIMIT, loop_start
-from rewoo_bench.runs.schema import NO_STEP_ROLES, QUESTIONS
+from rewoo_bench.runs.columns import NO_STEP_ROLES, QUESTIONS
 
 INFERRED = "inferred_loop"
 KEY = ("run_id", "architecture", "example_id", "trial")
-CALL_COLUMNS = (*KEY, "call_index", "kind", "name", "role", "place", "status", "input_tokens", "output_tokens")
+OF_CALLS = (*KEY, "call_index", "kind", "name", "role", "place", "status", "input_tokens", "output_tokens")
 
 
 def with_loops(questions: pa.Table, calls: pa.Table) -> pa.Table:
     """The questions with the columns that they lack; null where a question has no call."""
     of: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for call in calls.select(CALL_COLUMNS).to_pylist():
+    for call in calls.select(OF_CALLS).to_pylist():
         of.setdefault(tuple(call[name] for name in KEY), []).append(call)
     keys = zip(*(questions[name].to_pylist() for name in KEY), strict=True)
     answered = [reason == "answered" for reason in questions["stop_reason"].to_pylist()]

@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 from rewoo_bench.argument_checks import as_path, check_names
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.model_names import LOCAL, REPLAY
+from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
-from rewoo_bench.runs.schema import CALLS, QUESTIONS
 from rewoo_bench.scoring import BUNDLED
 
-TEXTS = ("question", "answers", "error")
+TEXTS = [column.name for column in QUESTION_COLUMNS if column.is_private]
 HASHES = "answers_sha256"
 FILES = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
@@ -75,7 +75,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
 
 def _published(manifest: Manifest, without: Sequence[str]) -> Manifest:
     """The manifest of the copy: without the architectures left out and the folders of files."""
-    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": list(TEXTS)}}
+    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": TEXTS}}
     facts.pop("seal", None)
     if "architectures" in facts:
         facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]

@@ -16,9 +16,9 @@ from typing import Any
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import QUESTIONS_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest
-from rewoo_bench.runs.schema import QUESTIONS
 from rewoo_bench.scoring import BUNDLED, Scorer
 
 _COLUMNS = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]

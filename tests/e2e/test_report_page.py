@@ -22,8 +22,8 @@ from rewoo_bench import compare, load
 from rewoo_bench.cli.main import main
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.write import write_report
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import manifests
-from rewoo_bench.runs.schema import QUESTIONS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,8 +17,8 @@ from comparison_rows import system
 from rewoo_bench.claims import Finding, check, gather, read_claims
 from rewoo_bench.claims.data_sets import BY_FORMAT
 from rewoo_bench.claims.render import Format, render
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
-from rewoo_bench.runs.schema import CALLS, QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claims"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md"}

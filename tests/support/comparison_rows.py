@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import Comparison, Format, render
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.manifest import Manifest, manifest_of, write_manifest
-from rewoo_bench.runs.schema import QUESTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
 ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}

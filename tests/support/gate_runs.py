@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from parts import MOMENT
 
-from rewoo_bench.runs.schema import QUESTIONS
+from rewoo_bench.runs.columns import QUESTIONS
 
 ARCHITECTURE = {
     "name": "rewoo",

@@ -23,8 +23,8 @@ from rewoo_bench.analysis.summary import (
     table,
     valid_first_plans,
 )
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load, load_table
-from rewoo_bench.runs.schema import QUESTIONS
 
 
 def row(**values: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Verdict
-from rewoo_bench.runs.schema import CALLS
+from rewoo_bench.runs.columns import CALLS
 
 
 def judged(

@@ -17,10 +17,10 @@ from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.rows import question_row
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import open_journal
+from rewoo_bench.runs.columns import question_row
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.types import (
     CallCost,

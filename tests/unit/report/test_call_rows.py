@@ -14,7 +14,7 @@ import pytest
 
 from rewoo_bench.report.call_rows import CALL, CallRows
 from rewoo_bench.report.trajectories import _with_starts
-from rewoo_bench.runs.schema import CALLS
+from rewoo_bench.runs.columns import CALLS
 
 
 def write_calls(path: Path, questions: int, rows_a_group: int) -> list[dict[str, Any]]:

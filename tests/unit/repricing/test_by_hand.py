@@ -16,8 +16,8 @@ from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.repricing import Repriced
 from rewoo_bench.repricing.estimates import Line
+from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.schema import SHARED
 
 PREFIX = text("P", 1280)
 PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
