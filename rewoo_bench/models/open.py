@@ -95,8 +95,6 @@ class _LocalFile:
     label: str
     path: Path
     style: Literal["chat", "completion"]
-    constrain: Literal["grammar", "none"]
-    context: int
     facts: Mapping[str, Any]
 
 
@@ -131,10 +129,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     software = await to_thread.run_sync(server_version, program)
     file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     style = file.style if settings.style == "auto" else settings.style
-    constrain = file.constrain if settings.constrain == "auto" else settings.constrain
-    wanted = ServerSettings(
-        context=file.context, n_parallel=settings.n_parallel, threads=settings.threads, program=program
-    )
+    constrain = "grammar" if settings.constrain == "auto" else settings.constrain
+    wanted = ServerSettings(n_parallel=settings.n_parallel, threads=settings.threads, program=program)
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve(file.path, wanted, copies=copies))
@@ -261,7 +257,7 @@ def _local_file(name: str) -> _LocalFile:
     if not name.endswith(".gguf"):
         entry = find_entry(name)
         facts: dict[str, Any] = {"file": entry.files[0].name, "sha256": entry.files[0].sha256, "licence": entry.licence}
-        return _LocalFile(name, fetch(entry), entry.style, entry.constrain, entry.context, facts)
+        return _LocalFile(name, fetch(entry), entry.style, facts)
     path = Path(name).expanduser()
     header = read_header(path)
     style: Literal["chat", "completion"] = (
@@ -269,7 +265,7 @@ def _local_file(name: str) -> _LocalFile:
     )
     sha256 = stamped_sha256(path, _stamp_of(path))
     facts = {"file": path.name, "sha256": sha256, "parameters": header.parameters}
-    return _LocalFile(path.stem, path, style, "grammar", ServerSettings().context, facts)
+    return _LocalFile(path.stem, path, style, facts)
 
 
 def _stamp_of(path: Path) -> Path:

