@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.journal.store import JournalReader
 from rewoo_bench.output_file import new_file, removed_unless_written
-from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.columns import CALLS, OLD_NAMES, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.oracle_rows import COLUMN
 
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from rewoo_bench.journal.shared_prefixes import SharedPrefixes
 
 _QUESTIONS_A_GROUP = 1000
-_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
+
+
+def _with_old_names(schema: pa.Schema) -> pa.StructType:
+    """A row, which an earlier version may have written with the names of its columns."""
+    renamed = [field.with_name(OLD_NAMES[field.name]) for field in schema if field.name in OLD_NAMES]
+    return pa.struct([*schema, *renamed])
+
+
+_ROWS = pa.schema([("question", _with_old_names(QUESTIONS)), ("calls", pa.list_(_with_old_names(CALLS)))])
 _BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
 
 
@@ -45,7 +53,17 @@ def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
         parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
     ).combine_chunks()
     calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
-    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
+    return _with_new_names(read["question"], QUESTIONS), _with_new_names(calls, CALLS)
+
+
+def _with_new_names(rows: pa.StructArray | pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_struct_array(rows)
+    for position, field in enumerate(schema):
+        if field.name in OLD_NAMES and (old := table[OLD_NAMES[field.name]]).null_count < len(old):
+            import pyarrow.compute as pc  # only for rows of an earlier version: it would take time of each short run
+
+            table = table.set_column(position, field, pc.coalesce(table[field.name], old))
+    return table.select(schema.names)
 
 
 def export(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
               help="Compare runs of different questions of a data set on their shared questions; the output says so. "
                    "Each data set is always a table of its own.")
 @click.option("--by", type=click.Choice(COLUMNS),
-              help="Compare the questions of each type, level or number of hops separately.")
+              help="Compare the questions of each type, difficulty or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
               help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone has the price of "
                    "its short name, else its first; planner: or solver: in front for a model of its own. "

@@ -40,7 +40,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
               help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "
                    "their formulas.")
 @click.option("--by", type=click.Choice(COLUMNS),
-              help="Separate figures for the questions of each type, level or number of hops.")
+              help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
 def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
          formats: str, pair: str, by: str | None) -> int:

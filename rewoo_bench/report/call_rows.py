@@ -19,7 +19,7 @@ from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.folder import damage_of, open_table
 
 CALL = (
-    *("call_index", "kind", "name", "role", "place", "level", "status", "attempts", "finish_reason"),
+    *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
     *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
     *("latency_s", "waiting_s", "replayed", "started_at"),

@@ -208,8 +208,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column("example_id", TEXT, "id of the question; join runs on it and on `trial`", lambda q: q.example.id),
     Column("question_type", TEXT, "kind of question", lambda q: q.example.kind, is_category=True),
     Column(
-        "level", TEXT, "difficulty of the question, in the data set's words",
+        "difficulty", TEXT, "difficulty of the question, in the data set's words",
         lambda q: q.example.level or None, null="where the data set doesn't say", is_later=True, is_category=True,
+        old_name="level",
     ),
     Column(
         "hops", INT, "number of look-ups and calculations in the gold evidence",
@@ -379,7 +380,7 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
         "where in the architecture (`planner 0`, `E2`, `turn 3`, `solver`; `rewoo/E2` in rewoo-react)",
         lambda c: c.call.call_site.name,
     ),
-    Column("level", INT, "depth in the plan", lambda c: c.call.call_site.level),
+    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.call_site.level, old_name="level"),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
     Column("input_tokens", LONG, "tokens of the prompt", _of_model(lambda call: call.usage.input_tokens), null=_TOOL),
@@ -473,6 +474,12 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
 
 LATER = frozenset([*(c.name for c in QUESTION_COLUMNS if c.is_later), *(c.name for c in CALL_COLUMNS if c.is_later)])
 """Columns that files of earlier versions lack."""
+
+OLD_NAMES = {
+    **{c.name: c.old_name for c in QUESTION_COLUMNS if c.old_name},
+    **{c.name: c.old_name for c in CALL_COLUMNS if c.old_name},
+}
+"""Columns that files of earlier versions have under another name: new -> old."""
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.columns import CALLS, LATER, QUESTION_COLUMNS, QUESTIONS
+from rewoo_bench.runs.columns import CALLS, LATER, OLD_NAMES, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.inferred_loops import OF_CALLS, with_loops
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
 
@@ -122,15 +122,20 @@ def read_table(
 ) -> pa.Table:
     """Those of the columns that the file has, all of them by default; the texts of `categories` are dictionaries.
 
+    A column of an earlier version gets its name of today.
+
     Raises `DataError` for a damaged file and for one that doesn't fit the schema, and FileNotFoundError.
     `pq.read_table` would import far more.
     """
     with open_table(path, schema) as file:
         there = file.schema_arrow.names
-    with damage_of(path), pq.ParquetFile(path, read_dictionary=[name for name in categories if name in there]) as file:
-        table = file.read(columns=columns and [name for name in columns if name in there])
+    old = {name: OLD_NAMES[name] for name in schema.names if name not in there and OLD_NAMES.get(name) in there}
+    new = {before: name for name, before in old.items()}
+    in_file = [old.get(name, name) for name in categories if old.get(name, name) in there]
+    with damage_of(path), pq.ParquetFile(path, read_dictionary=in_file) as file:
+        table = file.read(columns=columns and [old.get(n, n) for n in columns if old.get(n, n) in there])
         table.validate(full=True)
-        return table
+        return table.rename_columns([new.get(name, name) for name in table.column_names])
 
 
 _AGAIN = "`rewoo-bench run --resume RUN` writes the tables of a run with a journal again"
@@ -155,13 +160,14 @@ def _check_schema(found: pa.Schema, expected: pa.Schema) -> None:
     Other columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
     """
     for field in expected:
-        if field.name not in found.names:
+        name = field.name if field.name in found.names else OLD_NAMES.get(field.name, field.name)
+        if name not in found.names:
             if field.name in LATER:
                 continue
             raise DataError(f"the column {field.name!r} is missing")
-        kind = found.field(field.name).type
+        kind = found.field(name).type
         if _kind(kind) not in (_kind(field.type), "nothing"):
-            raise DataError(f"the column {field.name!r} has {_kind(kind)}, expected {_kind(field.type)}")
+            raise DataError(f"the column {name!r} has {_kind(kind)}, expected {_kind(field.type)}")
 
 
 def _kind(type_: pa.DataType) -> str:

@@ -13,7 +13,7 @@ from rewoo_bench.errors import UsageError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("question_type", "level", "hops")
+COLUMNS = ("question_type", "difficulty", "hops")
 """Columns that describe the question, so that every system has the same questions in each part."""
 
 

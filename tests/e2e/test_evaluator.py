@@ -56,7 +56,7 @@ async def test_every_token_is_counted_once(tmp_path: Path, corpus: Corpus, name:
 async def test_roles_are_told_apart(tmp_path: Path, corpus: Corpus) -> None:
     with ModelServer(answer) as server:
         (row,), calls = await run(tmp_path, server, examples(1), ["rewoo"], corpus)
-    assert [(c["kind"], c["name"], c["role"], c["place"], c["level"]) for c in calls] == [
+    assert [(c["kind"], c["name"], c["role"], c["place"], c["plan_depth"]) for c in calls] == [
         ("model", "openai/test", "planner", "planner 0", 0),
         ("tool", "Search", "tool", "E1", 0),
         ("tool", "LLM", "tool", "E2", 1),

@@ -73,7 +73,7 @@ async def test_every_token_is_counted_once(tmp_path: Path, corpus: Corpus) -> No
         assert row["planner_tokens"] + row["tool_llm_tokens"] + row["solver_tokens"] == row["total_tokens"]
         assert (row["stop_reason"], row["prediction"]) == ("answered", f"the river of {row['example_id']}")
         assert (row["llm_calls"], row["tool_calls"], row["usage_source"]) == (3, 2, "provider")
-        assert {call["place"]: call["level"] for call in mine} == {"planner 0": 0, "E2": 1, "joiner 0": 0}
+        assert {call["place"]: call["plan_depth"] for call in mine} == {"planner 0": 0, "E2": 1, "joiner 0": 0}
 
 
 async def test_a_task_is_called_before_its_plan_has_ended(tmp_path: Path, corpus: Corpus) -> None:

@@ -224,7 +224,7 @@ def test_data_sets_are_compared_each_for_itself() -> None:
     for pair in comparison.pairs:  # a family of tests for each data set
         assert (pair.tests, pair.figures) == (alone.tests, alone.figures)
     assert f"adjusted for the {alone.tests} tests of EM, total tokens and cost of each data set" in str(comparison)
-    halves = compare(frame(*both).assign(level="easy"), by="level")
+    halves = compare(frame(*both).assign(difficulty="easy"), by="difficulty")
     assert [pair.tests for pair in halves.pairs] == [alone.tests] * 2
     with pytest.raises(UsageError, match="only 'rewoo' ran on the data set 'sample', the others on 'hotpotqa'"):
         compare(frame(system(), system("react", dataset="hotpotqa", run_id=B)))

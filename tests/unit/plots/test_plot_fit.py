@@ -254,7 +254,7 @@ def test_a_run_without_the_newer_columns_is_drawn(chains: Path, tmp_path: Path) 
     old = tmp_path / "old"
     old.mkdir()
     rows = pd.read_parquet(chains / "questions.parquet")
-    newer = ["hops", "level", "gold_pages_found", "seed", "temperature", "tool_failure_rate", "cache_write_tokens"]
+    newer = ["hops", "difficulty", "gold_pages_found", "seed", "temperature", "tool_failure_rate", "cache_write_tokens"]
     rows.drop(columns=newer).to_parquet(old / "questions.parquet", index=False)
     assert list(pictures(old)) == ["ratio", "steps"]  # no calls.parquet, so no parts
 

@@ -64,5 +64,5 @@ def test_no_call_at_all(tmp_path: Path) -> None:
 
 def test_the_first_call_of_a_question_starts_at_zero() -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
-    calls = [{"started_at": moment, "level": 0}, {"started_at": moment + timedelta(seconds=2), "name": ""}]
+    calls = [{"started_at": moment, "role": ""}, {"started_at": moment + timedelta(seconds=2), "name": ""}]
     assert _with_starts(calls) == [{"start_s": 0.0}, {"start_s": 2.0}]

@@ -32,7 +32,7 @@ RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", 
 
 QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
-example_id question_type level hops trial question answers answers_sha256
+example_id question_type difficulty hops trial question answers answers_sha256
 prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans broken_plans routed_to
 input_tokens cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
 planner_tokens solver_tokens tool_llm_tokens
@@ -42,7 +42,7 @@ trace_id
 """
 
 CALL_COLUMNS = """
-run_id architecture example_id trial call_index kind name role place level status attempts input_tokens
+run_id architecture example_id trial call_index kind name role place plan_depth status attempts input_tokens
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
 context_tokens exemplar_tokens question_tokens
 written_tokens found_tokens shared_question_tokens shared_question_age_s shared_run_tokens shared_run_age_s
@@ -353,9 +353,9 @@ def test_a_manifest_of_the_first_format_has_short_names() -> None:
 def test_rows_that_pandas_wrote_again_are_read(tmp_path: Path) -> None:
     written(tmp_path / "run", result())
     frame = load(tmp_path / "run")
-    assert frame["level"].isna().all()
+    assert frame["difficulty"].isna().all()
     frame.to_parquet(tmp_path / "own.parquet", index=False)
-    assert load(tmp_path / "own.parquet")["level"].isna().all()
+    assert load(tmp_path / "own.parquet")["difficulty"].isna().all()
 
 
 @pytest.mark.parametrize(
