@@ -1,9 +1,9 @@
 """Running from Python: `evaluate` for async code and notebooks, `bench` for plain functions and tests.
 
-    results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], limit=20, out="results/local/mine")
+    results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], questions=20, out="results/local/mine")
     rewoo_bench.compare(results)
 
-    run = rewoo_bench.bench("rewoo", out=Path("results/local/mine"), limit=20)
+    run = rewoo_bench.bench("rewoo", out=Path("results/local/mine"), questions=20)
     run.rows["total_tokens"].mean()
 
 Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder.
@@ -40,7 +40,7 @@ from rewoo_bench.events import Event
 from rewoo_bench.journal.store import JOURNAL, open_journal
 from rewoo_bench.models.settings import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, OptionKeywords, RunOptions, is_path
+from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
 from rewoo_bench.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
@@ -54,7 +54,7 @@ async def evaluate(
     *,
     model: str | Model = DEFAULT_MODEL,
     settings: ModelSettings | None = None,
-    style: str = "multihop",
+    exemplars: str = "multihop",
     scoring: str | Scorer = "hotpotqa",
     limits: Limits | None = None,
     on_result: Callable[[Result], None] | None = None,
@@ -63,7 +63,7 @@ async def evaluate(
 ) -> Results:
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
-    `dataset` is a name as for `--dataset`, or examples; for those `style` picks the exemplars and `scoring`
+    `dataset` is a name as for `--dataset`, or examples; for those `exemplars` is their style and `scoring`
     the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
     `on_result` gets each result as it ends, `on_event` the events inside each question. `options` are the other flags
     of `rewoo-bench run`, by the names and with the defaults of `RunOptions`, which says what each means.
@@ -75,7 +75,7 @@ async def evaluate(
     named = _checked_architectures(architectures)
     check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
     check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
-    check_kind("style", style, (str,), "a style of exemplars such as 'multihop'")
+    check_kind("exemplars", exemplars, (str,), "a style of exemplars such as 'multihop'")
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
     check_callbacks(on_result=on_result, on_event=on_event)
     more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
@@ -88,7 +88,7 @@ async def evaluate(
     )
     given = GivenObjects(
         examples,
-        style,
+        exemplars,
         scoring,
         named,
         None if isinstance(model, str) else model,
@@ -149,6 +149,8 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     known = OPTIONS.keys() - taken
     checked = dict(options)
     for name, value in options.items():
+        if name in OLD_NAMES:
+            raise UsageError(f"{name} is now {OLD_NAMES[name]}")
         if name not in known:
             raise UsageError(unknown("option", name, sorted(known)))
         if value is not None and is_path(OPTIONS[name]):
@@ -160,8 +162,8 @@ async def _results(options: RunOptions, given: GivenObjects, listeners: Listener
     """The results of a run, which is written where the options have a folder."""
     if options.out is not None:
         return await _in_folder(options, given, listeners)
-    if options.cache is not None:
-        raise UsageError("cache: give out=, too; without a folder no answer is kept")
+    if options.answer_cache is not None:
+        raise UsageError("answer_cache: give out=, too; without a folder no answer is kept")
     return await _in_memory(options, given, listeners)
 
 
@@ -221,7 +223,7 @@ def _checked_architectures(architectures: Any) -> list[str | Architecture]:
 def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
     if limits is None:
         return {}
-    options = {"token_limit": limits.tokens, "time_limit": limits.time_s, "cost_limit": limits.cost_usd}
+    options = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
     if twice := next((name for name in options if name in more), None):
         raise UsageError(f"{twice}: give it in limits alone")
     return options

@@ -7,8 +7,8 @@ Without `--model` a server of this process answers: it asks for one search, wher
 and then answers. So calls and tokens are the framework's own, and the same on every machine. `--rows FILE` keeps a row
 for each question as CSV; `--read FILE` prints the table of such a file.
 
-Each agent gets a run of its own in the folder `--out`, and a second one of two questions with `--token-limit`. A run
-that is there already is read and not made again. Packages are installed by uv, below `--out`.
+Each agent gets a run of its own in the folder `--out`, and a second one of two questions with `--question-tokens`. A
+run that is there already is read and not made again. Packages are installed by uv, below `--out`.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def main() -> None:
     parser.add_argument("--model", help="the model of all agents  [default: a scripted one]")
     parser.add_argument("--api-base")
     parser.add_argument("-n", type=int, default=20, help="questions of the sample")
-    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of a question")
+    parser.add_argument("--question-time", type=float, default=120.0, help="seconds of a question")
     parser.add_argument(
-        "--token-limit", type=int, help="tokens of a question in the second run  [default: 300, scripted 30]"
+        "--question-tokens", type=int, help="tokens of a question in the second run  [default: 300, scripted 30]"
     )
     parser.add_argument("--out", type=Path, help="folder of the runs and of the installed packages")
     parser.add_argument("--rows", type=Path, help="write a row for each question here (CSV)")
@@ -103,7 +103,7 @@ def main() -> None:
     with ModelServer(search_then_answer) as server:
         if not flags.model:
             flags.model, flags.api_base = "openai/scripted", server.api_base
-            flags.token_limit = flags.token_limit or 30
+            flags.question_tokens = flags.question_tokens or 30
         rows = rows_of(check(known[name], flags) for name in flags.names or known)
     if flags.rows:
         rows.to_csv(flags.rows, index=False)
@@ -120,10 +120,12 @@ def check(folder: Path, flags: argparse.Namespace) -> Checked:
         return Checked(folder.name, framework, f"no: {error}")
     run, limited = flags.out / folder.name, flags.out / f"{folder.name}-limit"
     model = ["--model", flags.model, *(["--api-base", flags.api_base] if flags.api_base else [])]
-    asked = [*model, "--time-limit", str(flags.time_limit), "--concurrency", "1"]
+    asked = [*model, "--question-time", str(flags.question_time), "--concurrency", "1"]
     if not bench(folder, run, [*asked, "-n", str(flags.n)]):
         return Checked(folder.name, framework, f"{installs}; it can't be run")
-    bench(folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--token-limit", str(flags.token_limit or 300)])
+    bench(
+        folder, limited, [*asked, "-n", str(LIMITED_QUESTIONS), "--question-tokens", str(flags.question_tokens or 300)]
+    )
     return Checked(folder.name, framework, installs, anyio.run(read_run, run), behaviour(limited))
 
 

@@ -114,7 +114,7 @@ async def check(name: str, server: Server, architecture: str) -> list[Outcome]:
         "sample",
         f"{architecture}?max_steps={len(calls) + 1}{in_order}",
         model=ScriptedModel(SCRIPTS[architecture](calls, tools)),
-        limit=1,
+        questions=1,
         mcp=(server.command,),
     )
     (result,) = results

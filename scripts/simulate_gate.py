@@ -213,7 +213,7 @@ def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) ->
 
 
 def _run(architecture: str, out: Path, seed: int, questions: int) -> Path:
-    return bench(architecture, out=out, limit=questions, seed=seed).folder
+    return bench(architecture, out=out, questions=questions, seed=seed).folder
 
 
 def _again(architecture: str, _: Path, out: Path, seed: int, questions: int) -> Path:

@@ -60,7 +60,7 @@ class Study:
         """The folder of a run with the oracle."""
         self._count += 1
         folder = self._work / f"run{self._count}"
-        wanted = {"model": "oracle", "limit": self.questions, "progress": False, **options}
+        wanted = {"model": "oracle", "questions": self.questions, "progress": False, **options}
         anyio.run(run, RunOptions(architectures, dataset=dataset or self.hotpotqa, out=folder, **wanted))
         return folder
 
@@ -113,8 +113,8 @@ def main_table(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tokens by number of look-ups, and questions with look-ups that no plan can foresee."""
-    folder = study.run(*AGENTS, dataset="chain?hops=1..12", limit=120, max_steps=32)
-    some = study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", limit=120, max_steps=32)
+    folder = study.run(*AGENTS, dataset="chain?hops=1..12", questions=120, max_steps=32)
+    some = study.run("rewoo", "react", "react-native", dataset="chain?hops=1..12", questions=120, max_steps=32)
     study.draw([some], {"steps": "chain-steps", "cache": "chain-cache", "cache-map": "chain-map"})
     study.draw([some], {"cache-map": "chain-map-native"}, "react-native")
     cells = {agent: map_table(read([some]), (agent, "rewoo")) for agent in ("react", "react-native")}
@@ -127,11 +127,11 @@ def chain_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     tokens = rows.pivot_table(index="hops", columns="architecture", values="total_tokens", observed=True)
     yield "hops", _tokens_by(tokens.astype(float))
     yield "prediction", _predictions(rows)
-    rows = load(study.run(*AGENTS, dataset="chain?hops=2&width=1..8", limit=80, max_steps=64))
+    rows = load(study.run(*AGENTS, dataset="chain?hops=2&width=1..8", questions=80, max_steps=64))
     rows["width"] = rows["question_type"].astype(str).str.extract(r"x(\d+)")[0].astype(int)
     tokens = rows.pivot_table(index="width", columns="architecture", values="total_tokens", observed=True)
     yield "width", _tokens_by(tokens.astype(float))
-    rows = load(study.run(*AGENTS, dataset="chain?hops=5&branching=4", limit=100, max_steps=32))
+    rows = load(study.run(*AGENTS, dataset="chain?hops=5&branching=4", questions=100, max_steps=32))
     table = totals(rows)
     right = rows.groupby("architecture", sort=False, observed=True)["exact_match"].sum()
     table.insert(2, "reached the answer", [int(right[name]) for name in table["architecture"]])

@@ -1,7 +1,7 @@
-"""What ends a run: its caps (--max-total-tokens, --max-total-cost) and its failed questions (--fail-on-error).
+"""What ends a run: its caps (--run-tokens, --run-cost) and its failed questions (--fail-on-error).
 
-    RunLimits(max_total_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--max-total-tokens)"
-    higher_cap("used 260 of 250 tokens (--max-total-tokens)", done=0.5)     # "--max-total-tokens 580"
+    RunLimits(run_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--run-tokens)"
+    higher_cap("used 260 of 250 tokens (--run-tokens)", done=0.5)     # "--run-tokens 580"
 
     estimate = CallEstimate.of(model, request)
     reservation = await caps.admit(estimate)                # waits while the calls in flight may use up the rest
@@ -29,8 +29,8 @@ from rewoo_bench.journal.store import Spent
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.types import CallCost, Model, Request
 
-_NO_PRICE = "the price of a call isn't known, so --max-total-cost can't be kept"
-_REACHED = re.compile(r"(?:used|cost) (\S+) of (\S+) (?:tokens|USD) \((--max-total-\w+)\)")
+_NO_PRICE = "the price of a call isn't known, so --run-cost can't be kept"
+_REACHED = re.compile(r"(?:used|cost) (\S+) of (\S+) (?:tokens|USD) \((--run-\w+)\)")
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 _MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
 
@@ -58,8 +58,8 @@ class RunLimits:
     """Limits of a whole run. `max_errors` is the number of tolerated failed questions, or a fraction (below 1) of
     all; None tolerates none, but doesn't end the run early."""
 
-    max_total_tokens: int | None = None
-    max_total_cost: float | None = None
+    run_tokens: int | None = None
+    run_cost: float | None = None
     max_errors: float | None = None
 
     def exceeded(self, totals: Totals) -> str | None:
@@ -68,14 +68,14 @@ class RunLimits:
             return f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
         if totals.done == totals.tasks:
             return None
-        if self.max_total_tokens is not None and totals.spent.tokens >= self.max_total_tokens:
-            return f"used {totals.spent.tokens:,} of {self.max_total_tokens:,} tokens (--max-total-tokens)"
-        if self.max_total_cost is not None and totals.spent.unpriced:
+        if self.run_tokens is not None and totals.spent.tokens >= self.run_tokens:
+            return f"used {totals.spent.tokens:,} of {self.run_tokens:,} tokens (--run-tokens)"
+        if self.run_cost is not None and totals.spent.unpriced:
             return _NO_PRICE
-        if self.max_total_cost is not None and totals.spent.cost_usd >= self.max_total_cost:
+        if self.run_cost is not None and totals.spent.cost_usd >= self.run_cost:
             spent = totals.spent.cost_usd
             shown = f"{spent:.4f}" if spent >= 0.01 else f"{spent:.2g}"
-            return f"cost {shown} of {self.max_total_cost} USD (--max-total-cost)"
+            return f"cost {shown} of {self.run_cost} USD (--run-cost)"
         return None
 
     def unfinished(self, totals: Totals) -> str | None:
@@ -99,12 +99,12 @@ def higher_cap(reason: str, *, done: float) -> str | None:
     keeps the reason only, so the amounts are read from it.
     """
     if reason == _NO_PRICE:
-        return "--max-total-cost none"
+        return "--run-cost none"
     reached = _REACHED.fullmatch(reason)
     if reached is None:
         return None
     spent, cap = (float(text.replace(",", "")) for text in reached.group(1, 2))
-    return f"{reached[3]} {_rounded_up(_MARGIN * max(spent, cap) / done, whole=reached[3] == '--max-total-tokens')}"
+    return f"{reached[3]} {_rounded_up(_MARGIN * max(spent, cap) / done, whole=reached[3] == '--run-tokens')}"
 
 
 def _rounded_up(amount: float, *, whole: bool) -> str:
@@ -181,11 +181,11 @@ class Caps:
 
     def _has_space(self, reservation: Reservation) -> bool:
         limits, spent = self._limits, self._totals.spent
-        if limits.max_total_tokens is not None and spent.tokens + self._tokens >= limits.max_total_tokens:
+        if limits.run_tokens is not None and spent.tokens + self._tokens >= limits.run_tokens:
             return False
-        if limits.max_total_cost is None:
+        if limits.run_cost is None:
             return True
-        return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.max_total_cost
+        return reservation.cost_usd is not None and spent.cost_usd + self._cost_usd < limits.run_cost
 
     def _reservation(self, call: CallEstimate) -> Reservation:
         """The prompt and the longest answer, at the model's prices; without prices the mean cost of a call so far."""

@@ -223,7 +223,7 @@ class Meter:
         if limits.cost_usd is None:
             return
         if (cost := self.cost_usd) is None:
-            raise UsageError("--cost-limit: the price of the model isn't known, so it can't be kept")
+            raise UsageError("--question-cost: the price of the model isn't known, so it can't be kept")
         if cost >= limits.cost_usd:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
 

@@ -4,7 +4,7 @@ shutdown = GracefulShutdown()
 await shutdown.admit()      # returns at once; after `request`, never
 with shutdown:
     ...                     # a call in flight
-shutdown.request(RunStopped("used 260 of 250 tokens (--max-total-tokens)"))
+shutdown.request(RunStopped("used 260 of 250 tokens (--run-tokens)"))
 await shutdown.wait_idle(grace_s=15)
 """
 

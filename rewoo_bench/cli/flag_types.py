@@ -25,8 +25,8 @@ _OWN_FIELDS = {
     "stop": None,
     "temperature": "--temperature",
     "seed": "--seed",
-    "max_tokens": "--max-output-tokens",
-    "max_completion_tokens": "--max-output-tokens",
+    "max_tokens": "--reply-tokens",
+    "max_completion_tokens": "--reply-tokens",
     "reasoning_effort": "--reasoning-effort",
 }
 _DROPPABLE = (

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.runs.options import OPTIONS
+from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, with_new_names
 
 RUN_FILE = "rewoo_bench.run_file"
 """In a context's `meta`: the run.json that the flags come from, and its content."""
@@ -32,6 +32,8 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
     defaults: dict[str, Any] = {}
     for key, value in _values(file).items():
         option = flags.get(key.replace("_", "-"))
+        if option is None and key.replace("-", "_") in OLD_NAMES:
+            raise UsageError(f"--from {file}: {key} is now {OLD_NAMES[key.replace('-', '_')]}")
         if option is None:
             raise UsageError(f"--from {file}: {unknown('flag', key, flags)}")
         if value is not None:
@@ -73,6 +75,7 @@ def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
     options = manifest.get("options")
     if not isinstance(options, dict) or not options.get("architectures"):
         raise UsageError(f"--from {file}: expected the run.json of a run, with its options")
+    options = with_new_names(options)
     if f"{HIDDEN}@" in str(options.get("api_base")):
         options = {**options, "api_base": None}  # its password isn't kept; the model says what is missing
     if options.get("ids"):

@@ -215,5 +215,5 @@ def _not_answered(summaries: Sequence[Summary]) -> list[str]:
     ]
     notes = [f"ended without an answer: {'; '.join(lines)}"] if lines else []
     if cut := sum(summary.reasoning_truncated for summary in summaries):
-        notes.append(f"{cut} were cut while the model was thinking: raise --max-output-tokens")
+        notes.append(f"{cut} were cut while the model was thinking: raise --reply-tokens")
     return notes

@@ -126,7 +126,7 @@ class DatasetSpec(BaseModel):
     description: str = ""
     format: RowFormat | None = None
     """The shape of its rows; None is what their keys say."""
-    style: Style | None = None
+    exemplars: Style | None = None
     """Which exemplars fit its questions; None is that of the format."""
     scoring: str | None = None
     """A scorer: a bundled or installed one, or `package.module:function`; None is that of the format."""

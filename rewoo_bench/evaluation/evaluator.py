@@ -147,7 +147,7 @@ class Evaluator:
         """The live calls of a session, under the caps of the run."""
         live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
         live.accepted_before = journal is not None and journal.has_answers()
-        if self.run_limits.max_total_tokens is not None or self.run_limits.max_total_cost is not None:
+        if self.run_limits.run_tokens is not None or self.run_limits.run_cost is not None:
             live.caps = Caps(self.run_limits, totals, live.shutdown)
         return live
 

@@ -72,7 +72,7 @@ def _with_cap(folder: Path) -> str:
         reason = read_manifest(folder).reason or ""
     except DataError:  # --resume says what is wrong
         return ""
-    flag = next((flag for flag in ("--max-total-tokens", "--max-total-cost") if flag in reason), None)
+    flag = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
     return f" and another {flag}" if flag else ""
 
 

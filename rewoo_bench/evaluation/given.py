@@ -31,8 +31,8 @@ class GivenObjects:
     """Objects that a run uses instead of the names in its options; None where the name counts."""
 
     examples: Sequence[Example] | None = None
-    style: str = "multihop"
-    """Exemplars for `examples`."""
+    exemplars: str = "multihop"
+    """Style of the exemplars for `examples`."""
     scoring: str | Scorer = "hotpotqa"
     """Metric for `examples`."""
     architectures: Sequence[str | Architecture] | None = None
@@ -65,7 +65,7 @@ class GivenObjects:
             "examples": len(chosen),
             "ids_hash": digest,
         }
-        return Dataset(EXAMPLES, self.style, find_scorer(self.scoring), "", chosen, digest, None, facts)
+        return Dataset(EXAMPLES, self.exemplars, find_scorer(self.scoring), "", chosen, digest, None, facts)
 
 
 def model_name(model: Model) -> str:

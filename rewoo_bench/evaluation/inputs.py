@@ -57,7 +57,7 @@ async def read_inputs(
     if given.loaded is not None:
         dataset = given.loaded
     elif given.examples is not None:
-        dataset = given.dataset(options.limit, options.seed)
+        dataset = given.dataset(options.questions, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
     tools = checked_tools(options.tools, "--tools") or dataset.tools
@@ -75,7 +75,7 @@ async def read_inputs(
     _check_flags(options, given)
     if given.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
-        larger = _larger(options) if options.limit and given.examples is None else None
+        larger = _larger(options) if options.questions and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
@@ -88,7 +88,7 @@ async def read_inputs(
 
 def _larger(options: RunOptions) -> Callable[[int], Dataset]:
     """Loads the sample of a larger limit, from which questions without a gold chain are left out."""
-    return lambda limit: load_chosen(replace(options, limit=limit))
+    return lambda count: load_chosen(replace(options, questions=count))
 
 
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
@@ -129,7 +129,7 @@ def _check_flags(options: RunOptions, given: GivenObjects) -> None:
         if value and not any(name.startswith(LOCAL) for name in names):
             raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
     hosted = [name for name in names if not _is_ours(name)] if given.model is None else []
-    for flag, value in (("--api-base", options.api_base), ("--prompt-cache", options.prompt_cache)):
+    for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
         if value and not hosted and options.resume is None:  # a resumed run stays as it is
             raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):

@@ -63,8 +63,8 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
         if options.model.startswith(REPLAY):
             recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
             replay = await stack.enter_async_context(read_journal(recorded))
-        if options.cache:
-            cache = stack.enter_context(closing(ResponseCache(options.cache)))
+        if options.answer_cache:
+            cache = stack.enter_context(closing(ResponseCache(options.answer_cache)))
         opened: dict[RoleModel, OpenModel] = {}
         prices = given_prices(options) if options.price or options.prices else {}
         for part, role in options.role_models.items():
@@ -123,10 +123,8 @@ def make_evaluator(
         models=models,
         scoring=run.dataset.scorer,
         toolbox=run.toolbox,
-        limits=Limits(options.token_limit, options.time_limit, None if is_free else options.cost_limit),
-        run_limits=RunLimits(
-            options.max_total_tokens, None if is_free else options.max_total_cost, options.fail_on_error
-        ),
+        limits=Limits(options.question_tokens, options.question_time, None if is_free else options.question_cost),
+        run_limits=RunLimits(options.run_tokens, None if is_free else options.run_cost, options.fail_on_error),
         judge=ModelJudge() if options.judge_model else None,
         recorder=recorder,
         grace_s=options.grace,

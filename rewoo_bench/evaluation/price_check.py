@@ -23,12 +23,12 @@ def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | N
     """Raises `UsageError` where a limit in dollars is set and the price of a model isn't known."""
     if prices is not None or costs_nothing(model):
         return
-    for flag, limit in (("--max-total-cost", options.max_total_cost), ("--cost-limit", options.cost_limit)):
+    for flag, limit in (("--run-cost", options.run_cost), ("--question-cost", options.question_cost)):
         if limit is not None:
             where = " at --api-base" if options.api_base else ""
             raise UsageError(
                 f"{flag} {limit:g}: the price of {model!r}{where} isn't known; "
-                "give it (--price input=0.15,output=0.6), or limit tokens (--max-total-tokens, --token-limit)"
+                "give it (--price input=0.15,output=0.6), or limit tokens (--run-tokens, --question-tokens)"
             )
 
 

@@ -1,10 +1,10 @@
-"""Which questions of a data set a run asks: `--ids`, `--type`, `--failed-in`, `--wrong-in`, then `--limit`.
+"""Which questions of a data set a run asks: `--ids`, `--type`, `--failed-in`, `--wrong-in`, then `--questions`.
 
     options = with_recorded_ids(options)    # questions that failed or were wrong in an earlier run, by id
     dataset = load_chosen(options)
 
 A question has to fit `--ids`, `--type` and, where they are given, one of `--failed-in` and `--wrong-in`. The order
-of the seed stays, and `--limit` counts chosen questions, so a smaller limit still gives a prefix of a larger one.
+of the seed stays, and `--questions` counts chosen questions, so a smaller limit still gives a prefix of a larger one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
 
 def _as_replayed(options: RunOptions) -> RunOptions:
     """The options with the choice of questions of the run that is replayed, where they have none of their own."""
-    if not options.model.startswith(REPLAY) or options.limit is not None or options.ids or options.question_types:
+    if not options.model.startswith(REPLAY) or options.questions is not None or options.ids or options.question_types:
         return options
     try:
         recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
@@ -72,25 +72,25 @@ def _as_replayed(options: RunOptions) -> RunOptions:
         return options
     ids, types = (tuple(recorded.get(name) or ()) for name in ("ids", "question_types"))
     seed = recorded.get("seed") or 0
-    return replace(options, limit=recorded.get("limit"), seed=seed, ids=ids, question_types=types)
+    return replace(options, questions=recorded.get("questions"), seed=seed, ids=ids, question_types=types)
 
 
 def load_chosen(options: RunOptions) -> Dataset:
     """The questions of a run. Raises `UsageError`, naming unknown ids and types."""
     if not (options.ids or options.question_types):
-        return _load(options, options.limit)
+        return _load(options, options.questions)
     dataset = _load(options, None)
     if "hub" in (source := dataset.manifest.get("source") or {}):
         dataset = _load(options, sys.maxsize)  # the choice is among all rows, beyond the default limit
-    elif "generator" in source and options.limit:
-        dataset = _load(options, max(options.limit, len(dataset.examples)))
+    elif "generator" in source and options.questions:
+        dataset = _load(options, max(options.questions, len(dataset.examples)))
     chosen = _of_types(_of_ids(dataset, options), options.question_types, dataset.name)
-    if options.limit is not None:
-        chosen = shuffled(chosen, options.seed)[: options.limit]
+    if options.questions is not None:
+        chosen = shuffled(chosen, options.seed)[: options.questions]
     if not chosen:
         raise UsageError(f"--ids, --type: no question of {dataset.name!r} fits both")
     digest = ids_hash(example.id for example in chosen)
-    facts = {**dataset.manifest, "limit": options.limit, "examples": len(chosen), "ids_hash": digest}
+    facts = {**dataset.manifest, "limit": options.questions, "examples": len(chosen), "ids_hash": digest}
     return replace(dataset, examples=tuple(chosen), ids_hash=digest, manifest=facts)
 
 

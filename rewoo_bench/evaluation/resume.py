@@ -1,6 +1,6 @@
 """Resuming a run: its options are read from its manifest, and a change that would change its results is refused.
 
-options = resumed(Path("results/local/my-run"), given={"max_total_tokens": 2_000_000, "limit": 200})
+options = resumed(Path("results/local/my-run"), given={"run_tokens": 2_000_000, "questions": 200})
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
     options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].role.saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
     for name, value in values.items():
-        if name == "limit":
+        if name == "questions":
             _check_limit(value, manifest)
             continue
         if OPTIONS[name].role.resume and value != recorded.get(name):
@@ -83,7 +83,7 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     """
     grown = (before.dataset.limit or 0) < (now.dataset.limit or 0)
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
-        raise UsageError("--resume: --limit is larger now, and the questions don't begin with those of this run")
+        raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
     old, new = before.as_json(), json.loads(json.dumps(now.as_json(), default=str))  # as `before` was written
     for part in ("architectures", "dataset", "corpus", "models"):
         loose = LOOSE | _grown(now) if grown and part == "dataset" else LOOSE

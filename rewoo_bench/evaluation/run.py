@@ -162,9 +162,9 @@ async def _on_cluster(
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
     """Estimates calls, tokens and cost; no model is fetched or asked, and nothing is written."""
     asked = with_recorded_ids(options)
-    count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.limit)
+    count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.questions)
     if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
-        asked = replace(asked, limit=MOST_QUESTIONS)
+        asked = replace(asked, questions=MOST_QUESTIONS)
     async with McpServers(options.mcp_timeout) as servers:
         inputs = await read_inputs(asked, servers=servers)
         return await estimate(
@@ -198,7 +198,7 @@ async def _evaluated(
         verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
     )
-    for note in input_notes(prepared_run.dataset, prepared_run.architectures, options.limit):
+    for note in input_notes(prepared_run.dataset, prepared_run.architectures, options.questions):
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 

@@ -29,6 +29,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.escaping import controls_as_json
 from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.manifest import ArchitectureFacts, DatasetFacts, PrefixFacts
+from rewoo_bench.runs.options import with_new_names
 from rewoo_bench.short_names import short_name
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Baseline(BaseModel):
 def read_baseline(path: Path) -> Baseline:
     """A baseline file. Raises `DataError`."""
     try:
-        return _with_short_names(Baseline.model_validate(_parsed(path.read_text(encoding="utf-8"))))
+        return _upgraded(Baseline.model_validate(_parsed(path.read_text(encoding="utf-8"))))
     except FileNotFoundError:
         way = "expected a run folder, or a file of `rewoo-bench baseline update RUN --out FILE`"
         raise DataError(f"no such baseline: {str(path)!r}; {way}") from None
@@ -247,8 +248,8 @@ def _check_lines(architecture: str, lines: Sequence[Sequence[Any]], columns: Seq
             raise ValueError(f"questions of {architecture!r}: {name} of {first[0]!r} is null")
 
 
-def _with_short_names(baseline: Baseline) -> Baseline:
-    """Bundled runners and generators under their short names; an older file has import paths."""
+def _upgraded(baseline: Baseline) -> Baseline:
+    """Options, bundled runners and generators by their names of today, where an older file has others."""
     architectures = {}
     for name, facts in baseline.architectures.items():
         manifest = {**facts.manifest}
@@ -259,4 +260,5 @@ def _with_short_names(baseline: Baseline) -> Baseline:
     if "generator" in source:
         source["generator"] = short_name(str(source["generator"]))
     dataset = {**baseline.dataset, "source": source}
-    return baseline.model_copy(update={"architectures": architectures, "dataset": dataset})
+    options = with_new_names(baseline.options)
+    return baseline.model_copy(update={"architectures": architectures, "dataset": dataset, "options": options})

@@ -1,4 +1,4 @@
-"""The response cache of `--cache`: a request that another run has paid for isn't paid again.
+"""The response cache of `--answer-cache`: a request that another run has paid for isn't paid again.
 
     cache = ResponseCache(folder)
     cache.get(key)      # the cached answer, or None
@@ -42,7 +42,7 @@ class ResponseCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"--cache: {str(self.path)!r} can't be used: {error}") from None
+            raise DataError(f"--answer-cache: {str(self.path)!r} can't be used: {error}") from None
         try:
             self._database = _opened(self.path)
         except sqlite3.Error as error:
@@ -90,12 +90,12 @@ class ResponseCache:
 
     def _warn_of_damage(self) -> None:
         if not self._has_warned:
-            _log.warning("--cache: %r has damaged answers; those calls are made again", str(self.path))
+            _log.warning("--answer-cache: %r has damaged answers; those calls are made again", str(self.path))
         self._has_warned = True
 
     def _disable(self, error: sqlite3.Error) -> None:
         """Goes on without the cache, with a warning."""
-        _log.warning("--cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
+        _log.warning("--answer-cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
         database, self._database = self._database, None
         if database is not None:
             with suppress(sqlite3.Error):

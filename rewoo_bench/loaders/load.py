@@ -299,6 +299,6 @@ def _dataset(
     }
     if described and described.package:
         manifest["package"] = described.package
-    style = (spec and spec.style) or defaults.style
+    style = (spec and spec.exemplars) or defaults.style
     tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
     return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest, tools)

@@ -76,7 +76,7 @@ class OpenModel:
 
     @property
     def identity(self) -> str:
-        """The model's part of a `--cache` key: the manifest without facts that change no answer."""
+        """The model's part of a `--answer-cache` key: the manifest without facts that change no answer."""
         facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
         return json.dumps(facts, sort_keys=True, default=str)
 
@@ -128,7 +128,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     program = _command(settings.llama_server or "")
     software = await to_thread.run_sync(server_version, program)
     file = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
-    style = file.style if settings.style == "auto" else settings.style
+    style = file.style if settings.prompt_form == "auto" else settings.prompt_form
     constrain = "grammar" if settings.constrain == "auto" else settings.constrain
     wanted = ServerSettings(n_parallel=settings.n_parallel, threads=settings.threads, program=program)
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
@@ -147,7 +147,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             "prefix_cache": "shared" if settings.n_caches > copies else "own",
             **software,
         }
-        if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--cache` key
+        if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--answer-cache` key
             served["llama_server_arguments"] = shlex.join(program[1:])
             if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
                 del served["threads"]  # the arguments say it
@@ -158,7 +158,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
 
 @asynccontextmanager
 async def _open_hosted(name: str, settings: ModelSettings) -> AsyncIterator[OpenModel]:
-    style = "chat" if settings.style == "auto" else settings.style
+    style = "chat" if settings.prompt_form == "auto" else settings.prompt_form
     constrain = "schema" if settings.constrain == "auto" else settings.constrain
 
     def routed(style: Style) -> Route:
@@ -200,11 +200,11 @@ def _client(
         style=style,
         constrain=constrain,
         temperature=settings.temperature,
-        max_output_tokens=settings.max_output_tokens,
+        max_output_tokens=settings.reply_tokens,
         timeout=settings.timeout,
         seed=settings.seed,
         reasoning_effort=settings.reasoning_effort,
-        prompt_cache=settings.prompt_cache,
+        prompt_cache=settings.provider_cache,
         drop_params=settings.drop_params,
         extra_body=settings.extra_body,
         find_route=find_route,
@@ -240,12 +240,12 @@ def _settings_manifest(name: str, settings: ModelSettings, style: str, constrain
         "style": style,
         "constrain": constrain,
         "temperature": settings.temperature,
-        "max_output_tokens": settings.max_output_tokens,
+        "max_output_tokens": settings.reply_tokens,
         "seed": settings.seed,
     }
     chosen = {
         "reasoning_effort": settings.reasoning_effort,
-        "prompt_cache": settings.prompt_cache,
+        "prompt_cache": settings.provider_cache,
         "drop_params": list(settings.drop_params),
         "extra_body": dict(settings.extra_body),
     }

@@ -24,14 +24,14 @@ class ModelSettings:
 
     api_base: str | None = None
     temperature: float = 0.0
-    max_output_tokens: int = 512
+    reply_tokens: int = 512
     reasoning_effort: str | None = None
-    prompt_cache: bool = False
+    provider_cache: bool = False
     drop_params: tuple[str, ...] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 600.0
     seed: int | None = None
-    style: Literal["auto", "chat", "completion"] = "auto"
+    prompt_form: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     n_parallel: int = 1
     threads: int | None = None

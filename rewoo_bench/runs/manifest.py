@@ -22,6 +22,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.output_file import replaced
 from rewoo_bench.redaction import redact_settings, sent_in
+from rewoo_bench.runs.options import with_new_names
 from rewoo_bench.short_names import short_name
 
 MANIFEST = "run.json"
@@ -207,11 +208,12 @@ def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
 
 
 def _upgraded(manifest: Manifest) -> Manifest:
-    """Bundled runners and generators under their short names, as format 2 has them, and the scorer named."""
+    """Options by their names of today, bundled runners and generators by their short names, and the scorer named."""
     changed: dict[str, Any] = {
+        "options": with_new_names(manifest.options),
         "architectures": [
             each.model_copy(update={"runner": short_name(each.runner)}) for each in manifest.architectures
-        ]
+        ],
     }
     dataset: dict[str, Any] = {}
     source = manifest.dataset.source

@@ -76,10 +76,10 @@ class RunOptions:
         "dataset.toml, or NAME=FILE for a file of that data set's questions: gsm8k=test.jsonl.",
     )
     split: str | None = option(None, group=WHAT, help="Split of a hub data set.  [default: validation]")
-    limit: Count | None = option(
+    questions: Count | None = option(
         None,
         group=WHAT,
-        flags=("-n", "--limit"),
+        flags=("-n", "--questions"),
         help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
         "[default: all of the sample or a file; 100 of a hub set or a generated one]",
     )
@@ -157,7 +157,7 @@ class RunOptions:
     solver_temperature: NonNegative | None = option(
         None, group=MODEL, role=ANSWERS, help="Temperature of the solver.  [default: --temperature]"
     )
-    max_output_tokens: Count = option(
+    reply_tokens: Count = option(
         512,
         group=MODEL,
         role=ANSWERS,
@@ -170,7 +170,7 @@ class RunOptions:
         metavar="LEVEL",
         help="Reasoning effort, in the provider's words: low, medium, high.  [default: not sent]",
     )
-    style: Literal["auto", "chat", "completion"] = option(
+    prompt_form: Literal["auto", "chat", "completion"] = option(
         "auto", group=MODEL, role=ANSWERS, help="Send prompts as chat turns or as one text to continue."
     )
     constrain: Literal["auto", "grammar", "schema", "none"] = option(
@@ -207,7 +207,7 @@ class RunOptions:
         role=SESSION,
         help="Maximum number of calls to a model at the same time.  [default: what the model can take]",
     )
-    prompt_cache: bool = option(
+    provider_cache: bool = option(
         False,
         group=REQUESTS,
         help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
@@ -229,7 +229,7 @@ class RunOptions:
         reader="extra_fields",
         help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'.",
     )
-    cache: Path | None = option(
+    answer_cache: Path | None = option(
         None,
         group=REQUESTS,
         role=UNSAVED,
@@ -261,17 +261,17 @@ class RunOptions:
         role=OptionRole(compare="note", claims=True),
         help="Maximum number of plan steps or ReAct turns.  [default: the setting of the architecture]",
     )
-    token_limit: Count | None = option(
+    question_tokens: Count | None = option(
         None, group=QUESTION, role=ANSWERS, help="Maximum number of tokens of a question.  [default: no limit]"
     )
-    time_limit: Amount | None = option(
+    question_time: Amount | None = option(
         None, group=QUESTION, role=ANSWERS, help="Maximum number of seconds of a question.  [default: no limit]"
     )
-    cost_limit: Amount | None = option(
+    question_cost: Amount | None = option(
         None, group=QUESTION, role=ANSWERS, help="Maximum US dollars of a question.  [default: no limit]"
     )
 
-    max_total_tokens: Count | None = option(
+    run_tokens: Count | None = option(
         None,
         group=RUN,
         role=SESSION,
@@ -280,7 +280,7 @@ class RunOptions:
         help="Maximum number of billed tokens of the whole run; none drops the cap of a resumed run.  "
         "[default: no limit]",
     )
-    max_total_cost: Amount | None = option(
+    run_cost: Amount | None = option(
         None,
         group=RUN,
         role=SESSION,
@@ -460,11 +460,31 @@ def is_path(each: Option) -> bool:
     return bool(each.type == Path | None)
 
 
+OLD_NAMES = {
+    "limit": "questions",
+    "token_limit": "question_tokens",
+    "time_limit": "question_time",
+    "cost_limit": "question_cost",
+    "max_total_tokens": "run_tokens",
+    "max_total_cost": "run_cost",
+    "max_output_tokens": "reply_tokens",
+    "cache": "answer_cache",
+    "prompt_cache": "provider_cache",
+    "style": "prompt_form",
+}
+"""Names that options had in runs, files and commands of before."""
+
+
+def with_new_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run or baseline of any age by the names of today."""
+    return {OLD_NAMES.get(name, name): value for name, value in options.items()}
+
+
 class OptionKeywords(TypedDict, total=False):
     """`RunOptions` as keywords of `evaluate`, for editors and type checkers; a test holds the two equal."""
 
     split: str | None
-    limit: int | None
+    questions: int | None
     ids: tuple[str, ...]
     question_types: tuple[str, ...]
     failed_in: str | Path | None
@@ -478,8 +498,9 @@ class OptionKeywords(TypedDict, total=False):
     temperature: float
     planner_temperature: float | None
     solver_temperature: float | None
-    max_output_tokens: int
+    reply_tokens: int
     reasoning_effort: str | None
+    prompt_form: Literal["auto", "chat", "completion"]
     constrain: Literal["auto", "grammar", "schema", "none"]
     llama_server: str | None
     threads: int | None
@@ -487,18 +508,18 @@ class OptionKeywords(TypedDict, total=False):
     timeout: float
     max_retries: int
     max_connections: int | None
-    prompt_cache: bool
+    provider_cache: bool
     drop_params: tuple[str, ...]
     extra_body: str | None
-    cache: str | Path | None
+    answer_cache: str | Path | None
     price: tuple[str, ...]
     prices: tuple[str, ...]
     max_steps: int | None
-    token_limit: int | None
-    time_limit: float | None
-    cost_limit: float | None
-    max_total_tokens: int | None
-    max_total_cost: float | None
+    question_tokens: int | None
+    question_time: float | None
+    question_cost: float | None
+    run_tokens: int | None
+    run_cost: float | None
     fail_on_error: float | None
     concurrency: int | None
     engine: Literal["local", "ray"]

@@ -379,7 +379,7 @@ def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> No
     text = (
         f"{ASK}{search}\nimport sys; print('I looked', file=sys.stderr, flush=True)\nwhile True: ask(str(id(object())))"
     )
-    assert run_agents(provider, [write_program("busy", text)], "--token-limit", 300, questions=1) in (0, 1)
+    assert run_agents(provider, [write_program("busy", text)], "--question-tokens", 300, questions=1) in (0, 1)
     ((trace, row),) = zip(traces(), rows().itertuples(), strict=True)
     assert row.stop_reason == "token_limit"
     assert [step["tool"] for step in trace["steps"]] == ["Search"]
@@ -414,7 +414,7 @@ def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, cap
 @pytest.mark.parametrize("before", ["", "print('I think', flush=True)\n"])
 def test_an_agent_that_hangs_is_slow(provider: DialectServer, before: str) -> None:
     hangs = write_program("hangs", f"{ASK}ask(input())\n{before}import time; time.sleep(60)")
-    run_agents(provider, [hangs], "--time-limit", 4, questions=1)
+    run_agents(provider, [hangs], "--question-time", 4, questions=1)
     (row,) = rows().to_dict("records")
     assert row["stop_reason"] == "time_limit"
     assert row["latency_s"] > 2

@@ -47,7 +47,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
                 heard.setdefault(task.index, []).append(event.kind)
 
         async def run() -> Results:
-            return await evaluate("sample", [str(folder / name)], limit=2, concurrency=1, on_event=watch)
+            return await evaluate("sample", [str(folder / name)], questions=2, concurrency=1, on_event=watch)
 
         made = list(anyio.run(run))
         for result in made:

@@ -16,37 +16,37 @@ CAPPED = ("--arch", "direct", "--model", "oracle", "-n", 6, "--concurrency", 1, 
 
 
 def test_the_advice_of_a_capped_run_finishes_it(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*CAPPED, "--max-total-tokens", 200) == 3
+    assert quiet(*CAPPED, "--run-tokens", 200) == 3
     *_, note, command = capfd.readouterr().err.splitlines()
     assert note == f"{len(load('here'))} of 6 answers finished; continue with the rest with a higher cap:"
     program, subcommand, *arguments = shlex.split(command)
-    assert (program, subcommand, arguments[:3]) == ("rewoo-bench", "run", ["--resume", "here", "--max-total-tokens"])
+    assert (program, subcommand, arguments[:3]) == ("rewoo-bench", "run", ["--resume", "here", "--run-tokens"])
     assert quiet(*arguments) == 0
     assert len(load("here")) == 6
 
 
 def test_a_resumed_run_may_drop_its_cap(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*CAPPED, "--max-total-tokens", 1) == 3
+    assert quiet(*CAPPED, "--run-tokens", 1) == 3
     assert quiet("--resume", "here") == 3
-    assert quiet("--resume", "here", "--max-total-tokens", "none", "--max-total-cost", "none") == 0
+    assert quiet("--resume", "here", "--run-tokens", "none", "--run-cost", "none") == 0
     assert len(load("here")) == 6
 
 
 def test_a_taken_folder_of_a_capped_run_asks_for_another_cap(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*CAPPED, "--max-total-tokens", 1) == 3
+    assert quiet(*CAPPED, "--run-tokens", 1) == 3
     capfd.readouterr()
-    assert quiet(*CAPPED, "--max-total-tokens", 1) == 2
-    assert capfd.readouterr().err.endswith("or continue that run with --resume here and another --max-total-tokens\n")
+    assert quiet(*CAPPED, "--run-tokens", 1) == 2
+    assert capfd.readouterr().err.endswith("or continue that run with --resume here and another --run-tokens\n")
 
 
 def test_a_run_file_may_have_no_cap() -> None:
-    Path("run.toml").write_text("max-total-tokens = 'none'\nmax_total_cost = 2\n")
+    Path("run.toml").write_text("run-tokens = 'none'\nrun_cost = 2\n")
     assert quiet("--from", "run.toml", *CAPPED) == 0
 
 
 def test_a_cap_is_a_number_or_none(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*CAPPED, "--max-total-tokens", "no") == 2
-    assert "--max-total-tokens" in capfd.readouterr().err
-    Path("run.toml").write_text("max-total-tokens = 2.9\n")
+    assert run(*CAPPED, "--run-tokens", "no") == 2
+    assert "--run-tokens" in capfd.readouterr().err
+    Path("run.toml").write_text("run-tokens = 2.9\n")
     assert run(*CAPPED, "--from", "run.toml") == 2
-    assert "max-total-tokens = 2.9: expected a whole number" in capfd.readouterr().err
+    assert "run-tokens = 2.9: expected a whole number" in capfd.readouterr().err

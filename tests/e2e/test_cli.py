@@ -67,7 +67,7 @@ def test_help_shows_the_command_that_can_be_typed(capfd: pytest.CaptureFixture[s
 
 
 def test_a_first_part_of_a_run_stands_for_all_of_it(tmp_path: Path) -> None:
-    assert quiet("--arch", "direct", "--model", "oracle", "--max-total-tokens", 2000, "--out", "here") == 3
+    assert quiet("--arch", "direct", "--model", "oracle", "--run-tokens", 2000, "--out", "here") == 3
     types = set(load(tmp_path / "here")["question_type"])
     assert len(load(tmp_path / "here")) < 45  # the file begins with 45 questions of one type
     assert len(types) > 1
@@ -124,7 +124,7 @@ def test_two_runs_join_in_two_lines(server: ModelServer, tmp_path: Path) -> None
 def test_a_cap_keeps_what_is_done_and_exits_with_3(
     server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert hosted(server, "--max-total-tokens", 1, "--concurrency", 1, "--out", "here") == 3
+    assert hosted(server, "--run-tokens", 1, "--concurrency", 1, "--out", "here") == 3
     out, err = capfd.readouterr()
     assert [(row["n"], row["answered"]) for row in accuracy(out)] == [("1", "1")]
     assert err.startswith("incomplete: used ")

@@ -85,19 +85,19 @@ def test_a_wrong_command_is_one_line(
         ([], "Missing option '--arch'"),
         (["--arch", "direct", "--drop-param", ""], "expected the name of a parameter"),
         (["--arch", "direct", "--model", "oracle", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
-        (["--arch", "direct", "--model", "oracle", "--prompt-cache"], "--prompt-cache: no model of this run"),
+        (["--arch", "direct", "--model", "oracle", "--provider-cache"], "--provider-cache: no model of this run"),
         (["--arch", "direct", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
         (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
-        (["--arch", "direct", "-n", "0"], "--limit 0: it should be greater than or equal to 1"),
+        (["--arch", "direct", "-n", "0"], "--questions 0: it should be greater than or equal to 1"),
         (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
         (["--arch", "direct", "--temperature", "-1"], "--temperature -1.0: it should be greater than or equal to 0"),
-        (["--arch", "direct", "--time-limit", "0"], "--time-limit 0.0: it should be greater than 0"),
+        (["--arch", "direct", "--question-time", "0"], "--question-time 0.0: it should be greater than 0"),
         (
             ["--arch", "direct", "--fail-on-error", "1.5"],
             "--fail-on-error 1.5: it should be a count (0, 1, 2, …) or a fraction",
         ),
         (["--arch", "direct", "--fail-on-error", "inf"], "--fail-on-error inf: it should be a finite number"),
-        (["--arch", "direct", "--style", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
+        (["--arch", "direct", "--prompt-form", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
         (["--arch", "direct", "--out", "file"], "Directory 'file' is a file"),
         (["--arch", "direct", "more"], "Got unexpected extra argument (more)"),
     ],
@@ -198,7 +198,7 @@ def test_questions_without_documents_need_a_corpus(
     assert run("--arch", "direct", "--dataset", "trivia.jsonl", *model) == 0
 
 
-@pytest.mark.parametrize("flag", ["--max-total-cost", "--cost-limit"])
+@pytest.mark.parametrize("flag", ["--run-cost", "--question-cost"])
 def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
     server: ModelServer, flag: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,12 +208,12 @@ def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
         f"{flag} 1: the price of 'openai/test' at --api-base isn't known; give it (--price input=0.15,output=0.6)"
         in error
     )
-    assert "(--max-total-tokens, --token-limit)" in error
+    assert "(--run-tokens, --question-tokens)" in error
     assert not server.books
     assert not Path("here").exists()
 
 
-@pytest.mark.parametrize("flag", ["--max-total-cost", "--cost-limit"])
+@pytest.mark.parametrize("flag", ["--run-cost", "--question-cost"])
 def test_a_limit_in_dollars_lets_the_oracle_pass(flag: str) -> None:
     assert quiet("--arch", "rewoo", "--model", "oracle", "-n", 2, flag, 0.01) == 0
 
@@ -243,4 +243,4 @@ def test_why_questions_were_not_answered_is_said(capfd: pytest.CaptureFixture[st
         assert hosted(server, "--out", "here") == 0
     said = capfd.readouterr().err
     assert "ended without an answer: direct: 3 reasoning_truncated; cot: 3 reasoning_truncated" in said
-    assert "6 were cut while the model was thinking: raise --max-output-tokens" in said
+    assert "6 were cut while the model was thinking: raise --reply-tokens" in said

@@ -109,11 +109,11 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 
     # A cap of the whole run: calls in flight may go beyond it, no others. Then the run goes on without Ray.
     with ModelServer(answer, latency_s=0.02) as server:
-        run = start(*new_run(server, questions, tmp_path / "capped"), *on(nodes), "--max-total-tokens", whole // 3)
+        run = start(*new_run(server, questions, tmp_path / "capped"), *on(nodes), "--run-tokens", whole // 3)
         ended(run, code=3)
         largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)
         assert server.totals().total_tokens <= whole // 3 + AT_ONCE * largest
-        ended(start("--resume", tmp_path / "capped", "--max-total-tokens", "none", "--no-progress"))
+        ended(start("--resume", tmp_path / "capped", "--run-tokens", "none", "--no-progress"))
     engine = read_manifest(tmp_path / "capped").engine  # of the first session
     assert engine is not None
     assert engine.workers == WORKERS
@@ -122,9 +122,9 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 
     # A node dies in the middle of a run that began without Ray.
     with ModelServer(Flaky(), latency_s=0.15) as server:
-        first = start(*new_run(server, questions, tmp_path / "broken"), "--max-total-tokens", whole // 8)
+        first = start(*new_run(server, questions, tmp_path / "broken"), "--run-tokens", whole // 8)
         ended(first, code=3)
-        again = ["--resume", tmp_path / "broken", "--max-total-tokens", "none", "--no-progress"]
+        again = ["--resume", tmp_path / "broken", "--run-tokens", "none", "--no-progress"]
         run = start(*again, *on(nodes))
         deadline = time.monotonic() + 120
         while server.open_connections < AT_ONCE and time.monotonic() < deadline and run.poll() is None:
@@ -203,7 +203,7 @@ def test_the_connections_are_those_of_the_whole_run(tmp_path: Path, questions: P
 def test_questions_that_end_while_a_call_waits_use_up_no_cap(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
     cap = 20_000
     with ModelServer(answer, latency_s=0.3) as server:
-        limits = ["--max-connections", 5, "--time-limit", 1, "--max-total-tokens", cap]
+        limits = ["--max-connections", 5, "--question-time", 1, "--run-tokens", cap]
         run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes), *limits)
         assert f"of {cap:,} tokens" in ended(run, code=3)
         largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)

@@ -20,14 +20,14 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_run_stops_at_its_tokens_and_keeps_what_it_has(tmp_path: Path) -> None:
     with ModelServer(priced(100)) as server, pytest.raises(RunStopped, match=r"used 300 of 250 tokens"):
-        await run(tmp_path, server, examples(9), ["direct"], concurrency=1, run_limits=RunLimits(max_total_tokens=250))
+        await run(tmp_path, server, examples(9), ["direct"], concurrency=1, run_limits=RunLimits(run_tokens=250))
     assert [row["example_id"] for row in read(tmp_path)[0]] == ["q00", "q01", "q02"]
     assert len(server.books) == 3
 
 
 async def test_questions_in_flight_are_finished_and_kept(tmp_path: Path) -> None:
     with ModelServer(priced(100), latency_s=0.05) as server, pytest.raises(RunStopped):
-        await run(tmp_path, server, examples(20), ["direct"], concurrency=4, run_limits=RunLimits(max_total_tokens=100))
+        await run(tmp_path, server, examples(20), ["direct"], concurrency=4, run_limits=RunLimits(run_tokens=100))
     rows, _ = read(tmp_path)
     assert len(rows) == len(server.books)
     assert len(rows) <= 4
@@ -35,7 +35,7 @@ async def test_questions_in_flight_are_finished_and_kept(tmp_path: Path) -> None
 
 async def test_a_cap_that_the_last_questions_reach_stops_nothing(tmp_path: Path) -> None:
     with ModelServer(priced(100)) as server:
-        rows, _ = await run(tmp_path, server, examples(3), ["direct"], run_limits=RunLimits(max_total_tokens=250))
+        rows, _ = await run(tmp_path, server, examples(3), ["direct"], run_limits=RunLimits(run_tokens=250))
     assert len(rows) == 3
 
 

@@ -158,7 +158,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     Path("budgets.toml").write_text(BUDGETS.replace("sample", "hotpotqa"))
     assert command("gate", "now", "--budgets", "budgets.toml") == 2
     assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err
-    assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--max-total-tokens", 2000) == 3
+    assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--run-tokens", 2000) == 3
     assert command("gate", "capped", "--baseline", "now") == 3
     assert "INCOMPLETE: " in capsys.readouterr().out
 
@@ -211,8 +211,8 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
         import rewoo_bench
 
         def test_rows(run_bench, tmp_path):
-            first = run_bench(arch="direct,cot", limit=2)
-            second = run_bench(arch=["direct"], limit=2, trials=2)
+            first = run_bench(arch="direct,cot", questions=2)
+            second = run_bench(arch=["direct"], questions=2, trials=2)
             assert (first.status, first.reason) == ("done", None)
             assert first.folder.parent == tmp_path and first.folder != second.folder
             assert list(first.rows["architecture"].unique()) == ["direct", "cot"]
@@ -220,8 +220,8 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
             rewoo_bench.assert_within_budget(first, None, baseline=first.folder)
 
         def test_a_slip_of_the_pen(run_bench):
-            with pytest.raises(rewoo_bench.RewooBenchError, match="unknown option 'limt', did you mean 'limit'"):
-                run_bench(arch="direct", limt=2)
+            with pytest.raises(rewoo_bench.RewooBenchError, match="'questins', did you mean 'questions'"):
+                run_bench(arch="direct", questins=2)
         """
     )
     done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")

@@ -51,7 +51,7 @@ def check_books(server: ModelServer) -> float:
 def test_a_cost_limit_ends_an_agent_that_asks_for_ever(priced: ModelServer) -> None:
     limit = 0.001
     with with_settings(max_retries=0):
-        assert run("asks_for_ever", "--cost-limit", limit) == 1  # no question was answered
+        assert run("asks_for_ever", "--question-cost", limit) == 1  # no question was answered
     assert set(rows().stop_reason) == {"cost_limit"}
     assert rows().error.str.contains(f"of {limit} USD").all()
     dearest = max(price(entry.usage) for entry in priced.books if entry.usage)
@@ -63,9 +63,9 @@ def test_a_cost_limit_ends_an_agent_that_asks_for_ever(priced: ModelServer) -> N
 def test_the_cap_on_a_runs_cost_holds_for_agents_and_a_resumed_run_has_the_whole_bill(priced: ModelServer) -> None:
     cap = 0.001
     with with_settings(calls=3):
-        assert run("chat", "--max-total-cost", cap, "--concurrency", 4, questions=8) == 3
+        assert run("chat", "--run-cost", cap, "--concurrency", 4, questions=8) == 3
         assert cap <= price(priced.totals()) < cap * 1.5
-        assert quiet("--resume", "out", "--max-total-cost", "none") == 0
+        assert quiet("--resume", "out", "--run-cost", "none") == 0
     assert set(rows().stop_reason) == {"answered"}
     assert set(rows().llm_calls) == {3}
     assert len(priced.books) == 3 * 8

@@ -54,7 +54,7 @@ async def question(
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_agent_that_asks_for_ever_ends_at_the_limit_of_its_question() -> None:
     with DialectServer() as provider, with_settings(max_retries=0):
-        assert run_agents(provider, [write_function("asks_for_ever")], "--token-limit", 5000, questions=3) == 1
+        assert run_agents(provider, [write_function("asks_for_ever")], "--question-tokens", 5000, questions=3) == 1
     assert set(rows().stop_reason) == {"token_limit"}
     assert (rows().billed_tokens < 5000 + 1100).all()
     check_books(provider)
@@ -65,9 +65,9 @@ def test_an_agent_that_asks_for_ever_ends_at_the_limit_of_its_question() -> None
 def test_the_cap_of_a_run_holds_for_agents_and_a_resumed_run_ends_like_an_unbroken_one() -> None:
     flags = ("--concurrency", 4)
     with DialectServer() as provider, with_settings(calls=3):
-        assert run_agents(provider, [write_function("chat")], *flags, "--max-total-tokens", 9000, questions=6) == 3
+        assert run_agents(provider, [write_function("chat")], *flags, "--run-tokens", 9000, questions=6) == 3
         assert provider.total < 9000 + 1100
-        assert quiet("--resume", "out", "--max-total-tokens", "none") == 0
+        assert quiet("--resume", "out", "--run-tokens", "none") == 0
         assert set(rows().stop_reason) == {"answered"}
         assert set(rows().llm_calls) == {3}
         check_books(provider)

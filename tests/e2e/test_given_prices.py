@@ -50,7 +50,7 @@ def test_the_dollars_of_one_architecture_name_their_prices(
 
 def test_a_given_price_fills_the_dollars_and_makes_a_cap_usable(thousand: ModelServer) -> None:
     price = ("--price", "input=1,output=10")
-    assert asked(thousand, *price, "--max-total-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
+    assert asked(thousand, *price, "--run-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
     rows = load("here")
     assert rows["cost_usd"].tolist() == pytest.approx([1009e-6] * len(rows))
     assert len(rows) < 4
@@ -74,10 +74,10 @@ def test_a_sheet_prices_a_model_by_another_name(thousand: ModelServer) -> None:
 
 def test_a_resumed_run_keeps_its_prices(thousand: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     price = ("--price", "input=1,output=10")
-    assert asked(thousand, *price, "--max-total-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
+    assert asked(thousand, *price, "--run-cost", 0.0025, "--concurrency", 1, "--out", "here") == 3
     assert run("--resume", "here", "--price", "input=2,output=10") == 2
     assert "--price was 'input=1,output=10' in this run" in capfd.readouterr().err
-    assert run("--resume", "here", "--max-total-cost", "none") == 0
+    assert run("--resume", "here", "--run-cost", "none") == 0
     assert load("here")["cost_usd"].tolist() == pytest.approx([1009e-6] * 4)
 
 

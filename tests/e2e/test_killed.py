@@ -198,12 +198,12 @@ def test_a_cap_is_a_place_to_stop_and_go_on_from(tmp_path: Path, questions: Path
         assert launcher.code() == 0, launcher.errors.read_text()
         whole = int(load(tmp_path / "unbroken")["billed_tokens"].sum())
         before = len(server.books)
-        launcher.start(*new_run(server, questions, tmp_path / "capped"), "--max-total-tokens", whole // 3)
+        launcher.start(*new_run(server, questions, tmp_path / "capped"), "--run-tokens", whole // 3)
         assert launcher.code() == 3
         assert 0 < len(load(tmp_path / "capped")) < 2 * QUESTIONS
         launcher.start("--resume", tmp_path / "capped")
         assert launcher.code() == 3  # the same cap still holds
-        launcher.start("--resume", tmp_path / "capped", "--max-total-tokens", 2 * whole)
+        launcher.start("--resume", tmp_path / "capped", "--run-tokens", 2 * whole)
         assert launcher.code() == 0, launcher.errors.read_text()
     pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
     assert len(server.books) == 2 * before

@@ -45,7 +45,7 @@ def program(tmp_path: Path) -> str:
 async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(program: str) -> None:
     texts = []
     for own, arguments in ((None, None), (program, None), (f"{program} --repack", "--repack")):
-        settings = ModelSettings(max_output_tokens=4, llama_server=own)
+        settings = ModelSettings(reply_tokens=4, llama_server=own)
         async with open_model("local/smollm2-135m", settings) as opened:
             completion = await opened.model.complete(
                 Request(QUESTION, role="solver", grammar='root ::= " yes" | " no"')

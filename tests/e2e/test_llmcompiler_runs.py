@@ -160,7 +160,7 @@ async def test_a_cap_of_the_run_is_exceeded_by_no_more_than_a_call(tmp_path: Pat
             [ARCHITECTURE],
             corpus,
             concurrency=1,
-            run_limits=RunLimits(max_total_tokens=350),
+            run_limits=RunLimits(run_tokens=350),
         )
     assert server.totals().total_tokens == 400
 
@@ -191,7 +191,7 @@ def plan_of(request: dict[str, Any]) -> str:
 @pytest.mark.usefixtures("own_folder")
 def test_a_cache_gives_the_whole_plan_at_once() -> None:
     with ModelServer(plan_of, token_delay_s=0.002) as server:
-        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--cache", "answers")
+        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--answer-cache", "answers")
         assert quiet("--arch", ARCHITECTURE, "-n", 3, *hosted, "--out", "first") == 0
         asked = len(server.books)
         assert quiet("--arch", f"{ARCHITECTURE}?stream=false", "-n", 3, *hosted, "--out", "second") == 0

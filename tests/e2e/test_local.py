@@ -212,7 +212,7 @@ async def test_open_model_serves_a_name_and_a_file_alike(model_file: Path) -> No
     question = [Message("user", "Is Paris in France? Answer:")]
     answers = []
     for name in ("local/smollm2-135m", f"local/{model_file}"):
-        async with open_model(name, ModelSettings(max_output_tokens=4)) as opened:
+        async with open_model(name, ModelSettings(reply_tokens=4)) as opened:
             answers.append((await opened.model.complete(Request(question, role="solver", grammar=YES_OR_NO))).text)
             assert opened.name == name
             assert opened.concurrency == 1

@@ -65,7 +65,7 @@ TOOLS: Mapping[str, Tool] = {
 
 @pytest.fixture
 async def model() -> AsyncIterator[Model]:
-    async with open_model("local/smollm2-135m", ModelSettings(max_output_tokens=400)) as opened:
+    async with open_model("local/smollm2-135m", ModelSettings(reply_tokens=400)) as opened:
         yield opened.model
 
 

@@ -82,7 +82,7 @@ async def test_a_server_that_does_not_start_is_one_line_in_time(mode: str, messa
     start = time.monotonic()
     with pytest.raises(UsageError, match="--mcp: ") as raised:
         await rewoo_bench.evaluate(
-            "sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(f"A={mode} {hostile(mode)}",), mcp_timeout=1.0
+            "sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(f"A={mode} {hostile(mode)}",), mcp_timeout=1.0
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -196,29 +196,29 @@ async def notes_seen(*architectures: str, address: str, more: tuple[str, ...] = 
 async def test_no_question_reads_what_another_wrote(tmp_path: Path) -> None:
     started = tmp_path / "started"
     seen = await notes_seen(
-        "react", "react?max_exemplars=1", address=f"STARTED={started} {hostile()}", limit=2, trials=2
+        "react", "react?max_exemplars=1", address=f"STARTED={started} {hostile()}", questions=2, trials=2
     )
     assert seen == ["mine."] * 8
     assert len(started.read_text().split()) == 9  # one for its list of tools
 
 
 async def test_a_file_in_tmp_is_new_for_each_question() -> None:
-    assert await notes_seen("react", address=f"NOTES={{tmp}}/notes {hostile()}", limit=2) == ["mine."] * 2
+    assert await notes_seen("react", address=f"NOTES={{tmp}}/notes {hostile()}", questions=2) == ["mine."] * 2
 
 
 async def test_a_shared_server_is_one_for_all_questions_because_the_user_says_so() -> None:
-    assert await notes_seen("react", address=f"[shared] {hostile()}", limit=2) == ["mine.", "mine mine."]
+    assert await notes_seen("react", address=f"[shared] {hostile()}", questions=2) == ["mine.", "mine mine."]
 
 
 async def test_a_server_whose_tools_only_read_is_started_once(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    await notes_seen("react", address=f"STARTED={started} {hostile('read_only')}", limit=2)
+    await notes_seen("react", address=f"STARTED={started} {hostile('read_only')}", questions=2)
     assert len(started.read_text().split()) == 1
 
 
 async def test_the_start_of_a_server_is_no_latency() -> None:
     model = ScriptedModel(NOTE_AND_READ)
-    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=(hostile("slow=2"),))
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=(hostile("slow=2"),))
     assert result.startup_s > 1.5
     assert result.latency_s < 1.5
 
@@ -272,7 +272,7 @@ def seen_by(address: str) -> dict[str, Any]:
 
 async def test_each_question_has_a_session_of_its_own_with_a_remote_server() -> None:
     with over_http() as address:
-        assert await notes_seen("react", address=f"{address}/mcp", limit=2) == ["mine."] * 2
+        assert await notes_seen("react", address=f"{address}/mcp", questions=2) == ["mine."] * 2
         sessions = {each.get("mcp-session-id") for each in seen_by(address)["seen"]}
         assert len(sessions - {None}) == 3  # one for the list of tools
         assert seen_by(address)["sessions"] == []  # all were ended
@@ -284,7 +284,7 @@ async def test_headers_come_from_variables_and_are_written_nowhere(
     monkeypatch.setenv("SECRET_KEY", "tk-very-secret-1234")
     with over_http("key=tk-very-secret-1234") as address:
         named = f'Authorization="Bearer $SECRET_KEY" X-Team=$SECRET_KEY {address}/mcp'
-        await notes_seen("react", address=named, limit=1, out=tmp_path / "run")
+        await notes_seen("react", address=named, questions=1, out=tmp_path / "run")
         assert {each["x-team"] for each in seen_by(address)["seen"]} == {"tk-very-secret-1234"}
     written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert not any(b"very-secret" in content for content in written)
@@ -297,7 +297,7 @@ async def test_a_result_with_the_key_of_its_server_is_neither_sent_nor_written(
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
     model = ScriptedModel(["Thought: a\nAction: tells_key[]", "Action: Finish[x]"])
     named = (f"SECRET=$SOME_VALUE {hostile()}",)
-    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=named, out=tmp_path / "run")
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=named, out=tmp_path / "run")
     assert result.trajectory.steps[0].observation == "it is [key]"
     written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert not any(b"very-secret" in content for content in written)
@@ -307,7 +307,7 @@ async def test_a_path_in_a_variable_is_no_key(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("SOME_FOLDER", str(tmp_path))
     model = ScriptedModel(["Thought: a\nAction: tells_key[]", "Action: Finish[x]"])
     (result,) = await rewoo_bench.evaluate(
-        "sample", "react", model=model, limit=1, mcp=(f"SECRET=$SOME_FOLDER {hostile()}",)
+        "sample", "react", model=model, questions=1, mcp=(f"SECRET=$SOME_FOLDER {hostile()}",)
     )
     assert result.trajectory.steps[0].observation == f"it is {tmp_path}"
 
@@ -318,7 +318,7 @@ async def test_a_refused_key_is_an_error_without_it(monkeypatch: pytest.MonkeyPa
         over_http("key=another") as address,
         pytest.raises(UsageError, match="answered: HTTP 401 Unauthor") as raised,
     ):
-        await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', limit=1)
+        await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', questions=1)
     assert "very-secret" not in str(raised.value)
 
 
@@ -326,7 +326,7 @@ async def test_headers_go_to_no_other_origin(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
     with over_http() as other, over_http(f"redirect={other}/mcp") as address:
         with pytest.raises(UsageError, match="can't be used"):
-            await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', limit=1)
+            await notes_seen("react", address=f'Authorization="Bearer $SOME_VALUE" {address}/mcp', questions=1)
         assert seen_by(other)["seen"] == []
 
 
@@ -335,7 +335,7 @@ async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
         await notes_seen("react", address=f"A=1 {hostile()}", more=(hostile(),))
     model = ScriptedModel(["Thought: a\nAction: b_echo[hi]", "Action: Finish[x]"])
     both = (hostile(), f"[prefix=b only=echo] {hostile()}")
-    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, limit=1, mcp=both)
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=both)
     assert result.trajectory.steps[0].observation == "hi"
 
 
@@ -361,7 +361,7 @@ async def test_an_address_with_a_key_in_a_variable_is_written_as_it_is(
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
     with over_http() as address:
         named = f"{address}/mcp?api_key=$SOME_VALUE"
-        await notes_seen("react", address=named, limit=1, out=tmp_path / "run")
+        await notes_seen("react", address=named, questions=1, out=tmp_path / "run")
         assert {each["path"] for each in seen_by(address)["seen"]} == {"/mcp?api_key=tk-very-secret-1234"}
     assert json.loads((tmp_path / "run/run.json").read_text())["options"]["mcp"] == [named]
 
@@ -427,5 +427,5 @@ async def answers_of(folder: Path, **options: Any) -> dict[str, Result]:
     names = ["react", f"agent:{shlex.join([sys.executable, str(folder / 'agent.py')])}"]
     with ModelServer(lambda _: "Thought: a\nAction: echo[one two three four five six seven]") as server:
         settings: dict[str, Any] = {"model": "openai/x", "api_base": server.api_base, "max_steps": 1}
-        results = await rewoo_bench.evaluate("sample", names, limit=1, **settings, **options)
+        results = await rewoo_bench.evaluate("sample", names, questions=1, **settings, **options)
     return {result.task.architecture.name: result for result in results}

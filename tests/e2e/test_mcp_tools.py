@@ -46,7 +46,7 @@ async def call(server: McpServer, name: str, **arguments: Any) -> str:
 
 async def test_rewoo_plans_with_a_servers_tools() -> None:
     model = ScriptedModel([PLAN, "Answer: many"])
-    (result,) = await rewoo_bench.evaluate("sample", "rewoo", model=model, limit=1, mcp=(COMMAND,))
+    (result,) = await rewoo_bench.evaluate("sample", "rewoo", model=model, questions=1, mcp=(COMMAND,))
     observations = [step.observation for step in result.trajectory.steps]
     assert observations[0] == "Kyiv had 2020000 people in 2020."
     assert observations[1] == "Kyiv had 2020000 people in 2020. had 7000 people in 7."
@@ -64,7 +64,7 @@ async def test_react_acts_with_a_servers_tools_and_an_error_is_an_observation() 
         "Thought: c\nAction: population[Kyiv]",
         "Thought: d\nAction: Finish[many]",
     ]
-    results = await rewoo_bench.evaluate("sample", "react", model=ScriptedModel(turns), limit=1, mcp=(COMMAND,))
+    results = await rewoo_bench.evaluate("sample", "react", model=ScriptedModel(turns), questions=1, mcp=(COMMAND,))
     steps = results[0].trajectory.steps
     assert "Error executing tool fails" in steps[0].observation
     assert steps[0].failed
@@ -78,12 +78,12 @@ async def test_an_architecture_may_name_a_tool_of_a_server(tmp_path: Path, monke
     monkeypatch.setenv("SOME_API_KEY", "top-secret-1")
     monkeypatch.setenv("PLAIN", "plain")
     turns = ["Thought: a\nAction: Read[SOME_API_KEY]", "Thought: b\nAction: Read[PLAIN]", "Action: Finish[x]"]
-    (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), limit=1)
+    (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), questions=1)
     assert [step.observation for step in result.trajectory.steps[:2]] == ["not set", "plain"]
     folder = write_architecture(
         tmp_path / "passed", mcp=f"SOME_API_KEY=$SOME_API_KEY {COMMAND}", mcp_tool="read-variable"
     )
-    (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), limit=1)
+    (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), questions=1)
     assert result.trajectory.steps[0].observation == "[key]"  # it was set, and is passed on to nobody
 
 
@@ -101,7 +101,7 @@ def write_architecture(parent: Path, **settings: str) -> Path:
 async def test_the_manifest_has_the_servers_tools_and_a_resumed_run_needs_the_same(tmp_path: Path) -> None:
     run = tmp_path / "run"
     await rewoo_bench.evaluate(
-        "sample", "rewoo", model=ScriptedModel([PLAN, "Answer: many"]), limit=1, mcp=(COMMAND,), out=run
+        "sample", "rewoo", model=ScriptedModel([PLAN, "Answer: many"]), questions=1, mcp=(COMMAND,), out=run
     )
     manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
     tool = manifest["architectures"][0]["tools"]["population"]
@@ -170,7 +170,7 @@ async def test_a_server_may_be_an_address(address: str) -> None:
 )
 async def test_a_server_that_cannot_be_used_is_one_line(command: str, message: str) -> None:
     with pytest.raises(UsageError, match="--mcp") as raised:
-        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(command,))
+        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(command,))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -178,9 +178,11 @@ async def test_a_server_that_cannot_be_used_is_one_line(command: str, message: s
 async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> None:
     folder = write_architecture(tmp_path, mcp=COMMAND, mcp_tool="populatoin")
     with pytest.raises(UsageError, match="did you mean 'population'"):
-        await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel([]), limit=1)
+        await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel([]), questions=1)
     with pytest.raises(UsageError, match="'rewoo' has a tool 'population' already; give this server's tools a prefix"):
-        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), limit=1, mcp=(COMMAND, f"A=b {COMMAND}"))
+        await rewoo_bench.evaluate(
+            "sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(COMMAND, f"A=b {COMMAND}")
+        )
 
 
 @pytest.fixture

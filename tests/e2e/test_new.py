@@ -92,7 +92,7 @@ def test_a_new_tool_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = ["Thought: a\nAction: DayCount[2001-02-03 2001-02-05]", "Thought: b\nAction: DayCount[x]",
              "Thought: c\nAction: Finish[2 days]"]  # fmt: skip
     model = ScriptedModel(turns)
-    (result,) = anyio.run(lambda: rewoo_bench.evaluate("sample", "./day_count", model=model, limit=1))
+    (result,) = anyio.run(lambda: rewoo_bench.evaluate("sample", "./day_count", model=model, questions=1))
     assert [step.observation for step in result.trajectory.steps[:2]] == [
         "2 days",
         "ERROR: expected two dates such as 2001-02-03 2004-05-06, got 'x'",

@@ -97,7 +97,7 @@ def test_it_replays(old: Path, name: str) -> None:
 
 def test_where_it_stopped_it_goes_on(old: Path) -> None:
     before = load("unfinished")
-    assert run("run", "--resume", "unfinished", "--max-total-tokens", "1000000", "--no-progress", "--trust") == 0
+    assert run("run", "--resume", "unfinished", "--run-tokens", "1000000", "--no-progress", "--trust") == 0
     after = load("unfinished")
     assert (len(before), len(after)) == (4, 12)
     kept = after.merge(before, on=["architecture", "example_id", "started_at"])

@@ -122,7 +122,7 @@ def test_an_object_without_a_completion_is_named() -> None:
             return None
 
     model: Any = Silent()
-    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, limit=1))
+    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, questions=1))
     assert "the model 'Silent' returned NoneType, expected a Completion" in (result.error or "")
 
 

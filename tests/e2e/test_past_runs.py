@@ -33,7 +33,7 @@ def past(own_folder: None) -> None:
     """Three runs in results/local, the last of them damaged, and a folder that is no run."""
     local = "results/local"
     assert quiet("--arch", "react,react-native", "--model", "oracle", "-n", 4, "--out", f"{local}/old") == 0
-    assert quiet("--arch", "direct", "--model", "oracle", "-n", 50, "--max-total-tokens", 500, "--out",
+    assert quiet("--arch", "direct", "--model", "oracle", "-n", 50, "--run-tokens", 500, "--out",
                  f"{local}/new") == 3  # fmt: skip
     begun_at(f"{local}/old", "2026-11-20T09:30:00+00:00")
     begun_at(f"{local}/new", "2026-11-22T09:30:00+00:00")

@@ -12,7 +12,7 @@ from rewoo_bench.types import Example
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
 
-SETTINGS = ModelSettings(max_output_tokens=40)
+SETTINGS = ModelSettings(reply_tokens=40)
 QUESTIONS = [
     Example("q1", "What is the capital of France?", ("Paris",)),
     Example("q2", "What is 12 times 12?", ("144",)),

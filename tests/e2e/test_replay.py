@@ -130,16 +130,16 @@ def test_a_replay_of_something_else_says_where_it_differs(capfd: pytest.CaptureF
 
 
 def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
-    assert new(server, "--out", "a", "--cache", "answers") == 0
+    assert new(server, "--out", "a", "--answer-cache", "answers") == 0
     asked = len(server.books)
-    assert new(server, "--out", "b", "--cache", "answers") == 0
+    assert new(server, "--out", "b", "--answer-cache", "answers") == 0
     assert len(server.books) == asked
     a, b = load("a"), load("b")
     assert a["total_tokens"].tolist() == b["total_tokens"].tolist()
     assert (a["billed_tokens"].sum() > 0, b["billed_tokens"].sum()) == (True, 0)
     assert b["latency_s"].isna().all()
     assert pd.read_parquet("b/calls.parquet")["replayed"].all()
-    assert new(server, "--out", "c", "--cache", "answers", "--temperature", 1) == 0
+    assert new(server, "--out", "c", "--answer-cache", "answers", "--temperature", 1) == 0
     assert len(server.books) == 2 * asked
 
 
@@ -148,7 +148,10 @@ def test_a_cache_that_is_damaged_costs_a_warning_and_not_the_run(
 ) -> None:
     Path("answers").mkdir()
     Path("answers/answers.sqlite").write_bytes(b"no database at all " * 100)
-    assert new(server, "--out", "here", "--cache", "answers") == 0
+    assert new(server, "--out", "here", "--answer-cache", "answers") == 0
     err = capfd.readouterr().err
-    assert "--cache: 'answers/answers.sqlite' can't be used: file is not a database; this run goes on without it" in err
+    assert (
+        "--answer-cache: 'answers/answers.sqlite' can't be used: file is not a database; this run goes on without it"
+        in err
+    )
     assert load("here")["error"].isna().all()

@@ -83,7 +83,7 @@ async def test_at_the_prices_that_were_paid_it_costs_what_was_paid(tmp_path: Pat
     used, lost = Usage(1000, 0, 70), Usage(400, 0, 0)
     paid = CallCost(attempts=2, billed=used + lost, cost_usd=(1400 * 1 + 70 * 4) / 1e6)
     model = ScriptedModel(lambda _, role: Completion("Thought: so\nAnswer: Neva", used, call_cost=paid))
-    results = await rewoo_bench.evaluate("sample", ["direct", "cot"], model=model, limit=3, out="paid")
+    results = await rewoo_bench.evaluate("sample", ["direct", "cot"], model=model, questions=3, out="paid")
     prices = sheet(tmp_path, "[models.m]\ninput = 1\noutput = 4\n")
     costs = load("paid").groupby("architecture", observed=True)["cost_usd"].mean()
     for line in rewoo_bench.reprice(results, prices=prices).lines:

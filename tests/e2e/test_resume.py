@@ -69,7 +69,7 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
         (["-n", 3], "--resume: this run has 4 questions, and -n 3 would be fewer; leave -n out, or give more than 4"),
         (["--temperature", 1], "--resume: --temperature was 0.0 in this run"),
         (["--model", "openai/other"], "--resume: --model was 'openai/test' in this run"),
-        (["--token-limit", 9], "--resume: --token-limit wasn't set in this run"),
+        (["--question-tokens", 9], "--resume: --question-tokens wasn't set in this run"),
     ],
 )
 def test_another_setting_is_refused_by_name(
@@ -147,14 +147,17 @@ def test_a_changed_prompt_is_refused_by_name(
     [
         (["--resume", "gone"], "'gone' is no run: no such file or folder; expected a folder that"),
         (["--arch", "direct", "--model", "replay/gone"], "no recorded run: there is no 'gone/journal.sqlite'"),
-        (["--arch", "direct", "-n", "1", "--cache", "file/in"], "--cache: 'file/in/answers.sqlite' can't be used"),
+        (
+            ["--arch", "direct", "-n", "1", "--answer-cache", "file/in"],
+            "--answer-cache: 'file/in/answers.sqlite' can't be used",
+        ),
     ],
 )
 def test_what_is_not_there_is_one_line(
     tmp_path: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    if "--cache" in arguments:
+    if "--answer-cache" in arguments:
         arguments = [*arguments, "--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
     assert quiet(*arguments) == 2
     assert message in capfd.readouterr().err

@@ -69,6 +69,6 @@ async def test_a_prompt_lists_the_tools_of_the_data_set(dataset: str, architectu
         return "Action: Finish[yes]"
 
     model = ScriptedModel(lambda messages, role: answer(list(messages), role))
-    await rewoo_bench.evaluate(dataset, [architecture], model=model, limit=1)
+    await rewoo_bench.evaluate(dataset, [architecture], model=model, questions=1)
     tools = [line.partition("[")[0] for line in prompts[0].splitlines() if "]: " in line]
     assert tools == listed

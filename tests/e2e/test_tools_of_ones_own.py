@@ -84,7 +84,7 @@ SCRIPTS: Mapping[str, Any] = {
 @pytest.mark.parametrize("name", SCRIPTS)
 async def test_tools_of_ones_own_are_shown_to_and_called_by_every_architecture(name: str) -> None:
     model = ScriptedModel(SCRIPTS[name])
-    (result,) = await rewoo_bench.evaluate("sample", name, model=model, limit=1, tools=TOOLS)
+    (result,) = await rewoo_bench.evaluate("sample", name, model=model, questions=1, tools=TOOLS)
     assert [step.observation for step in result.trajectory.steps if step.observation] == [
         "It is noon.",
         "Oslo: rain for 3 days",
@@ -99,7 +99,7 @@ async def test_tools_of_ones_own_are_shown_to_and_called_by_every_architecture(n
 
 async def test_the_manifest_has_the_import_paths(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPTS["rewoo"])
-    await rewoo_bench.evaluate("sample", "rewoo", model=model, limit=1, tools=TOOLS, out=tmp_path / "run")
+    await rewoo_bench.evaluate("sample", "rewoo", model=model, questions=1, tools=TOOLS, out=tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["architectures"][0]["tools"]
     assert facts == {"weather": {"factory": TOOLS[0]}, "clock-now": {"factory": TOOLS[1]}}
 
@@ -120,12 +120,12 @@ def finish(documents: object) -> None:
 )
 async def test_what_makes_no_tool_is_refused_by_name(path: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
-        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), limit=1, tools=(path,))
+        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), questions=1, tools=(path,))
 
 
 async def test_an_architectures_option_takes_them_too() -> None:
     model = ScriptedModel(SCRIPTS["react"])
-    (result,) = await rewoo_bench.evaluate("sample", f"react?tools={'+'.join(TOOLS)}", model=model, limit=1)
+    (result,) = await rewoo_bench.evaluate("sample", f"react?tools={'+'.join(TOOLS)}", model=model, questions=1)
     assert [step.tool for step in result.trajectory.steps] == ["clock-now", "weather", "Finish"]
 
 
@@ -134,13 +134,13 @@ async def test_what_a_step_found_becomes_the_number_that_the_schema_asks_for(cal
     plan = f"Plan: a\n#E1 = Calculator[1 + 2]\nPlan: b\n#E2 = {call}"
     tools = ("Calculator", TOOLS[0])
     model = ScriptedModel([plan, "Answer: rain"])
-    (result,) = await rewoo_bench.evaluate("sample", "rewoo", model=model, limit=1, tools=tools)
+    (result,) = await rewoo_bench.evaluate("sample", "rewoo", model=model, questions=1, tools=tools)
     assert result.trajectory.steps[1].observation.endswith("Oslo: rain for 3 days")
 
 
 async def test_a_call_in_doubt_is_planned_anew_with_its_form() -> None:
     doubtful = "Plan: a\n#E1 = weather[Oslo, 3]"
     model = ScriptedModel([doubtful, "Plan: a\n#E1 = weather[city=Oslo, days=3]", "Answer: rain"])
-    (result,) = await rewoo_bench.evaluate("sample", "rewoo?max_replans=1", model=model, limit=1, tools=TOOLS)
+    (result,) = await rewoo_bench.evaluate("sample", "rewoo?max_replans=1", model=model, questions=1, tools=TOOLS)
     assert result.trajectory.steps[0].observation == "Oslo: rain for 3 days"
     assert "called as weather[city: string, days?: integer = 1]" in model.requests[1].messages[-1].content

@@ -162,12 +162,12 @@ def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], s
 
 
 def test_a_damaged_option_is_no_other_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """With `max_output_tokens` 513 in the place of 512 every recorded call would be another, and be paid again."""
+    """With `reply_tokens` 513 in the place of 512 every recorded call would be another, and be paid again."""
     with ModelServer(lambda request: "Answer: Neva") as server:
         assert new(server, "--out", "here") == 0
         asked = len(server.books)
         path = Path("here/run.json")
-        path.write_text(path.read_text().replace('"max_output_tokens": 512', '"max_output_tokens": 513'))
+        path.write_text(path.read_text().replace('"reply_tokens": 512', '"reply_tokens": 513'))
         assert quiet("--resume", "here") == 2
         assert "has options that were damaged or edited" in capsys.readouterr().err
         assert len(server.books) == asked

@@ -57,7 +57,7 @@ def manifest(**values: Any) -> dict[str, Any]:
         "run_id": "r",
         "status": "done",
         "reason": None,
-        "options": {"seed": 0, "temperature": 0.0, "token_limit": None},
+        "options": {"seed": 0, "temperature": 0.0, "question_tokens": None},
         "dataset": {
             "name": "sample",
             "format": "sample",

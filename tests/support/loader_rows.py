@@ -138,7 +138,7 @@ def own_set(tmp_path: Path, **changes: str) -> Path:
         "name": "mine",
         "description": "d",
         "format": "sample",
-        "style": "multihop",
+        "exemplars": "multihop",
         "scoring": "hotpotqa",
         "questions": "questions.jsonl",
     }

@@ -28,7 +28,7 @@ def in_a_notebook_cell(**arguments: Any) -> Results:
     """`await evaluate(...)` where an event loop runs, as IPython has one."""
 
     async def cell() -> Results:
-        return await rewoo_bench.evaluate(**{"dataset": "sample", "model": "oracle", "limit": 3, **arguments})
+        return await rewoo_bench.evaluate(**{"dataset": "sample", "model": "oracle", "questions": 3, **arguments})
 
     return asyncio.run(cell())
 
@@ -52,7 +52,7 @@ def test_a_frame_of_results_is_that_of_their_run(tmp_path: Path) -> None:
 
 
 def test_compare_summarise_and_plot_take_results_as_they_are(tmp_path: Path) -> None:
-    results = in_a_notebook_cell(architectures=["rewoo", "react"], limit=8)
+    results = in_a_notebook_cell(architectures=["rewoo", "react"], questions=8)
     ratio = rewoo_bench.compare(results).pairs[0]["total_tokens"].interval.estimate
     frame = results.to_frame()
     assert ratio == rewoo_bench.compare(frame).pairs[0]["total_tokens"].interval.estimate
@@ -62,7 +62,7 @@ def test_compare_summarise_and_plot_take_results_as_they_are(tmp_path: Path) -> 
 
 
 def test_a_run_with_a_folder_is_read_by_everything(tmp_path: Path) -> None:
-    results = in_a_notebook_cell(architectures=["rewoo", "react"], out=tmp_path / "run", limit=5)
+    results = in_a_notebook_cell(architectures=["rewoo", "react"], out=tmp_path / "run", questions=5)
     assert (results.folder, results.status, results.reason) == (tmp_path / "run", "done", None)
     assert rewoo_bench.check_gate(results, baseline=results).code == 0
     assert any(finding.interval for finding in rewoo_bench.check_claims(results))
@@ -74,8 +74,8 @@ def test_a_run_with_a_folder_is_read_by_everything(tmp_path: Path) -> None:
 
 
 def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
-    run = rewoo_bench.bench("direct", out=tmp_path / "bench", limit=4)
-    results = in_a_notebook_cell(architectures="direct", limit=4, out=tmp_path / "evaluate")
+    run = rewoo_bench.bench("direct", out=tmp_path / "bench", questions=4)
+    results = in_a_notebook_cell(architectures="direct", questions=4, out=tmp_path / "evaluate")
     same = ["architecture", "example_id", "prediction", "total_tokens", "model", "dataset"]
     assert run.rows[same].to_dict("list") == results.to_frame()[same].to_dict("list")
     assert rewoo_bench.compare(run).to_frame().equals(rewoo_bench.compare(run.rows).to_frame())
@@ -83,7 +83,7 @@ def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
 
 def test_objects_of_the_caller_are_kept_in_a_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = in_a_notebook_cell(
-        dataset=EXAMPLES, architectures="direct", model=ScriptedModel(neva), limit=2, out=tmp_path / "run"
+        dataset=EXAMPLES, architectures="direct", model=ScriptedModel(neva), questions=2, out=tmp_path / "run"
     )
     assert [each.trajectory.answer for each in results] == ["Neva", "Neva"]
     manifest = read_manifest(tmp_path / "run")
@@ -101,10 +101,10 @@ def test_flags_of_the_command_are_arguments_too() -> None:
 
 
 def test_a_run_with_a_folder_that_ends_early_is_returned(tmp_path: Path) -> None:
-    results = in_a_notebook_cell(architectures="direct", limit=50, max_total_tokens=2000, out=tmp_path / "run")
+    results = in_a_notebook_cell(architectures="direct", questions=50, run_tokens=2000, out=tmp_path / "run")
     assert results.status == "incomplete"
     assert results.reason is not None
-    assert "--max-total-tokens" in results.reason
+    assert "--run-tokens" in results.reason
     assert 0 < len(results) < 50
     assert len(results) == len(rewoo_bench.load(tmp_path / "run"))
 
@@ -160,7 +160,7 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"model": None}, "model: expected a name or an object"),
         ({"corpus": 5}, "corpus: expected a path, got 5"),
         ({"out": 5}, "out: expected a path, got 5"),
-        ({"limits": Limits(), "token_limit": 5}, "token_limit: give it in limits alone"),
+        ({"limits": Limits(), "question_tokens": 5}, "question_tokens: give it in limits alone"),
         ({"limits": 5}, "limits: expected rewoo_bench.Limits"),
         ({"architectures": None}, "architectures: expected a name or a list of names, got None"),
         ({"architectures": 5}, "architectures: expected"),
@@ -171,9 +171,10 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"dataset": []}, "dataset: expected"),
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"trials": 10**30}, "--trials 1000000000000000000000000000000: it should be"),
-        ({"limit": 10**30}, "--limit 1000000000000000000000000000000: it should be"),
+        ({"questions": 10**30}, "--questions 1000000000000000000000000000000: it should be"),
+        ({"limit": 3}, "limit is now questions"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
-        ({"cache": Path("here")}, "cache: give out=, too"),
+        ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
     ],
 )
 def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:

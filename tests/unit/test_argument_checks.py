@@ -21,7 +21,7 @@ EXAMPLES = [Example("q", "Which river?", ("Neva",))]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    rewoo_bench.bench("rewoo,react", out=folder, limit=2)
+    rewoo_bench.bench("rewoo,react", out=folder, questions=2)
     return str(folder)
 
 
@@ -30,7 +30,7 @@ def gate(run: Run, **arguments: Any) -> object:
 
 
 def evaluated(**arguments: Any) -> object:
-    given = {"dataset": "sample", "architectures": "direct", "model": "oracle", "limit": 1, **arguments}
+    given = {"dataset": "sample", "architectures": "direct", "model": "oracle", "questions": 1, **arguments}
     return anyio.run(lambda: rewoo_bench.evaluate(**given))
 
 
@@ -59,7 +59,9 @@ WRONG: dict[str, Callable[[Run], object]] = {
     "claims: expected a path, got 5": lambda run: rewoo_bench.check_claims(run, claims=5),  # type: ignore[arg-type]
     "on_event: expected a function or None, got 5": lambda run: evaluated(on_event=5),
     "on_result: expected a function or None, got 5": lambda run: evaluated(on_result=5),
-    "style: expected a style of exemplars such as 'multihop', got 5": lambda run: evaluated(dataset=EXAMPLES, style=5),
+    "exemplars: expected a style of exemplars such as 'multihop', got 5": lambda run: evaluated(
+        dataset=EXAMPLES, exemplars=5
+    ),
     "scoring: expected the name of a scorer, got 5": lambda run: evaluated(dataset=EXAMPLES, scoring=5),
     "manifests: expected what rewoo_bench.manifests returns, or None, got 5": lambda run: rewoo_bench.compare(
         rewoo_bench.load(run),

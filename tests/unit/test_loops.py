@@ -42,7 +42,7 @@ async def test_the_examples_hold() -> None:
 
 
 async def row(architecture: str, lines: list[Any], **settings: Any) -> Any:
-    results = await evaluate("sample", [architecture], model=ScriptedModel(lines), limit=1, **settings)
+    results = await evaluate("sample", [architecture], model=ScriptedModel(lines), questions=1, **settings)
     return results.to_frame().iloc[0], results.calls_to_frame().query("kind == 'model'")
 
 
@@ -177,7 +177,7 @@ def test_a_repetition_in_other_words_is_recorded_and_not_inferred() -> None:
 
 async def test_load_infers_the_loops_of_an_older_run_and_says_so(tmp_path: Path) -> None:
     lines = [OTHER, *[SEARCH] * 4]
-    await evaluate("sample", "react?max_steps=5", model=ScriptedModel(lines), limit=1, out=tmp_path / "run")
+    await evaluate("sample", "react?max_steps=5", model=ScriptedModel(lines), questions=1, out=tmp_path / "run")
     recorded = load(tmp_path / "run")
     path = tmp_path / "run" / "questions.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["loop_step", "loop_tokens"]), path)

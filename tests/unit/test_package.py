@@ -69,7 +69,7 @@ print(*[name for name in sys.modules if name.startswith("rewoo_bench.")])
 
 def test_reading_a_run_imports_nothing_that_runs_one(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    rewoo_bench.bench("rewoo,react", out=run, limit=8)
+    rewoo_bench.bench("rewoo,react", out=run, questions=8)
     command = [sys.executable, "-c", READ, str(run), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     imported = {name.split(".")[1] for name in done.stdout.split()}
@@ -104,9 +104,9 @@ def test_help_names_every_flag_of_the_contract() -> None:
         [sys.executable, "scripts/run_bench.py", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
     )
     flags = """
-    --arch --dataset --split -n --limit --seed --trials --model --planner-model --solver-model --judge-model
-    --api-base --temperature --max-output-tokens --corpus --max-steps --token-limit --time-limit --cost-limit
-    --max-total-tokens --max-total-cost --concurrency --max-connections --max-retries --timeout --fail-on-error
+    --arch --dataset --split -n --questions --seed --trials --model --planner-model --solver-model --judge-model
+    --api-base --temperature --reply-tokens --corpus --max-steps --question-tokens --question-time --question-cost
+    --run-tokens --run-cost --concurrency --max-connections --max-retries --timeout --fail-on-error
     --out --no-progress --json
     """
     assert [flag for flag in flags.split() if f"{flag} " not in done.stdout and f"{flag}," not in done.stdout] == []

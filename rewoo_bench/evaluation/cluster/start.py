@@ -184,7 +184,7 @@ async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, fact
     share = replace(
         options,
         concurrency=options.concurrency and ceil(options.concurrency / workers),
-        cache=None,
+        answer_cache=None,
         otel=None,
         out=None,
     )

@@ -177,7 +177,7 @@ class Worker:
 
     def _live_calls(self, setup: WorkerSetup) -> LiveCalls:
         live = LiveCalls(accepted_before=setup.has_answers)
-        if setup.options.max_total_tokens is not None or setup.options.max_total_cost is not None:
+        if setup.options.run_tokens is not None or setup.options.run_cost is not None:
             live.caps = RemoteCaps(self._link, live.shutdown)
         return live
 

@@ -151,12 +151,12 @@ def test_dollars_are_said_to_be_at_the_runs_own_prices(tmp_path: Path) -> None:
 
 
 def test_an_oracle_recommends_nothing(tmp_path: Path) -> None:
-    bench("rewoo,react", out=tmp_path / "run", limit=8, model="oracle")
+    bench("rewoo,react", out=tmp_path / "run", questions=8, model="oracle")
     (part,) = advise(tmp_path / "run").parts
     assert part.decision.kind == "oracle"
     assert sentences(part)[0].startswith("No recommendation: an oracle answered.")
     with pytest.raises(UsageError, match="nothing to compare"):
-        advise(bench("rewoo", out=tmp_path / "one", limit=4, model="oracle"))
+        advise(bench("rewoo", out=tmp_path / "one", questions=4, model="oracle"))
 
 
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: str(run.name))
@@ -205,7 +205,7 @@ def test_what_is_wrong_is_one_line(
 def test_the_command_that_is_told_can_be_run(tmp_path: Path) -> None:
     """Of a run of a model over HTTP, which answers as wrongly in either architecture."""
     with ModelServer(lambda request: "Answer: nowhere") as server:
-        run = bench("direct,cot", out=tmp_path / "run", limit=8, model="openai/small", api_base=server.api_base)
+        run = bench("direct,cot", out=tmp_path / "run", questions=8, model="openai/small", api_base=server.api_base)
         (part,) = advise(run).parts
         assert part.decision.kind == "undecided"
         assert part.more is not None

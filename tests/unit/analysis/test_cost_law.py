@@ -14,7 +14,7 @@ NAMES = ["rewoo", SHOWN, "rewoo-json", "react", "react-native", "plan-execute", 
 
 @pytest.fixture(scope="module")
 def law(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    run = bench(NAMES, out=tmp_path_factory.mktemp("law") / "run", dataset="chain?hops=1..4", limit=8)
+    run = bench(NAMES, out=tmp_path_factory.mktemp("law") / "run", dataset="chain?hops=1..4", questions=8)
     found = cost_law(pd.read_parquet(run.folder / "calls.parquet"))
     keys = ["architecture", "example_id", "trial"]
     return found.merge(run.rows[[*keys, "input_tokens", "llm_calls"]].astype({"architecture": str}), on=keys)

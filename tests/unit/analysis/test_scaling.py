@@ -24,7 +24,7 @@ SHOWN = "rewoo?solver_exemplars=1"
 def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scaling") / "run"
     names = [*LAWS, SHOWN, "plan-execute", "direct", "cot"]
-    return bench(names, out=folder, dataset="chain?hops=1..12", limit=60, max_steps=23).folder
+    return bench(names, out=folder, dataset="chain?hops=1..12", questions=60, max_steps=23).folder
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_an_agent_that_takes_detours_takes_more_than_the_law_says(rows: pd.DataF
     """The misses that scaling.py's docstring names."""
     law = predict(of(rows, "react"))
     assert law is not None
-    detours = bench(["react"], model="oracle?extra_steps=2", out=tmp_path / "run", dataset="chain?hops=1..8", limit=96,
-                    max_steps=25)  # fmt: skip
+    detours = bench(["react"], model="oracle?extra_steps=2", out=tmp_path / "run", dataset="chain?hops=1..8",
+                    questions=96, max_steps=25)  # fmt: skip
     own = rewoo_bench.load(detours.folder)
     errors = law.law.input_tokens(look_ups(own)) / own["input_tokens"].to_numpy(float) - 1
     assert errors.mean() == pytest.approx(-0.34, abs=0.01)

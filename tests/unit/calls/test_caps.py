@@ -78,35 +78,33 @@ async def run(provider: Provider, limits: RunLimits, recorder: Recorder | None =
 @pytest.mark.parametrize("fails", [False, True])
 async def test_tokens_are_exceeded_by_one_call_at_most(fails: bool) -> None:
     provider = Provider(fails=fails)
-    assert await run(provider, RunLimits(max_total_tokens=20_500)) == (
-        "used 21,000 of 20,500 tokens (--max-total-tokens)"
-    )
+    assert await run(provider, RunLimits(run_tokens=20_500)) == ("used 21,000 of 20,500 tokens (--run-tokens)")
     assert provider.calls == 21
     assert provider.most > 5  # it isn't one call at a time
 
 
 async def test_dollars_are_reserved_at_the_models_prices() -> None:
     provider = Provider(prices=PRICES)
-    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(max_total_cost=0.0205))
+    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(run_cost=0.0205))
     assert provider.calls == 21
     assert provider.most > 5
 
 
 async def test_without_a_price_list_dollars_are_reserved_as_earlier_calls_cost() -> None:
     provider = Provider()
-    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(max_total_cost=0.0205))
+    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(run_cost=0.0205))
     assert provider.calls == 21
 
 
 async def test_a_call_larger_than_the_whole_cap_is_made_and_is_the_last() -> None:
     provider = Provider()
-    assert await run(provider, RunLimits(max_total_tokens=10)) == "used 1,000 of 10 tokens (--max-total-tokens)"
+    assert await run(provider, RunLimits(run_tokens=10)) == "used 1,000 of 10 tokens (--run-tokens)"
     assert provider.calls == 1
 
 
 async def test_a_judges_calls_count_too() -> None:
     provider = Provider()
-    await run(provider, RunLimits(max_total_tokens=20_500), judge=ModelJudge())
+    await run(provider, RunLimits(run_tokens=20_500), judge=ModelJudge())
     assert provider.calls == 21
 
 
@@ -114,7 +112,7 @@ async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path
     provider = Provider()
     for cap, calls in ((20_500, 21), (20_500, 21), (40_500, 41)):
         async with open_journal(tmp_path / "journal.sqlite") as journal:
-            reason = await run(provider, RunLimits(max_total_tokens=cap), Recorder(journal))
+            reason = await run(provider, RunLimits(run_tokens=cap), Recorder(journal))
         assert provider.calls == calls
         assert f"used {calls},000 of {cap:,} tokens" in reason
 
@@ -122,7 +120,7 @@ async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path
 async def test_a_cancelled_call_gives_its_room_back() -> None:
     spent = Spent()
     live = LiveCalls(spent=spent)
-    live.caps = Caps(RunLimits(max_total_tokens=1500), Totals(tasks=9, spent=spent), live.shutdown)
+    live.caps = Caps(RunLimits(run_tokens=1500), Totals(tasks=9, spent=spent), live.shutdown)
     provider = Provider()
 
     async def ask() -> None:
@@ -139,7 +137,7 @@ async def test_a_cancelled_call_gives_its_room_back() -> None:
 async def test_a_cap_holds_where_calls_take_far_more_than_was_reserved() -> None:
     provider = Provider(6000)
     provider.max_output_tokens = 10  # as it says
-    reason = await run(provider, RunLimits(max_total_tokens=60_000))
+    reason = await run(provider, RunLimits(run_tokens=60_000))
     used = 6000 * provider.calls
     assert 60_000 <= used <= 66_000
     assert f"used {used:,} of 60,000 tokens" in reason

@@ -11,12 +11,12 @@ from rewoo_bench.journal.store import Spent
 @pytest.mark.parametrize(
     ("limits", "spent", "done", "flag"),
     [
-        (RunLimits(max_total_tokens=250), Spent(tokens=260), 0.5, "--max-total-tokens 580"),
-        (RunLimits(max_total_tokens=14_000), Spent(tokens=15_405), 0.9, "--max-total-tokens 19000"),
-        (RunLimits(max_total_tokens=1), Spent(tokens=3), 1.0, "--max-total-tokens 4"),
-        (RunLimits(max_total_cost=0.5), Spent(cost_usd=0.52), 0.1, "--max-total-cost 5.8"),
-        (RunLimits(max_total_cost=1e-05), Spent(cost_usd=2e-05), 0.5, "--max-total-cost 4.4e-05"),
-        (RunLimits(max_total_cost=1.0), Spent(tokens=3, unpriced=True), 0.5, "--max-total-cost none"),
+        (RunLimits(run_tokens=250), Spent(tokens=260), 0.5, "--run-tokens 580"),
+        (RunLimits(run_tokens=14_000), Spent(tokens=15_405), 0.9, "--run-tokens 19000"),
+        (RunLimits(run_tokens=1), Spent(tokens=3), 1.0, "--run-tokens 4"),
+        (RunLimits(run_cost=0.5), Spent(cost_usd=0.52), 0.1, "--run-cost 5.8"),
+        (RunLimits(run_cost=1e-05), Spent(cost_usd=2e-05), 0.5, "--run-cost 4.4e-05"),
+        (RunLimits(run_cost=1.0), Spent(tokens=3, unpriced=True), 0.5, "--run-cost none"),
         (RunLimits(max_errors=0), Spent(tokens=3), 0.5, None),
     ],
 )

@@ -235,7 +235,7 @@ def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
 @pytest.mark.anyio
 async def test_search_finds_each_gold_page_by_its_title(dataset: str) -> None:
     found = load_dataset_examples(dataset, limit=20).examples
-    results = await evaluate(dataset, ["rewoo"], model=ScriptedModel(Knowing(found)), limit=20)
+    results = await evaluate(dataset, ["rewoo"], model=ScriptedModel(Knowing(found)), questions=20)
     assert [result.score and result.score.exact_match for result in results] == [True] * 20
     assert [shown(result) for result in results] == [[hop.title for hop in each.chain] for each in found]
 

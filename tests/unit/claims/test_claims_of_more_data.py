@@ -46,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("runs")
     with ModelServer(reply) as server:
         options = {"api_base": server.api_base, "judge_model": "openai/gpt-4o-mini"}
-        bench("rewoo,react,direct,cot", out=folder / "run", limit=4, model="openai/gpt-4o-mini", **options)
+        bench("rewoo,react,direct,cot", out=folder / "run", questions=4, model="openai/gpt-4o-mini", **options)
     return [as_data_set(folder / "run", folder / name, name) for name in BY_FORMAT]
 
 
@@ -98,7 +98,14 @@ def test_a_run_of_real_rows_is_known_by_its_data_set(name: str, tmp_path: Path) 
         options: dict[str, Any] = {"api_base": server.api_base, "judge_model": "openai/judge"}
         options |= {} if name == "gsm8k" else {"corpus": folder / "rewoo_state_of_the_union.txt"}
         dataset = f"{name}={folder / FILES[name]}"
-        bench("rewoo,react,direct,cot", dataset=dataset, out=tmp_path / "run", limit=2, model="openai/small", **options)
+        bench(
+            "rewoo,react,direct,cot",
+            dataset=dataset,
+            out=tmp_path / "run",
+            questions=2,
+            model="openai/small",
+            **options,
+        )
     own = [claim for claim in OF_NEW if claim.test and claim.test.on.data == (name,)]
     assert "no data" not in {finding.verdict for finding in check(own, gather(tmp_path / "run"))}
 

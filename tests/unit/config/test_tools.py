@@ -77,7 +77,7 @@ def set_with_tools(tmp_path: Path, tools: list[str]) -> str:
 
 def answer(dataset: str, **more: Any) -> str | None:
     (result,) = anyio.run(
-        lambda: evaluate(dataset, ["test_tools:NamesTools"], model=ScriptedModel([]), limit=1, **more)
+        lambda: evaluate(dataset, ["test_tools:NamesTools"], model=ScriptedModel([]), questions=1, **more)
     )
     return result.trajectory.answer
 

@@ -24,14 +24,14 @@ UNSOUND = {"invalid_plan", "step_limit"}
 def steps_wanted(architecture: str, dataset: str, out: Path) -> int:
     """What `run` says it needs; 1 where that is enough."""
     try:
-        bench(architecture, out=out, dataset=dataset, limit=2, max_steps=1)
+        bench(architecture, out=out, dataset=dataset, questions=2, max_steps=1)
     except UsageError as error:
         return int(str(error).rpartition("give --max-steps ")[2])
     return 1
 
 
 def ends(architecture: str, dataset: str, out: Path, max_steps: int) -> pd.Series[str]:
-    rows = bench(architecture, out=out, dataset=dataset, limit=2, max_steps=max_steps).rows
+    rows = bench(architecture, out=out, dataset=dataset, questions=2, max_steps=max_steps).rows
     return rows["stop_reason"].astype(str)
 
 
@@ -49,19 +49,19 @@ def test_the_flag_that_is_named_is_enough_and_one_less_is_refused(
 
 def test_the_largest_need_of_several_architectures_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"need 15 steps of 'rewoo', which takes at most 8: give --max-steps 15$"):
-        bench("react,rewoo", out=tmp_path / "run", dataset="chain?hops=1..8", limit=16)
+        bench("react,rewoo", out=tmp_path / "run", dataset="chain?hops=1..8", questions=16)
     assert not (tmp_path / "run").exists()
 
 
 def test_questions_that_were_not_made_to_measure_are_asked_whatever_the_limit(tmp_path: Path) -> None:
-    run = bench("react", out=tmp_path / "run", dataset="sample", limit=3, max_steps=1)
+    run = bench("react", out=tmp_path / "run", dataset="sample", questions=3, max_steps=1)
     assert set(run.rows["stop_reason"].astype(str)) <= {"answered", "step_limit"}
     check_step_limits(load_dataset_examples("sample", limit=3), ())
 
 
 def test_a_run_that_was_begun_goes_on_as_it_is(tmp_path: Path) -> None:
     """Its limit may be too small for questions yet to come: refusing to resume it would lose what was paid for."""
-    begun = bench("rewoo?invalid_plan=stop", out=tmp_path / "run", dataset="chain?hops=1..8", limit=1)
+    begun = bench("rewoo?invalid_plan=stop", out=tmp_path / "run", dataset="chain?hops=1..8", questions=1)
     with pytest.raises(SystemExit) as end:
         main(["run", "--resume", str(begun.folder), "-n", "8", "--no-progress"])
     assert end.value.code == 0

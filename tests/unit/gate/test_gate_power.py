@@ -97,11 +97,11 @@ def first_step_only(folder: Path) -> str:
 
 
 def test_an_architecture_that_runs_only_its_first_step_is_caught(tmp_path: Path) -> None:
-    whole = bench("rewoo", out=tmp_path / "whole", limit=30)
-    cut = bench(first_step_only(tmp_path / "cut-folder"), out=tmp_path / "cut", limit=30)
+    whole = bench("rewoo", out=tmp_path / "whole", questions=30)
+    cut = bench(first_step_only(tmp_path / "cut-folder"), out=tmp_path / "cut", questions=30)
     verdict = check_run(cut.folder, baseline=whole.folder, terms=ComparisonTerms(accept_prompts=True))
     assert "exact_match" in {check.name for check in verdict.failures}
-    again = bench("rewoo", out=tmp_path / "again", limit=30)
+    again = bench("rewoo", out=tmp_path / "again", questions=30)
     assert check_run(again.folder, baseline=whole.folder).code == 0
 
 

@@ -53,7 +53,7 @@ def test_what_is_no_answer_is_a_warning_and_asked_again(
     with closing(ResponseCache(folder)) as cache:
         assert cache.get(b"key") is None
         assert [record.getMessage() for record in caplog.records] == [
-            f"--cache: {str(folder / 'answers.sqlite')!r} has damaged answers; those calls are made again"
+            f"--answer-cache: {str(folder / 'answers.sqlite')!r} has damaged answers; those calls are made again"
         ]
         cache.put(b"key", ANSWER)
     assert kept(folder) == ANSWER
@@ -92,7 +92,7 @@ def test_a_full_disk_is_one_warning(folder: Path, caplog: pytest.LogCaptureFixtu
                 cache.put(b"%d" % number, {"text": "x" * (1 << 21)})
         assert cache.get(b"key") is None
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith(f"--cache: {str(folder / 'answers.sqlite')!r} can't be used: ")
+    assert said.startswith(f"--answer-cache: {str(folder / 'answers.sqlite')!r} can't be used: ")
     assert said.endswith("; this run goes on without it")
     assert kept(folder) == ANSWER
 

@@ -135,4 +135,6 @@ def test_bundled_sets_have_the_defaults_of_their_formats(tmp_path: Path) -> None
         spec = read_dataset(Named(name, bundled_folder("datasets") / name))
         (defaults,) = {each.defaults for each in FORMATS if each.name == spec.format}
         if spec.format != "sample":
-            assert (spec.style, spec.scoring, spec.tools) == (defaults.style, defaults.scoring, defaults.tools), name
+            assert (spec.exemplars, spec.scoring, spec.tools) == (defaults.style, defaults.scoring, defaults.tools), (
+                name
+            )

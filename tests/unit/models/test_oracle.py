@@ -259,8 +259,8 @@ def tokens(results: Sequence[Result]) -> list[Usage]:
 
 async def test_the_tokens_are_the_same_every_time_however_many_questions_run_at_once() -> None:
     model = "oracle?extra_steps=1&wrong_title=0.3&verbosity=1.5"
-    one = await rewoo_bench.evaluate("sample", ALL, model=model, limit=5, concurrency=1)
-    many = await rewoo_bench.evaluate("sample", ALL, model=model, limit=5, concurrency=16)
+    one = await rewoo_bench.evaluate("sample", ALL, model=model, questions=5, concurrency=1)
+    many = await rewoo_bench.evaluate("sample", ALL, model=model, questions=5, concurrency=16)
     assert sorted(map(repr, tokens(one))) == sorted(map(repr, tokens(many)))
 
 

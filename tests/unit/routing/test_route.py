@@ -139,7 +139,7 @@ def test_a_wrong_flag_is_one_line(
 
 
 def test_a_published_run_takes_its_texts_from_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = rewoo_bench.bench("rewoo,react", out=tmp_path / "run", model="oracle", limit=6)
+    run = rewoo_bench.bench("rewoo,react", out=tmp_path / "run", model="oracle", questions=6)
     assert run.folder is not None
     rewoo_bench.publish(run.folder, tmp_path / "published")
     assert route(tmp_path / "published") == 2
@@ -150,7 +150,7 @@ def test_a_published_run_takes_its_texts_from_the_data_set(tmp_path: Path, capsy
 
 def test_a_router_that_asked_a_model_is_a_policy_with_its_own_cost(tmp_path: Path) -> None:
     arch = "rewoo,react,router,router?policy=model"
-    run = rewoo_bench.bench(arch, out=tmp_path / "run", model="oracle", dataset="chain?hops=3&branching=2", limit=6)
+    run = rewoo_bench.bench(arch, out=tmp_path / "run", model="oracle", dataset="chain?hops=3&branching=2", questions=6)
     assert run.folder is not None
     rows = run.rows.set_index("architecture")
     found = ways(run.folder)["model (router?policy=model)"]

@@ -91,7 +91,7 @@ async def test_each_parent_sees_the_tools_that_it_has_alone() -> None:
 @pytest.mark.anyio
 async def test_a_routed_question_costs_what_the_chosen_one_costs() -> None:
     """With the oracle, whose counts are exact."""
-    results = await rewoo_bench.evaluate("sample", ["rewoo", "react", "router"], model="oracle", limit=30)
+    results = await rewoo_bench.evaluate("sample", ["rewoo", "react", "router"], model="oracle", questions=30)
     alone = {(each.task.architecture.name, each.task.example.id): each for each in results}
     chosen = [(each, alone[each.trajectory.notes["routed"]["to"], each.task.example.id])
               for each in by_name(list(results), "router")]  # fmt: skip
@@ -130,7 +130,7 @@ async def test_a_model_chooses_by_number(reply: str, to: str, readable: bool) ->
 async def test_the_oracle_routes_by_whether_everything_can_be_foreseen() -> None:
     chosen = {}
     for dataset in ("chain?hops=3", "chain?hops=3&branching=2"):
-        results = await rewoo_bench.evaluate(dataset, ["router?policy=model"], model="oracle", limit=2)
+        results = await rewoo_bench.evaluate(dataset, ["router?policy=model"], model="oracle", questions=2)
         chosen[dataset] = {question_row(result, RUN)["routed_to"] for result in results}
         assert all(result.score and result.score.exact_match for result in results)
     assert chosen == {"chain?hops=3": {"rewoo"}, "chain?hops=3&branching=2": {"react"}}

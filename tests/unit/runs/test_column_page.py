@@ -36,7 +36,7 @@ exec(compile(source.replace(count, count + more), spec.origin, "exec"), vars(col
 import rewoo_bench
 
 async def main():
-    results = await rewoo_bench.evaluate("sample", "direct", model="oracle", limit=2, out="run")
+    results = await rewoo_bench.evaluate("sample", "direct", model="oracle", questions=2, out="run")
     print(*results.to_frame()["answer_words"])
 
 asyncio.run(main())

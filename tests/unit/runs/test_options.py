@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import shutil
@@ -18,7 +19,9 @@ from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.options import OptionKeywords, RunOptions
+from rewoo_bench.gate.baseline import read_baseline
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OptionKeywords, RunOptions
 
 OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
 
@@ -26,10 +29,10 @@ OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, 0) for name in ("trials", "limit", "concurrency", "max_connections", "threads", "max_steps")),
-        *((name, -1) for name in ("token_limit", "max_total_tokens", "max_retries", "max_output_tokens")),
-        *((name, math.nan) for name in ("temperature", "time_limit", "timeout", "tool_failure_rate", "grace")),
-        *((name, -3.0) for name in ("temperature", "planner_temperature", "cost_limit", "max_total_cost", "timeout")),
+        *((name, 0) for name in ("trials", "questions", "concurrency", "max_connections", "threads", "max_steps")),
+        *((name, -1) for name in ("question_tokens", "run_tokens", "max_retries", "reply_tokens")),
+        *((name, math.nan) for name in ("temperature", "question_time", "timeout", "tool_failure_rate", "grace")),
+        *((name, -3.0) for name in ("temperature", "planner_temperature", "question_cost", "run_cost", "timeout")),
         *(("timeout", math.inf), ("tool_failure_rate", 1.5), ("fail_on_error", 2.5), ("fail_on_error", -1.0)),
     ],
 )
@@ -47,7 +50,9 @@ def test_python_and_the_command_refuse_a_value_in_the_same_words(
     assert capsys.readouterr().err == f"rewoo-bench: {refused.value}\n"
 
 
-@pytest.mark.parametrize("given", [{"architectures": "rewoo"}, {"style": "chatty"}, {"model": None}, {"trials": "3"}])
+@pytest.mark.parametrize(
+    "given", [{"architectures": "rewoo"}, {"prompt_form": "chatty"}, {"model": None}, {"trials": "3"}]
+)
 def test_a_value_of_another_type_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="it should be"):
         RunOptions(**{"architectures": ("direct",), **given})
@@ -64,9 +69,7 @@ def test_the_options_have_the_defaults_of_the_command(tmp_path: Path, monkeypatc
 def test_the_keywords_of_evaluate_are_the_options() -> None:
     """In an editor, too: `OptionKeywords` is written out for type checkers."""
     named = inspect.signature(evaluate).parameters.keys() | {"resume"}
-    plain = {
-        name: kind for name, kind in get_type_hints(RunOptions).items() if name not in named
-    }  # evaluate has its own `style`
+    plain = {name: kind for name, kind in get_type_hints(RunOptions).items() if name not in named}
     typed = {name: str | Path | None if kind == Path | None else kind for name, kind in plain.items()}
     assert get_type_hints(OptionKeywords) == typed
     assert inspect.signature(evaluate).parameters["model"].default == RunOptions(("direct",)).model
@@ -98,7 +101,7 @@ command("--from", "run.toml", "--out", "three")
 command("--resume", "one", "--colour", "red")
 
 async def evaluated(colour):
-    return await rewoo_bench.evaluate("sample", "direct", model="oracle", limit=1, colour=colour, progress=False)
+    return await rewoo_bench.evaluate("sample", "direct", model="oracle", questions=1, colour=colour, progress=False)
 
 with suppress(rewoo_bench.UsageError):
     anyio.run(evaluated, "green")
@@ -130,16 +133,44 @@ def test_an_option_is_one_entry_of_the_table(tmp_path: Path) -> None:
     assert "colour: blue (one), blue (two), red (three)" in differing
 
 
+@pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())
+def test_an_old_name_is_answered_with_the_new_one(
+    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flag, now = f"--{old.replace('_', '-')}", OPTIONS[new].flag
+    (tmp_path / "run.toml").write_text(f"{old} = 1\n")
+    for words, said in (
+        ([flag, "1"], f"{flag} is now {now}"),
+        ([f"{flag}=1"], f"{flag} is now {now}"),
+        (["--from", f"{tmp_path}/run.toml"], f"--from {tmp_path}/run.toml: {old} is now {new}"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--arch", "direct", *words])
+        assert (ended.value.code, capsys.readouterr().err) == (2, f"rewoo-bench: {said}\n")
+
+
+def test_runs_and_baselines_of_before_have_the_names_of_today() -> None:
+    """`run-of-0.1` was written with the old names."""
+    golden = Path(__file__).parents[2] / "golden" / "run-of-0.1"
+    run = next(golden.rglob("run.json"))
+    written = json.loads(run.read_text())["options"]
+    assert OLD_NAMES.keys() & written.keys()
+    options = read_manifest(run.parent).options
+    assert options == {OLD_NAMES.get(name, name): value for name, value in written.items()}
+    assert options["reply_tokens"] == written["max_output_tokens"]
+    assert "reply_tokens" in read_baseline(golden / "baseline.json").options
+
+
 @pytest.mark.anyio
 async def test_a_string_is_one_architecture() -> None:
-    results = await evaluate("sample", "rewoo", model="oracle", limit=2)
+    results = await evaluate("sample", "rewoo", model="oracle", questions=2)
     assert [result.task.architecture.name for result in results] == ["rewoo", "rewoo"]
 
 
 @pytest.mark.anyio
 async def test_evaluate_checks_its_options() -> None:
     with pytest.raises(UsageError, match="--trials 0: it should be greater than or equal to 1"):
-        await evaluate("sample", "rewoo", model="oracle", limit=2, trials=0)
+        await evaluate("sample", "rewoo", model="oracle", questions=2, trials=0)
 
 
 def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +183,8 @@ def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytes
     assert ended.value.code == 0
 
     async def both() -> tuple[Any, Any]:
-        replayed = await evaluate("sample", ["rewoo", "react"], model=f"replay/{folder}", limit=3)
-        return replayed, await evaluate("sample", ["rewoo", "react"], model="oracle", limit=3)
+        replayed = await evaluate("sample", ["rewoo", "react"], model=f"replay/{folder}", questions=3)
+        return replayed, await evaluate("sample", ["rewoo", "react"], model="oracle", questions=3)
 
     replayed, asked = anyio.run(both)
     assert [result.error for result in replayed] == [None] * 6

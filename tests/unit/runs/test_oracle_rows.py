@@ -26,13 +26,13 @@ BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "{}"\n
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
     folder = tmp_path_factory.mktemp("oracle") / "recorded"
-    return bench("rewoo,react", model="oracle?wrong_title=0.5", out=folder, limit=12)
+    return bench("rewoo,react", model="oracle?wrong_title=0.5", out=folder, questions=12)
 
 
 @pytest.fixture(scope="module")
 def replayed(recorded: BenchRun) -> BenchRun:
     folder = recorded.folder.with_name("replayed")
-    return bench("rewoo,react", model=f"replay/{recorded.folder}", out=folder, limit=12)
+    return bench("rewoo,react", model=f"replay/{recorded.folder}", out=folder, questions=12)
 
 
 def test_the_rows_of_a_run_say_whether_an_oracle_answered(recorded: BenchRun, replayed: BenchRun) -> None:
@@ -41,7 +41,7 @@ def test_the_rows_of_a_run_say_whether_an_oracle_answered(recorded: BenchRun, re
     journal = recorded.folder.with_name("journal")
     journal.mkdir()
     shutil.copy(GOLDEN / "journal.sqlite", journal)
-    plain = bench("direct", model=f"replay/{journal}", out=recorded.folder.with_name("plain"), limit=1)
+    plain = bench("direct", model=f"replay/{journal}", out=recorded.folder.with_name("plain"), questions=1)
     assert plain.rows["oracle"].isna().all()  # the recording is a journal without run.json, which says nothing
 
 

@@ -27,7 +27,7 @@ from rewoo_bench.scoring import score
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
-    return bench("rewoo,react,direct", out=tmp_path_factory.mktemp("publish") / "run", limit=3)
+    return bench("rewoo,react,direct", out=tmp_path_factory.mktemp("publish") / "run", questions=3)
 
 
 def test_every_number_stays_and_no_text_does(run: BenchRun, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def packed(page: Path, name: str) -> Any:
 
 def test_a_published_run_can_be_scored_again_by_whoever_has_the_data_set(tmp_path: Path) -> None:
     right_or_wrong = "oracle?wrong_title=0.6"
-    run = bench("rewoo,react", model=right_or_wrong, out=tmp_path / "run", limit=20)
+    run = bench("rewoo,react", model=right_or_wrong, out=tmp_path / "run", questions=20)
     publish(run.folder, tmp_path / "out")
     rows = rewoo_bench.load(tmp_path / "out")
     data = load_dataset_examples("sample", limit=20)
@@ -106,7 +106,7 @@ def test_an_architecture_that_is_left_out_is_in_no_figure_of_tools(run: BenchRun
 def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     shutil.copytree(bundled_folder("datasets") / "sample", folder)
-    made = bench("direct", dataset=str(folder), model="oracle", out=tmp_path / "run", limit=2)
+    made = bench("direct", dataset=str(folder), model="oracle", out=tmp_path / "run", questions=2)
     facts = json.loads((made.folder / "run.json").read_text("utf-8"))
     facts["command"] = [
         "rewoo-bench",

@@ -61,7 +61,7 @@ def look_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_loop_in_the_architectures_readme_runs(look_once: str) -> None:
     model = ScriptedModel(lambda messages, role: messages[0].content[:6])
-    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model=model, limit=1))
+    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model=model, questions=1))
     assert (result.trajectory.answer, result.trajectory.stop_reason) == ("Answer", "answered")
     assert [call.name for call in result.calls if call.kind == "tool"] == ["Search"]
     assert "\n\nQuestion: " in model.requests[0].messages[1].content
@@ -79,7 +79,7 @@ def test_the_loop_in_the_architectures_readme_runs_on_the_embedded_model(
 
 
 def test_the_oracle_says_what_it_cant_play(look_once: str) -> None:
-    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model="oracle", limit=1))
+    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model="oracle", questions=1))
     assert result.score is None
     assert "it knows only the forms of the bundled architectures" in str(result.error)
 
@@ -102,7 +102,7 @@ def test_the_tool_in_the_architectures_readme_runs(tmp_path: Path, monkeypatch: 
     )
     (folder / "architecture.toml").write_text(changed, encoding="utf-8")
     turns = ["Thought: t\nAction: Titles[a]", "Thought: t\nAction: Titles[no such phrase]", "Action: Finish[x]"]
-    (result,) = anyio.run(lambda: evaluate("chain", [str(folder)], model=ScriptedModel(turns), limit=1))
+    (result,) = anyio.run(lambda: evaluate("chain", [str(folder)], model=ScriptedModel(turns), questions=1))
     titles, missing, _ = result.trajectory.steps
     assert {page.title for page in result.task.example.documents} >= set(titles.observation.split("; "))
     assert missing.observation == "ERROR: no page contains 'no such phrase'"

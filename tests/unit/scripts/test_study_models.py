@@ -57,7 +57,7 @@ def test_a_series_has_a_row_for_each_run_and_architecture(main: Callable[[list[s
 
 def test_a_run_with_other_tools_is_compared_and_drawn(main: Callable[[list[str]], None], tmp_path: Path) -> None:
     names = ["rewoo", "rewoo?tools=Search", "rewoo?tools=Search+LLM+Lookup"]
-    publish(bench(names, out=tmp_path / "run", limit=6).folder, tmp_path / "models" / "tools")
+    publish(bench(names, out=tmp_path / "run", questions=6).folder, tmp_path / "models" / "tools")
     main(["--results", str(tmp_path / "models")])
     table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8")
     assert all(f"| {name} | 6 |" in table for name in names)
@@ -68,7 +68,7 @@ def test_a_run_with_other_tools_is_compared_and_drawn(main: Callable[[list[str]]
 
 def test_an_ablation_has_a_row_for_each_pair(main: Callable[[list[str]], None], tmp_path: Path) -> None:
     pairs = [f"{name}?max_exemplars={n}" for n in (0, 2) for name in ("rewoo", "react")]
-    run = bench(pairs, out=tmp_path / "run", limit=12)
+    run = bench(pairs, out=tmp_path / "run", questions=12)
     publish(run.folder, tmp_path / "models" / "ablation")
     main(["--results", str(tmp_path / "models"), "--no-figures"])
     table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").splitlines()
@@ -98,7 +98,7 @@ async def test_a_run_with_guards_against_loops_has_a_row_for_each(
 
     names = ["react", "react?repeat_guard=nudge", "react?repeat_guard=stop"]
     run = tmp_path / "run"
-    await evaluate("sample", names, out=run, limit=4, model=ScriptedModel(again))
+    await evaluate("sample", names, out=run, questions=4, model=ScriptedModel(again))
     publish(run, tmp_path / "models" / "guard-qwen-1.5b")
     main(["--results", str(tmp_path / "models"), "--no-figures"])
     _, table = (tmp_path / "models" / "tables.md").read_text(encoding="utf-8").split("## guard-qwen-1.5b\n\n")

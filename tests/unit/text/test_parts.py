@@ -77,7 +77,7 @@ async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
         "cot",
     ]
     names += ["router", "router?policy=model"]
-    results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", limit=5)
+    results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", questions=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50
     assert [sum(astuple(call.prompt_parts)) for call in calls] == [call.usage.input_tokens for call in calls]
