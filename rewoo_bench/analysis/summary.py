@@ -229,15 +229,19 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
 
 
 def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
-    """The sum of a column over the number of exact matches, with its 95% interval (stats/per_solved.py)."""
-    from rewoo_bench.stats.per_solved import per_solved
+    """The sum of a column over the number of exact matches, with its 95% interval (stats/per_solved.py).
+
+    Of few solved questions it has no interval, as a ratio of two has none.
+    """
+    from rewoo_bench.stats.per_solved import LEAST_SOLVED, per_solved
 
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
     if not len(amounts):
         return Estimate(None, None, None, 0)
     found = per_solved(amounts, solved, clusters=questions, level=CONFIDENCE)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
-    return Estimate(mean, found.low, high, found.n)
+    few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
+    return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n)
 
 
 def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -269,11 +273,15 @@ def _interval(value: Estimate) -> str:
 
 
 def per_solved_text(value: Estimate, form: str) -> str:
-    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so."""
-    if not value.n or value.low is None:
+    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
+    from rewoo_bench.stats.per_solved import LEAST_SOLVED
+
+    if not value.n:
         return "unknown"
     if value.mean is None:
         return f"none solved, more than {value.low:{form}}"
+    if value.low is None:
+        return f"{value.mean:{form}} [under {LEAST_SOLVED} solved]"
     high = math.inf if value.high is None else value.high
     return f"{value.mean:{form}} {brackets(value.low, high, lambda bound: format(bound, form))}"
 

@@ -198,16 +198,23 @@ def test_a_table_fits_120_columns_whatever_its_questions_ended_with() -> None:
 
 
 def test_what_a_solved_question_costs_has_an_interval_and_stands_in_80_columns() -> None:
-    rows = frame(*(row(example_id=f"q{i}", exact_match=i < 5, total_tokens=110) for i in range(20)))
+    rows = frame(*(row(example_id=f"q{i}", exact_match=i < 15, total_tokens=150) for i in range(20)))
     found = one(rows).tokens_per_solved
-    assert (found.mean, found.n) == (440.0, 20)
+    assert (found.mean, found.n) == (200.0, 20)
     assert found.low is not None
     assert found.high is not None
-    assert found.low < 440 < found.high
+    assert found.low < 200 < found.high
     block = table([one(rows)]).split("\n\n")[-1]
     assert block.split()[:5] == ["per", "solved", "question", "tokens", "[95%"]
-    assert f"440 [{found.low:,.0f}, {found.high:,.0f}]" in block
+    assert f"200 [{found.low:,.0f}, {found.high:,.0f}]" in block
     assert max(map(len, block.splitlines())) <= 80
+
+
+def test_of_few_solved_questions_what_one_costs_has_no_interval() -> None:
+    rows = frame(*(row(example_id=f"q{i}", exact_match=i < 14, total_tokens=140) for i in range(20)))
+    found = one(rows).tokens_per_solved
+    assert (found.mean, found.low, found.high) == (200.0, None, None)
+    assert "200 [under 15 solved]" in table([one(rows)])
 
 
 def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
