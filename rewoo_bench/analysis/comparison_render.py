@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 from rewoo_bench.analysis.comparison_data import ComparisonData
 from rewoo_bench.analysis.comparison_tables import DISCORDANT, MARK, Table, tables
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE
+from rewoo_bench.analysis.pairs import ALPHA, OF_RARE
 from rewoo_bench.escaping import csv_cell, latex, markdown, one_line
-from rewoo_bench.stats.mean_bounds import FEW, FEWEST
+from rewoo_bench.stats.mean_bounds import FEW
 from rewoo_bench.text.tables import markdown_table, text_table
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]
@@ -62,9 +62,7 @@ def notes(comparison: ComparisonData) -> list[str]:
             else f"n = {n:,}: too few questions for an interval to say much"
         )
     if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
-        lines.append(
-            f"{RARE} {A_RARE_EVENT}: fewer than {FEWEST} questions, or fewer than {FEW:.0f} make most of the spread"
-        )
+        lines.append(OF_RARE)
     if any(pair.rows > pair.questions for pair in comparison.pairs):
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
     if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):

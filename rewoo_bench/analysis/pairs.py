@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.table_columns import read_columns, there
+from rewoo_bench.stats.mean_bounds import FEW, FEWEST
 from rewoo_bench.stats.paired import (
     Interval,
     difference_of_means,
@@ -46,6 +47,7 @@ ALPHA = 0.05
 A_RARE_EVENT = "a rare event may be missing"
 """What is said of an interval where few questions make the spread (`Interval.rare`), and its mark."""
 RARE = "?"
+OF_RARE = f"{RARE} {A_RARE_EVENT}: fewer than {FEWEST} questions, or fewer than {FEW:.0f} make most of the spread"
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")

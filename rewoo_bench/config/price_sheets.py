@@ -172,9 +172,18 @@ class Tariff:
     as_of: date
     path: Path
     """The sheet's file."""
-    notes: tuple[str, ...] = ()
+    own_notes: tuple[str, ...] = ()
+    """Those of the sheet and of the model's prices."""
     rule_of: str = ""
     prices_are: str = ""
+
+    @property
+    def notes_of_rule(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.rule.note, *self.rule.unknown))) if self.rule else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.own_notes, *self.notes_of_rule)
 
     @property
     def under(self) -> str:
@@ -321,7 +330,6 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
     dollars = UNITS[sheet.unit]
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
-        notes = (sheet.note, prices.note, *((rule.note, *rule.unknown) if rule else ()))
         yield Tariff(
             sheet=path.stem,
             title=sheet.title,
@@ -336,7 +344,7 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             source=sheet.source,
             as_of=sheet.as_of,
             path=path,
-            notes=tuple(note for note in notes if note),
+            own_notes=tuple(note for note in (sheet.note, prices.note) if note),
             rule_of=sheet.rule,
             prices_are=sheet.prices,
         )

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from rewoo_bench.analysis.pairs import OF_RARE, RARE
 from rewoo_bench.argument_checks import as_path
 from rewoo_bench.config.price_sheets import Tariff, read_sheet, shipped, tariffs
 from rewoo_bench.escaping import csv_cell, markdown, one_line
@@ -128,16 +129,28 @@ def _text(
         lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
         roles = {role: other.model for role, other in repriced.by_role[tariff].items() if role}
         heading = f"{tariff.sheet}, {model_label(tariff.model, **roles)}: {tariff.source}; as of {tariff.as_of}"
-        heading += f"; under {tariff.cache_rule}" if tariff.rule else ""
-        blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
-        if tariff.notes:
-            blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in tariff.notes).removesuffix("\n>"))
+        blocks.append("\n".join([title(heading + _applied(tariff, repriced)), "", *table(_cells(lines, repriced))]))
+        unused = tariff.notes_of_rule if repriced.batch or repriced.recorded else ()
+        if said := [each for each in tariff.notes if each not in unused]:
+            blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in said).removesuffix("\n>"))
     blocks.append("\n".join(note(each) for each in _notes(repriced)).removesuffix("\n>"))
     return "\n\n".join(blocks)
 
 
+def _applied(tariff: Tariff, repriced: Repriced) -> str:
+    """What the tokens that are cached follow from."""
+    if repriced.batch:
+        return "; at its batch prices, without a cache"
+    if repriced.recorded:
+        return f"; cached tokens as the provider reported them, at ${tariff.cache_read * 1e6:g} a million"
+    return f"; under {tariff.cache_rule}" if tariff.rule else ""
+
+
 def _notes(repriced: Repriced) -> Iterable[str]:
     yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
+    shown = [each for line in repriced.lines for each in (line.cached_share, line.usd_per_1000, line.ratio)]
+    if any(each and each.rare for each in shown):
+        yield OF_RARE
     if not repriced.recorded and any(line.cached_share.estimate > 0 for line in repriced.lines):
         yield _METHOD
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
@@ -176,7 +189,8 @@ def _dollars(amount: float) -> str:
 def _interval(value: Interval, form: str) -> str:
     if math.isnan(value.estimate):
         return "-"
-    return f"{value.estimate:{form}} {brackets(value.low, value.high, lambda bound: format(bound, form))}"
+    between = brackets(value.low, value.high, lambda bound: format(bound, form))
+    return f"{value.estimate:{form}} {between}{RARE if value.rare else ''}"
 
 
 def _number(value: float, form: str) -> str:

@@ -142,6 +142,25 @@ def test_the_cached_tokens_of_a_sheet_are_not_in_its_batch(tmp_path: Path) -> No
     assert line.cached_share.estimate == 0
 
 
+def test_the_heading_says_what_is_applied(tmp_path: Path) -> None:
+    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
+    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, both)
+    for recorded, batch, applied in (
+        (False, False, "rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes"),
+        (True, False, "; cached tokens as the provider reported them, at $0.1 a million"),
+        (False, True, "; at its batch prices, without a cache"),
+    ):
+        repriced = rewoo_bench.reprice(run, prices=prices, recorded_cache=recorded, batch=batch)
+        assert str(repriced).partition("\n")[0].endswith(applied)
+
+
+def test_an_interval_of_few_questions_has_the_mark_of_a_rare_event_and_its_note(tmp_path: Path) -> None:
+    repriced = rewoo_bench.reprice(write(tmp_path / "run", two_questions()), prices=sheet(tmp_path, AUTOMATIC))
+    assert only(repriced).cached_share.rare
+    assert "]? " in str(repriced)
+    assert "\n? a rare event may be missing: fewer than 20 questions" in str(repriced)
+
+
 def test_a_batch_needs_its_price(tmp_path: Path) -> None:
     run = write(tmp_path / "run", two_questions())
     with pytest.raises(UsageError, match="--batch: the sheet 'sheet' has no batch price of 'm'"):
