@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 METRICS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
 EVIDENCE, CACHED = "evidence_tokens", "cached_input_tokens"
-COUNTS = (*METRICS, *ROLES.values(), EVIDENCE, CACHED)
+CACHEABLE = "cacheable_tokens"
+"""Input tokens that a prefix cache could hold, whatever the provider reported: what all questions share, or what an
+earlier call of the question had, whichever is longer. Null in older runs and in baselines of them."""
+COUNTS = (*METRICS, *ROLES.values(), EVIDENCE, CACHED, CACHEABLE)
 ROW_KEYS = ("example_id", "trial")
 LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason", "broken_plans")
 

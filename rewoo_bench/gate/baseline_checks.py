@@ -25,6 +25,7 @@ from rewoo_bench.gate.count_checks import (
     exact_counts,
     live_counts,
     prefix_checks,
+    prices_of,
 )
 from rewoo_bench.gate.growth import Growth, growth_of
 from rewoo_bench.gate.mismatches import Mismatch, changes, incomparable_rows, incomparable_runs
@@ -80,7 +81,8 @@ def _architecture(
         yield _changed(group, changed, growth, accepted=terms.accept_prompts)
     yield from _failed_questions(group, growth, exact)
     sides = (before.architectures[name], now.architectures[name])
-    prefixes = list(prefix_checks(group, *sides, EXACT_MARGIN, changed=bool(changed)))
+    prices = prices_of(*sides)
+    prefixes = list(prefix_checks(group, *sides, EXACT_MARGIN, prices, changed=bool(changed)))
     yield from prefixes
     if not growth.n:
         return
@@ -88,11 +90,11 @@ def _architecture(
     margin = default if terms.max_increase is None else terms.max_increase
     if exact:
         yield from exact_counts(group, growth, old, new, margin, cause)
-        yield from cache_check(group, growth, old, new, margin, tests, prefixes, exact=exact)
+        yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
         yield from exact_answers(group, old, new, oracle=oracle)
     else:
         yield from live_counts(group, growth, old, new, margin, tests, cause, strict=terms.strict)
-        yield from cache_check(group, growth, old, new, margin, tests, prefixes, exact=exact)
+        yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
         yield from live_answers(group, old, new, tests, oracle=oracle)
 
 

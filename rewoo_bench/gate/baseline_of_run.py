@@ -19,7 +19,7 @@ from rewoo_bench.analysis.call_prices import priced, read_calls
 from rewoo_bench.analysis.dollars import EXAMPLE
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError
-from rewoo_bench.gate.baseline import COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
+from rewoo_bench.gate.baseline import CACHEABLE, COUNTS, LINE_COLUMNS, ArchitectureBaseline, Baseline, first_fault
 from rewoo_bench.model_names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.runs.failed_rows import left_out
 from rewoo_bench.runs.folder import CALLS_FILE
@@ -43,8 +43,9 @@ def baseline_of(
     models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
     facts = {facts.name: facts.model_dump(mode="json", exclude_unset=True) for facts in manifest.architectures}
     # by name, and not by the order of the rows, so that the file is the same
+    rows, usd = _held_by_a_cache(Path(run), manifest, rows)
     groups = {str(name): group for name, group in rows.groupby(rows["architecture"].astype(str), sort=True)}
-    prices, usd = manifest.prices, _usd_per_1000(Path(run), manifest, rows)
+    prices = manifest.prices
     try:
         return Baseline(
             deterministic=is_deterministic(models) if deterministic is None else deterministic,
@@ -100,24 +101,31 @@ def _facts(
     )
 
 
-def _usd_per_1000(run: Path, manifest: Manifest, rows: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """By architecture and price, what prefixes cost where a cache holds the part that all questions share.
+def _held_by_a_cache(
+    run: Path, manifest: Manifest, rows: pd.DataFrame
+) -> tuple[pd.DataFrame, dict[str, dict[str, float]]]:
+    """The rows with `CACHEABLE`, and dollars of 1,000 questions by architecture and price, where these are known.
 
-    That part takes the place of what earlier calls of the run happened to share, so that the order in which questions
-    were asked doesn't matter. Nothing where it isn't known.
+    The part that all questions share takes the place of what earlier calls of the run happened to share, so that the
+    order in which questions were asked doesn't matter. Calls of tools are made at once, and which of them finds the
+    other's prompt is chance: only that part of theirs is counted as `CACHEABLE`.
     """
-    if not manifest.shared_prefixes or not (run / CALLS_FILE).exists():
-        return {}
+    if not (run / CALLS_FILE).exists():
+        return rows, {}
     calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
     names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows) & rows["exact_match"].notna()
     pairs = zip(names[calls.row], calls.role, strict=True)
     prefixes = manifest.shared_prefixes
     shared = [prefixes[name][role].tokens if role in prefixes.get(name, {}) else 0.0 for name, role in pairs]
     held = {"shared_run_tokens": np.array(shared), "shared_run_age_s": np.zeros(len(shared))}
+    longer = np.where(calls.role == "tool", shared, np.maximum(calls.columns["shared_question_tokens"], shared))
+    tokens = calls.of_rows(np.minimum(longer, calls.columns["input_tokens"]))
+    if not calls.stands_in and not np.isnan(tokens[scored]).any():
+        rows = rows.assign(**{CACHEABLE: tokens})
     usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
     dollars = {name: usd[(names == name) & scored] for name in prefixes}
     means = {name: 1000 * float(some.mean()) for name, some in dollars.items() if len(some)}
-    return {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
+    return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 
 def _lines(rows: pd.DataFrame) -> list[list[Any]]:

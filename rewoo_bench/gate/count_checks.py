@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.gate.baseline import CACHED, ArchitectureBaseline
+from rewoo_bench.gate.baseline import CACHEABLE, CACHED, ArchitectureBaseline
 from rewoo_bench.gate.growth import Growth, scored_pairs
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, Status, shown
 from rewoo_bench.stats.power import smallest_growth
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 EXACT_MARGIN, LIVE_MARGIN = 0.02, 0.05
 ROUNDING = 1e-9
 _TESTED = "total_tokens"
+_OF_QUESTION = (
+    "a question's prompts share less with its earlier ones: what changes from call to call belongs behind the trace"
+)
 
 
 def exact_counts(
@@ -102,44 +105,60 @@ def cache_check(
     margin: float,
     tests: int,
     prefixes: Sequence[Check],
+    prices: str,
     *,
     exact: bool,
 ) -> Iterator[Check]:
-    """Input tokens read from the prefix cache; none for an older baseline, which lacks them.
+    """Input tokens read from the prefix cache, and those that one could hold; none for a baseline that lacks them.
 
     Less of a prompt makes both kinds of input tokens fewer, and more evidence adds some that aren't cached. A cache
     that breaks moves tokens from one kind to the other: that fails where they are more than the margin of all input
     tokens. A provider's cache hits more or less from run to run, so a live model's fails where it reads less than half,
-    with confidence, and else warns. The checks of shared prefixes (`prefix_checks`) have the cause.
+    with confidence, and else warns. The checks of shared prefixes (`prefix_checks`) have the cause, where it isn't
+    that a question's prompts share less with its earlier ones.
     """
-    if CACHED not in growth.changes or not growth.changes[CACHED].before:
-        return
-    cached, inputs = growth.changes[CACHED], growth.changes["input_tokens"]
-    moved = min(-cached.delta, inputs.delta - cached.delta)
-    text = described(growth, CACHED)
-    status: Status = "pass"
-    if moved > margin * inputs.before * (1 + ROUNDING):
-        status = "fail" if exact or not cached.now or _halved(old, new, tests) else "warn"
-        before, now = inputs.before - cached.before, inputs.now - cached.now
-        text += f", and {shown(CACHED, now)} input tokens a question aren't cached instead of {shown(CACHED, before)}"
-        text += "" if cached.now else f"; {NOTHING_CACHED}"
-        shorter = [check.text for check in prefixes if check.status == "fail"]
-        same = ["all questions share as long a prefix as before: the cache, or what follows that prefix, is another"]
-        text += "".join(f"; {cause}" for cause in shorter or (same if prefixes else []))
-    limit = cached.before - margin * inputs.before
-    yield Check("prefix cache", status, group, CACHED, text, cached.now, limit, cached.before, growth.n)
+    shorter = [check.text for check in prefixes if check.status == "fail"]
+    same = ["all questions share as long a prefix as before: the cache, or what follows that prefix, is another"]
+    of_cache = ("aren't cached", NOTHING_CACHED, same if prefixes else [])
+    of_prompts = ("can't be cached", "no prompt begins as an earlier one", [_OF_QUESTION + prices])
+    for metric, (arent, nothing, otherwise) in {CACHED: of_cache, CACHEABLE: of_prompts}.items():
+        if metric not in growth.changes or not growth.changes[metric].before:
+            continue
+        cached, inputs = growth.changes[metric], growth.changes["input_tokens"]
+        moved = min(-cached.delta, inputs.delta - cached.delta)
+        text = described(growth, metric)
+        status: Status = "pass"
+        if moved > margin * inputs.before * (1 + ROUNDING):
+            status = "fail" if exact or not cached.now or _halved(metric, old, new, tests) else "warn"
+            before, now = inputs.before - cached.before, inputs.now - cached.now
+            text += f", and {shown(metric, now)} input tokens a question {arent} instead of {shown(metric, before)}"
+            text += "" if cached.now else f"; {nothing}"
+            text += "".join(f"; {cause}" for cause in shorter or otherwise)
+        limit = cached.before - margin * inputs.before
+        yield Check("prefix cache", status, group, metric, text, cached.now, limit, cached.before, growth.n)
+
+
+def prices_of(before: ArchitectureBaseline, now: ArchitectureBaseline) -> str:
+    """`; up to 1.98 times the price under OpenAI's rule: …`; empty where no price is known on both sides."""
+    names = sorted(before.usd_per_1000.keys() & now.usd_per_1000.keys())
+    factors = {name: now.usd_per_1000[name] / before.usd_per_1000[name] for name in names}
+    return "".join(f"; up to {factor:.2f} times the price under {name}" for name, factor in factors.items())
 
 
 def prefix_checks(
-    group: Group, before: ArchitectureBaseline, now: ArchitectureBaseline, margin: float, *, changed: bool
+    group: Group,
+    before: ArchitectureBaseline,
+    now: ArchitectureBaseline,
+    margin: float,
+    prices: str,
+    *,
+    changed: bool,
 ) -> Iterator[Check]:
     """Where the prompts of different questions begin to differ, by role: a prefix cache holds nothing behind that.
 
     A prefix that ends earlier fails, unless a text of the prompts was `changed` and it still ends where the question
     begins: then it is a shorter prompt.
     """
-    prices = before.usd_per_1000.keys() & now.usd_per_1000.keys()
-    factors = {name: now.usd_per_1000[name] / before.usd_per_1000[name] for name in sorted(prices)}
     for role, old in before.shared_prefixes.items():
         if (new := now.shared_prefixes.get(role)) is None:
             continue
@@ -148,17 +167,16 @@ def prefix_checks(
         text = f"the shared prefix of the {role}'s prompts ends in the {old.ends_in}, after {old.tokens:,} tokens"
         if is_shorter:
             text = f"the shared prefix of the {role}'s prompts ends {missing:,} tokens earlier, in the {new.ends_in}"
-            text += f" ({old.tokens:,} -> {new.tokens:,} tokens)"
-            text += "".join(f"; up to {factor:.2f} times the price under {name}" for name, factor in factors.items())
+            text += f" ({old.tokens:,} -> {new.tokens:,} tokens){prices}"
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
         yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)
 
 
-def _halved(old: pd.DataFrame, new: pd.DataFrame, tests: int) -> bool:
+def _halved(metric: str, old: pd.DataFrame, new: pd.DataFrame, tests: int) -> bool:
     """Whether cached tokens are fewer than before with confidence, and less than half."""
     old, new = scored_pairs(old, new)
-    ratio = ratio_beyond(new[CACHED].to_numpy(float), old[CACHED].to_numpy(float), question_ids(old), 1.0, tests)
+    ratio = ratio_beyond(new[metric].to_numpy(float), old[metric].to_numpy(float), question_ids(old), 1.0, tests)
     return ratio is not None and ratio.low > 1
 
 

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from command_runs import quiet
 
@@ -19,7 +21,7 @@ from rewoo_bench.paths import bundled_folder
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def judged(monkeypatch: pytest.MonkeyPatch, name: str, runner: str, how: str) -> Verdict:
+def judged(monkeypatch: pytest.MonkeyPatch, name: str, runner: str, how: str, *, reports_cache: bool = True) -> Verdict:
     """A run whose prompts are broken against one whose prompts aren't, both of the same architecture and oracle."""
     shutil.copytree(bundled_folder("architectures") / name, "mine")
     spec = Path("mine/architecture.toml")
@@ -28,7 +30,17 @@ def judged(monkeypatch: pytest.MonkeyPatch, name: str, runner: str, how: str) ->
     for out, broken in (("before", ""), ("now", how)):
         monkeypatch.setenv("PREFIX", broken)
         assert quiet("--arch", "./mine", "--model", "oracle", "-n", 8, "--out", out) == 0
+        for table in () if reports_cache else ("calls", "questions"):
+            zeroed(Path(out, f"{table}.parquet"), "cached_input_tokens")
     return check_run("now", baseline="before")
+
+
+def zeroed(path: Path, *columns: str) -> None:
+    table = pq.read_table(path)
+    for name in columns:
+        place, kind = table.schema.get_field_index(name), table.schema.field(name).type
+        table = table.set_column(place, name, pc.if_else(pc.is_null(table[name]), None, 0).cast(kind))
+    pq.write_table(table, path)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +100,22 @@ def test_a_cache_that_reads_less_has_the_prefix_as_its_cause(monkeypatch: pytest
     verdict = judged(monkeypatch, "react", "Broken", "time")
     (check,) = [check for check in verdict.failures if check.name == "cached_input_tokens"]
     assert "; the shared prefix of the agent's prompts ends " in check.text
+
+
+def test_a_trace_behind_a_text_that_changes_fails_though_the_provider_reports_no_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verdict = judged(monkeypatch, "react", "Broken", "step", reports_cache=False)
+    (check,) = [check for check in verdict.failures if check.kind == "prefix cache"]
+    assert check.name == "cacheable_tokens"
+    said = r"; a question's prompts share less with its earlier ones: .*; up to 1\.\d\d times the price under OpenAI's"
+    assert re.search(said, check.text)
+
+
+def test_prefixes_of_questions_that_were_set_to_0_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judged(monkeypatch, "react", "Broken", "", reports_cache=False).failures == ()
+    zeroed(Path("now/calls.parquet"), "shared_question_tokens", "shared_marked_tokens")
+    assert [check.name for check in check_run("now", baseline="before").failures] == ["cacheable_tokens"]
 
 
 def test_the_same_prompts_share_the_same_prefix_whatever_runs_at_once() -> None:

@@ -25,11 +25,26 @@ class _AtATime:
         return await self._model.complete(replace(request, messages=[stamped, *others]))
 
 
+class _WithSteps:
+    """The model, with the number of the step ahead of the question and its trace."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._steps = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self._steps += 1
+        *others, last = request.messages
+        numbered = replace(last, content=f"Step {self._steps}.\n{last.content}")
+        return await self._model.complete(replace(request, messages=[*others, numbered]))
+
+
 def _broken(question: str, model: Model, tools: Mapping[str, Tool]) -> dict[str, Any]:
     how = os.environ.get("PREFIX")
     if how == "tools in any order" and len(question) % 2:
         tools = dict(reversed(list(tools.items())))
-    return {"model": _AtATime(model) if how == "time" else model, "tools": tools}
+    broken = _AtATime(model) if how == "time" else _WithSteps(model) if how == "step" else model
+    return {"model": broken, "tools": tools}
 
 
 class Broken(ReAct):

@@ -269,7 +269,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (cell("example_id", "q000"), "'q000', trial 0, is there twice"),
     (line(lambda cells: cells.clear()), "line 2, example_id: missing"),
     (line(lambda cells: cells.pop()), "line 2, broken_plans: missing"),
-    (line(lambda cells: cells.append(1)), "line 2: expected 19 values"),
+    (line(lambda cells: cells.append(1)), "line 2: expected 20 values"),
     (lambda values: values["questions"]["rewoo"].clear(), "there are none"),
     (lambda values: values["questions"].clear(), "questions: "),
     (lambda values: values["questions"].update(react=values["questions"]["rewoo"]), "not among the architectures"),
