@@ -296,6 +296,9 @@ def priced(run: str, price: Price) -> pd.DataFrame:
     if price.is_marked:
         cached, written = _marked(calls, price, first, reported)
     lost = (calls["billed_tokens"] - tokens - output).clip(lower=0)  # of failed attempts
+    if "billed_output_tokens" in calls:
+        lost_output = (calls["billed_output_tokens"] - output).clip(lower=0).fillna(0)
+        lost, output = lost - lost_output, output + lost_output
     # dollars per 1,000 questions, of prices per million tokens
     usd = (tokens + lost - cached) * price.input + cached * price.read + output * price.output
     usd += written * ((price.input if price.write is None else price.write) - price.input)

@@ -43,7 +43,14 @@ STAND_IN = (
 )
 _PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 _NUMBERS = (
-    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
+    *(
+        "input_tokens",
+        "cached_input_tokens",
+        "cache_write_tokens",
+        "output_tokens",
+        "billed_tokens",
+        "billed_output_tokens",
+    ),
     *("started_at", "latency_s", *_PARTS, *SHARED),
 )
 
@@ -60,7 +67,8 @@ class Calls:
     """The position of each call's question."""
     role: NDArray[np.object_]
     columns: Mapping[str, Numbers]
-    """Columns of calls.parquet, NaN where a value is missing, and `lost_tokens`: of failed attempts, paid in full."""
+    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
+    `lost_input_tokens` and `lost_output_tokens`. Runs made before `billed_output_tokens` count all of it as input."""
     stands_in: bool = False
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
@@ -103,8 +111,10 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
         columns[name] = np.nan_to_num(columns[name])
     for name in SHARED:  # of a call that failed
         columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
-    used = columns["input_tokens"] + columns["output_tokens"]
-    columns["lost_tokens"] = np.maximum(columns["billed_tokens"] - used, 0)
+    lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
+    lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
+    columns["lost_output_tokens"] = np.nan_to_num(lost_output)
+    columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
     calls = Calls(len(asked["trial"].values), row[some], roles[some], columns)
     models = np.array([*found["name"].names, ""], dtype=object)[found["name"].values[some]]
     unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
@@ -172,8 +182,9 @@ def priced(
         if recorded:
             cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
         written = written * float(tariff.cache_write is not None)
-        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_tokens"]
-        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, sizes["output_tokens"], batch=batch)
+        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
+        output = sizes["output_tokens"] + sizes["lost_output_tokens"]
+        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output, batch=batch)
     return CallCosts(*parts)
 
 

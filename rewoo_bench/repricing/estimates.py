@@ -104,10 +104,10 @@ class RepricedData:
         return self.rows.assign(
             sheet=tariff.sheet,
             priced_model=tariff.model,
-            input_tokens=self.calls.of_rows(sizes["input_tokens"] + sizes["lost_tokens"]),
+            input_tokens=self.calls.of_rows(sizes["input_tokens"] + sizes["lost_input_tokens"]),
             cached_input_tokens=self.calls.of_rows(costs.cached),
             cache_write_tokens=self.calls.of_rows(costs.written),
-            output_tokens=self.calls.of_rows(sizes["output_tokens"]),
+            output_tokens=self.calls.of_rows(sizes["output_tokens"] + sizes["lost_output_tokens"]),
             rounds=self.rounds,
             repriced_usd=self.calls.of_rows(costs.usd),
         )

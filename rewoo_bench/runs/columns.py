@@ -407,6 +407,10 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
         _of_model(lambda call: call.call_cost.billed.total_tokens), null=_TOOL,
     ),
     Column(
+        "billed_output_tokens", LONG, "part of the billed tokens that the model wrote, failed attempts included",
+        _of_model(lambda call: call.call_cost.billed.output_tokens), null=_TOOL, is_later=True,
+    ),
+    Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
         _of_model(lambda call: call.prompt_parts.context), null=_PROMPT, is_later=True,
     ),

@@ -80,15 +80,16 @@ def test_what_prompts_share_is_near_what_llama_cpp_reported() -> None:
 
 async def test_at_the_prices_that_were_paid_it_costs_what_was_paid(tmp_path: Path) -> None:
     """The column `cost_usd` at 1 and 4 dollars a million, with a failed attempt in every call and without a cache."""
-    used, lost = Usage(1000, 0, 70), Usage(400, 0, 0)
-    paid = CallCost(attempts=2, billed=used + lost, cost_usd=(1400 * 1 + 70 * 4) / 1e6)
+    used, lost = Usage(1000, 0, 70), Usage(400, 0, 30)
+    paid = CallCost(attempts=2, billed=used + lost, cost_usd=(1400 * 1 + 100 * 4) / 1e6)
     model = ScriptedModel(lambda _, role: Completion("Thought: so\nAnswer: Neva", used, call_cost=paid))
     results = await rewoo_bench.evaluate("sample", ["direct", "cot"], model=model, questions=3, out="paid")
     prices = sheet(tmp_path, "[models.m]\ninput = 1\noutput = 4\n")
     costs = load("paid").groupby("architecture", observed=True)["cost_usd"].mean()
     for line in rewoo_bench.reprice(results, prices=prices).lines:
         assert line.usd_per_1000.estimate == pytest.approx(1000 * float(costs[line.architecture]))
-        assert line.usd_per_1000.estimate == pytest.approx((1400 * 1 + 70 * 4) / 1000)
+        assert line.usd_per_1000.estimate == pytest.approx((1400 * 1 + 100 * 4) / 1000)
+        assert (line.input_tokens.estimate, line.output_tokens.estimate) == (1400, 100)
 
 
 def test_marks_of_prefixes_are_recorded_and_found(chain: Path, tmp_path: Path) -> None:

@@ -74,6 +74,9 @@ class Billing:
     def __init__(self, model: Model) -> None:
         self._model = model
 
+    def __getattr__(self, name: str) -> Any:  # its name, its prices
+        return getattr(self._model, name)
+
     async def complete(self, request: Request) -> Completion:
         return await billed(self._model.complete, request)
 

@@ -44,7 +44,7 @@ trace_id
 CALL_COLUMNS = """
 run_id architecture example_id trial call_index kind name role place plan_depth status attempts input_tokens
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
-context_tokens exemplar_tokens question_tokens
+billed_output_tokens context_tokens exemplar_tokens question_tokens
 written_tokens found_tokens shared_question_tokens shared_question_age_s shared_run_tokens shared_run_age_s
 marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason latency_s waiting_s replayed started_at
 """
@@ -111,7 +111,7 @@ def test_a_tools_call_has_no_tokens(tmp_path: Path) -> None:
     folder = written(tmp_path, result(calls=calls))
     of_model, of_tool = rows(folder, "calls.parquet")
     tokens = [name for name in of_tool if name.endswith("_tokens")]
-    assert len(tokens) == 17
+    assert len(tokens) == 18
     assert {of_tool[name] for name in tokens} == {None}
     assert None not in {of_model[name] for name in tokens if name not in SHARED}
 
