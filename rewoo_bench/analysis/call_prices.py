@@ -53,6 +53,7 @@ _NUMBERS = (
     ),
     *("started_at", "latency_s", *_PARTS, *SHARED),
 )
+_PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
 CALL_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
 """Columns of calls.parquet that a price takes."""
@@ -92,9 +93,15 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
+    for name in _PARTS_OF_INPUT:
+        values, tokens = calls.columns[name], calls.columns["input_tokens"]
+        if (wrong := (values < 0) | (values > tokens)).any():
+            found = f"{values[wrong][0]:.0f} of {tokens[wrong][0]:.0f} input tokens"
+            raise DataError(f"{folder / CALLS_FILE}: the column {name!r} has {found}")
+    return calls
 
 
 def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:

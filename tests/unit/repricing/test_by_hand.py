@@ -242,6 +242,19 @@ def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_sa
         rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
 
 
+@pytest.mark.parametrize("name", ["cached_input_tokens", "shared_question_tokens"])
+@pytest.mark.parametrize("number", [-1, 10**9])
+def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, name: str, number: int) -> None:
+    run = write(tmp_path / "run", two_questions())
+    calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**{name: number})
+    calls.to_parquet(run / "calls.parquet")
+    for recorded in (False, True):
+        with pytest.raises(DataError) as raised:
+            rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), recorded_cache=recorded)
+        found = f"the column {name!r} has {number} of 1380 input tokens"
+        assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
+
+
 def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
     run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
     rows, table = load(run), pq.read_table(run / "calls.parquet")
