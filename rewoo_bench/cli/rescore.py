@@ -22,7 +22,8 @@ from rewoo_bench.escaping import terminal
 def rescore(run: Path, dataset: str | None) -> int:
     """Score the predictions of a run again, and compare with the recorded exact match and F1.
 
-    Each row whose recorded score differs is printed. Exit code 1 where there is one.
+    Each row whose recorded score differs is printed. Exit code 1 where there is one, and where some rows have neither
+    answers nor hashes. Hashes come with the rows: only --dataset shows that they are those of the gold answers.
     """
     from rewoo_bench.loaders.load import load_questions_of
     from rewoo_bench.runs.manifest import read_manifest
@@ -35,7 +36,9 @@ def rescore(run: Path, dataset: str | None) -> int:
         found = rescore_run(run, {example.id: example.answers for example in data.examples}, data.scorer)
     for line in found.different:
         click.echo(terminal(f"different: {line}"))
-    what = "exact match and F1" if found.with_f1 else "exact match, from hashes of the answers"
+    what = "exact match and F1"
+    if not found.with_f1:
+        what = "exact match, by the hashes that came with the rows; --dataset checks these, too"
     total = found.equal + len(found.different)
     left_out = [
         (found.unscored, "have no score and no prediction: they failed"),
@@ -49,4 +52,4 @@ def rescore(run: Path, dataset: str | None) -> int:
             f"{found.equal} equal, {len(found.different)} different{more}"
         )
     )
-    return FAILED if found.different else DONE
+    return FAILED if found.different or found.unknown else DONE

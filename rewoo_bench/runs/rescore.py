@@ -95,7 +95,7 @@ def _score(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer
         score = scorer(row["prediction"], answers)
         return score.exact_match, score.f1
     hashes = row.get("answers_sha256")
-    return hashes and (scorer.is_exact_match(row["prediction"], hashes), None)
+    return (scorer.is_exact_match(row["prediction"], hashes), None) if hashes else None
 
 
 def _rows_of(manifest: Manifest) -> int:

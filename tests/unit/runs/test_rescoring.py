@@ -59,7 +59,9 @@ def test_a_run_and_its_copy_have_the_scores_that_they_say(
 ) -> None:
     for folder in (run, published):
         assert exit_code("rescore", str(folder), *flags) == 0
-        by = "exact match and F1" if flags or folder == run else "exact match, from hashes of the answers"
+        by = "exact match and F1"
+        if not flags and folder == published:
+            by = "exact match, by the hashes that came with the rows; --dataset checks these, too"
         said = f"200 rows scored again by 'hotpotqa' ({by}): 200 equal, 0 different\n"
         assert capsys.readouterr().out.endswith(said)
 
@@ -133,6 +135,14 @@ def test_what_cant_be_scored_again_is_one_line(
         assert line in capsys.readouterr().err
 
 
+def test_rows_without_hashes_beside_others_are_an_error(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = changed(published, tmp_path / "some", "answers_sha256", [None, []])
+    assert exit_code("rescore", str(some)) == 1
+    assert capsys.readouterr().out.endswith("198 equal, 0 different; 2 rows have no answers and no hashes\n")
+
+
 def test_a_run_of_an_earlier_version_gets_its_hashes_when_it_is_published(run: Path, tmp_path: Path) -> None:
     old = changed(run, tmp_path / "old", "f1", [])
     table = pq.read_table(old / "questions.parquet")
@@ -163,5 +173,7 @@ def test_the_rules_that_hashes_cover() -> None:
 
 
 def test_a_run_published_here_can_be_scored_again() -> None:
-    found = rescore(Path(__file__).parents[3] / "results" / "gate-live")
+    run = Path(__file__).parents[3] / "results" / "gate-live"
+    found = rescore(run)
     assert (found.equal, list(found.different), found.unscored, found.unknown) == (96, [], 0, 0)
+    assert exit_code("rescore", str(run), "--dataset", "sample") == 0
