@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 PRICES = tuple(step / 20 for step in range(21))
 _KEY = ["example_id", "trial"]
 _SIZES = ["input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"]
-_FEW = 2  # questions; the interval of one holds every ratio
 _LEAST = 1e-9  # a fitted line may fall below zero
 
 
@@ -50,9 +49,9 @@ class Row:
         return _crossing(np.array(PRICES), logs)
 
     def is_sure(self, position: int) -> bool:
-        """Whether the interval at a price is on one side of 1."""
+        """Whether the interval at a price is on one side of 1, and no rare event may be missing."""
         ratio = self.ratios[position]
-        return self.n >= _FEW and not ratio.low <= 1 <= ratio.high
+        return not ratio.rare and not ratio.low <= 1 <= ratio.high
 
 
 @dataclass(frozen=True, slots=True)

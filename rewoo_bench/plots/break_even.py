@@ -1,6 +1,6 @@
 """The break-even map: the price of cached input and the number of tool calls at which an architecture is the cheaper.
 
-A row of the map for each number of tool calls: blue where the second architecture is cheaper, red where the first.
+A row of the map for each number of tool calls: blue where ReWOO is cheaper, red where the other one is.
 It is drawn by `rewoo-bench plot --only break-even`, since it takes a repriced run.
 """
 
@@ -11,15 +11,17 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
+from matplotlib.colors import Colormap, LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rewoo_bench.analysis.break_even import PRICES, BreakEven, Row
+from rewoo_bench.analysis.pairs import A_RARE_EVENT
 from rewoo_bench.plots.picture import Picture, picture
 from rewoo_bench.plots.series_styles import series_styles
 from rewoo_bench.plots.style import GREY, INK, legend_above, sheet, styled
+from rewoo_bench.stats.mean_bounds import FEWEST
 
 _STEP = PRICES[1] - PRICES[0]
 _HEIGHT = 0.26  # inches of a row
@@ -36,18 +38,20 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         first, second = (series_styles(found.pair)[name].name for name in found.pair)
         figure, axes = sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
         norm = TwoSlopeNorm(0.0, -math.log2(_MOST), math.log2(_MOST))
+        colours = SIDES if blue(found.pair) == found.pair[1] else SIDES.reversed()
         for position, row in enumerate(found.rows):
-            _draw_row(axes, position, row, norm)
+            _draw_row(axes, position, row, norm, colours)
         _draw_lines(axes, found, price)
         _axes(axes, found, second)
-        _scale(figure, axes, norm, first, second)
+        _scale(figure, axes, ScalarMappable(norm, colours), found.pair)
         _legend(figure, found, price, priced)
         return picture(
             figure,
             _title(found, first, second),
             f"Colour: dollars of {second} per dollar of {first} on the same questions, with {priced}'s prices of output"
             f" and of writing to the cache, and the cached share under {rule}.",
-            "Hatched: the 95% interval of the ratio holds 1, or a single question is behind it.",
+            f"Hatched: the 95% interval of the ratio holds 1, or {A_RARE_EVENT} (under {FEWEST} questions, or few that "
+            "make the spread).",
             f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
             if found.left_out
             else "",
@@ -56,10 +60,15 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         )
 
 
-def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm) -> None:
+def blue(pair: tuple[str, str]) -> str:
+    """The one of a pair that is cheaper where a map is blue: ReWOO, else the second."""
+    return "rewoo" if "rewoo" in pair else pair[1]
+
+
+def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm, colours: Colormap) -> None:
     for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
         left, right = max(0.0, price - _STEP / 2), min(1.0, price + _STEP / 2)
-        colour = SIDES(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
+        colour = colours(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
         corner, width = (left, position - _HALF), right - left
         axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
         if not row.is_sure(place):
@@ -94,13 +103,14 @@ def _axes(axes: Axes, found: BreakEven, second: str) -> None:
                       va="center", color=GREY)  # fmt: skip
 
 
-def _scale(figure: Figure, axes: Axes, norm: TwoSlopeNorm, first: str, second: str) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, SIDES), ax=axes, pad=0.1, fraction=0.05, aspect=18)
+def _scale(figure: Figure, axes: Axes, colours: ScalarMappable, pair: tuple[str, str]) -> None:
+    names = {key: style.name for key, style in series_styles(pair).items()}
+    bar = figure.colorbar(colours, ax=axes, pad=0.1, fraction=0.05, aspect=18)
     times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
     bar.set_ticks([math.log2(each) for each in times], labels=[multiple(each) for each in times])
     bar.ax.minorticks_off()
     bar.outline.set_visible(False)
-    bar.set_label(f"{second} / {first} (blue: {second} is cheaper)", fontsize=8.5)
+    bar.set_label(f"{names[pair[1]]} / {names[pair[0]]} (blue: {names[blue(pair)]} is cheaper)", fontsize=8.5)
 
 
 def multiple(ratio: float) -> str:
@@ -129,7 +139,12 @@ def _title(found: BreakEven, first: str, second: str) -> str:
     low, high = min(row.price for row in below), max(row.price for row in below)
     at = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
     cheaper = second if below[0].ratios[0].estimate < 1 else first
-    return f"{cheaper} is cheaper while cached input costs less than {at} of input"
+    said = f"{cheaper} is cheaper while cached input costs less than {at} of input"
+    n, second_cheaper = sum(row.n for row in found.rows), cheaper == second
+    for price, always in (("every", second_cheaper), ("no", not second_cheaper)):
+        others = sum(row.n for row in found.rows if math.isnan(row.price) and (row.ratios[0].estimate < 1) == always)
+        said += f"; at {price} price for {others:,} of {n:,} questions" if others else ""
+    return said
 
 
 def _of_formula(found: BreakEven) -> str:

@@ -23,7 +23,7 @@ from rewoo_bench.analysis.scaling import look_ups
 from rewoo_bench.analysis.verdict import bounds
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.plots.break_even import SIDES, multiple
+from rewoo_bench.plots.break_even import SIDES, blue, multiple
 from rewoo_bench.plots.data import PlotData
 from rewoo_bench.plots.labels import label_lines
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
@@ -70,7 +70,7 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
         without = ", ".join(f"{SHOWN[price]} {lines[price][0]:.2f}" for price in SHOWN)
     else:
         both = [price for price in crossed if _both_sides(found.usd[price], lines[price])]
-        doubt = f"n\xa0=\xa0{n:,}; shown by 95% intervals under {len(both) or 'none'}"
+        doubt = f"n\xa0=\xa0{n:,}; 95% intervals show it under {len(both) or 'none'} of the prices"
         intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
         texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
         without = f"{', '.join(texts)} [95% intervals]"
@@ -108,14 +108,16 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     first, second = (data.style(name).name for name in options.pair)
     figure, panels = sheet(2, 4, 5.0, sharex=True, sharey=True)
     norm = TwoSlopeNorm(0.0, -math.log2(_MOST), math.log2(_MOST))
+    colours = SIDES.reversed() if blue(options.pair) == options.pair[1] else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
-        _draw_panel(axes, of_price, norm, title(named_tariff(price)))
+        _draw_panel(axes, of_price, ScalarMappable(norm, colours), title(named_tariff(price)))
     for axes in panels[-1]:
         axes.set_xlabel("tokens of context")
     for axes in panels[:, 0]:
         axes.set_ylabel("look-ups needed")
-    _scale(figure, panels, norm, first, second)
+    _scale(figure, panels, ScalarMappable(norm, colours), first, second)
+    low, high = (second, first) if blue(options.pair) == options.pair[1] else (first, second)
     n = table.groupby("look_ups")["n"].first()
     of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
     cheaper, dearer = (
@@ -127,7 +129,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
         f"else it depends (n\xa0=\xa0{of_each} in a row, without intervals)",
         f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
         "way round. Other look-ups or contexts would give other counts.",
-        f"Blue: {second} is cheaper than {first}; red: dearer; on the line both cost the same.",
+        f"Blue: {low} is cheaper than {high}; red: dearer; on the line both cost the same.",
         _varied(_found(data, options.pair, np.zeros(1))),
         f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
         "An oracle writes perfect plans and turns; a model's detours move the border." if data.oracle else "",
@@ -190,10 +192,10 @@ def _varied(found: ContextPrices) -> str:
     return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said
 
 
-def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, name: str) -> None:
+def _draw_panel(axes: Axes, ratios: pd.DataFrame, colours: ScalarMappable, name: str) -> None:
     x, y = ratios.columns.to_numpy(float) + _CELL / 2, ratios.index.to_numpy(float)
     powers = np.log2(ratios.to_numpy(float))
-    axes.pcolormesh(x, y, powers, cmap=SIDES.reversed(), norm=norm, shading="nearest", rasterized=True)
+    axes.pcolormesh(x, y, powers, cmap=colours.cmap, norm=colours.norm, shading="nearest", rasterized=True)
     if powers.min() < 0 < powers.max():
         axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
     axes.set_title(textwrap.fill(name.replace("from ", "from\xa0"), 20), fontsize=8.5)
@@ -202,8 +204,8 @@ def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, name: str)
     axes.tick_params(length=2.5, color=GREY, labelsize=8)
 
 
-def _scale(figure: Figure, panels: np.ndarray, norm: TwoSlopeNorm, first: str, second: str) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, SIDES.reversed()), ax=panels, pad=0.02, fraction=0.05, aspect=30)
+def _scale(figure: Figure, panels: np.ndarray, colours: ScalarMappable, first: str, second: str) -> None:
+    bar = figure.colorbar(colours, ax=panels, pad=0.02, fraction=0.05, aspect=30)
     marks = [1 / 4, 1 / 2, 1, 2, 4]
     bar.set_ticks([math.log2(each) for each in marks], labels=[multiple(each) for each in marks])
     bar.ax.minorticks_off()

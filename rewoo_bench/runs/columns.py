@@ -257,7 +257,10 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         lambda q: sum(call.role not in NO_LLM_ROLES for call in q.model_calls),
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
-    Column("steps", INT, "steps of the trajectory", lambda q: len(q.trajectory.steps)),
+    Column(
+        "steps", INT, "the steps of a plan that were run, or the turns of a loop with the last one, which answers",
+        lambda q: len(q.trajectory.steps),
+    ),
     Column("replans", INT, "plans after the first one", lambda q: q.trajectory.replans),
     Column(
         "broken_plans", INT, "plans, of the first one and the `replans`, that couldn't be run as written",

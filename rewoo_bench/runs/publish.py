@@ -45,7 +45,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
     run, out = as_path("run", run, "the folder of a run"), as_path("out", out)
     check_names(without=without)
     if (out / MANIFEST).exists():
-        raise UsageError(f"--out: {str(out)!r} holds another run; choose a new folder")
+        raise UsageError(f"--out: {str(out)!r} holds a run or its copy already; choose a new folder")
     manifest = read_manifest(run)
     try:
         tables = {name: read_table(run / name, schema) for name, schema in FILES.items()}

@@ -11,6 +11,7 @@ import pytest
 from rewoo_bench.analysis.break_even import PRICES, BreakEven, break_even
 from rewoo_bench.errors import DataError
 from rewoo_bench.plots.break_even import break_even_map
+from rewoo_bench.plots.picture import Picture
 
 PAIR = ("rewoo", "react")
 
@@ -37,6 +38,15 @@ def price(h: int) -> float:
     return 600 / ((h + 1) * 800 + h * (h + 1) * 50 - 400 - 200 * h)
 
 
+def uneven(each: int) -> pd.DataFrame:
+    rows = questions(each=each)
+    return rows.assign(input_tokens=rows["input_tokens"] + rows.index % 7)
+
+
+def draw(of: BreakEven) -> Picture:
+    return break_even_map(of, price=None, priced="m", rule="M's rule: prefixes of any length", facts="n = 15 questions")
+
+
 def found(**values: Any) -> BreakEven:
     return break_even(questions(**values), PAIR, output=4.0)
 
@@ -56,10 +66,10 @@ def test_the_formula_fits_questions_that_follow_it() -> None:
     assert predicted.price(8) < predicted.price(5)
 
 
-def test_a_ratio_is_sure_away_from_the_border_and_never_of_one_question() -> None:
-    several, alone = found(each=12), found(each=1)
+def test_a_ratio_is_sure_away_from_the_border_and_never_of_under_20_questions() -> None:
+    several, few = (break_even(uneven(each), PAIR, output=4.0) for each in (40, 19))
     assert all(each.is_sure(len(PRICES) - 1) for each in several.rows)
-    assert not any(each.is_sure(place) for each in alone.rows for place in range(len(PRICES)))
+    assert not any(each.is_sure(place) for each in few.rows for place in range(len(PRICES)))
 
 
 def test_prices_of_output_and_of_writing_count() -> None:
@@ -98,11 +108,20 @@ def test_the_map_says_below_which_price_which_is_cheaper() -> None:
     assert labels == ["break-even, measured", "break-even by the formula of Xu et al. 2023", "m: 0.1", "uncertain"]
     dear = questions()
     dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
-    other = break_even_map(
-        break_even(dear, PAIR, output=4.0),
-        price=None,
-        priced="m",
-        rule="M's rule: prefixes of any length",
-        facts="n = 15 questions",
-    )
-    assert other.title == "ReWOO is cheaper at every price of cached input"
+    assert draw(break_even(dear, PAIR, output=4.0)).title == "ReWOO is cheaper at every price of cached input"
+
+
+def test_the_title_counts_the_questions_without_a_break_even() -> None:
+    rows = questions()
+    rows.loc[(rows["architecture"] == "react") & (rows["tool_calls"] == 5), "output_tokens"] = 1000
+    rows.loc[(rows["architecture"] == "react") & (rows["tool_calls"] == 4), ["input_tokens", "cached_input_tokens"]] = 9, 0
+    title = draw(break_even(rows, PAIR, output=4.0)).title
+    assert title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
+
+
+def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
+    for pair, low in ((PAIR, "ReAct / ReWOO"), (("react", "rewoo"), "ReWOO / ReAct")):
+        axes = draw(break_even(questions(), pair, output=4.0)).figure.axes
+        assert axes[1].get_ylabel() == f"{low} (blue: ReWOO is cheaper)"
+        red, _, blue, _ = axes[0].patches[-2].get_facecolor()  # cached input at its dearest: ReWOO is cheaper
+        assert blue > red

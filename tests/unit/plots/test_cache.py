@@ -25,7 +25,7 @@ PAIR = ("react", "rewoo")
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cache") / "chains"
-    return oracle_run(folder, "rewoo", "react", dataset="chain?hops=1..3", limit=6)
+    return oracle_run(folder, "rewoo", "react", dataset="chain?hops=1..3", questions=6)
 
 
 def sizes(**columns: list[float]) -> dict[str, np.ndarray]:
@@ -82,9 +82,10 @@ def test_a_title_says_how_many_questions_are_behind_it(chains: Path, tmp_path: P
     ((_, few),) = draw(read([chains]), only=["cache"])
     assert few.title.endswith("decides which is cheaper (n\xa0=\xa06: too few for an interval)")
     assert "95% intervals" not in few.caption
-    more = oracle_run(tmp_path / "more", "rewoo", "react", dataset="chain?hops=1..3", limit=12)
+    more = oracle_run(tmp_path / "more", "rewoo", "react", dataset="chain?hops=1..3", questions=12)
     (_, lines), (_, panels) = draw(read([more]), only=["cache", "cache-map"])
-    assert "which is cheaper (n\xa0=\xa012; shown by 95% intervals under " in lines.title
+    assert "which is cheaper (n\xa0=\xa012; 95% intervals show it under " in lines.title
+    assert lines.title.endswith(" of the prices)")
     assert panels.title.endswith("else it depends (n\xa0=\xa04 in a row, without intervals)")
 
 
@@ -118,6 +119,6 @@ def test_what_they_need_is_told(tmp_path: Path) -> None:
     for name in ("cache", "cache-map"):
         with pytest.raises(NothingToDraw, match=r"needs what prompts share: calls.parquet doesn.t say"):
             list(draw(read([run]), only=[name]))
-    alone = oracle_run(tmp_path / "alone", "rewoo", limit=2)
+    alone = oracle_run(tmp_path / "alone", "rewoo", questions=2)
     with pytest.raises(NothingToDraw, match="needs rows of 'react' and 'rewoo' on the same questions; there are rewoo"):
         list(draw(read([alone]), only=["cache"]))

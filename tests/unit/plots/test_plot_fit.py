@@ -36,7 +36,7 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve systems of the oracle, four of them variants."""
     folder = tmp_path_factory.mktemp("fit") / "run"
     names = [*TWELVE[:8], *VARIANTS[:3], "rewoo-json?max_steps=23"]
-    return oracle_run(folder, *names, dataset="chain?hops=1..6", limit=12, max_steps=23)
+    return oracle_run(folder, *names, dataset="chain?hops=1..6", questions=12, max_steps=23)
 
 
 def test_the_check_sees_what_runs_off_and_what_is_covered() -> None:
@@ -143,7 +143,7 @@ def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
 
 
 def test_one_question_one_architecture_and_two_data_sets(tmp_path: Path, chains: Path) -> None:
-    one = oracle_run(tmp_path / "one", "rewoo", limit=1)
+    one = oracle_run(tmp_path / "one", "rewoo", questions=1)
     assert list(pictures(one)) == ["parts"]
     for picture in pictures(one, chains).values():
         check_fits(picture.figure)
@@ -203,7 +203,7 @@ def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path
 
 
 def test_the_laws_in_the_caption_are_in_words(tmp_path: Path) -> None:
-    run = oracle_run(tmp_path / "run", "rewoo", "react", limit=50)
+    run = oracle_run(tmp_path / "run", "rewoo", "react", questions=50)
     caption = dict(draw(read([run]), only=["steps"]))["steps"].caption
     assert re.search(
         r"ReAct \(h \+ 1\) × [\d,]+ \+ h \(h \+ 1\) / 2 × \d+ \(off by 0\.\d% on 1 longer question\);", caption

@@ -29,14 +29,14 @@ DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "chains"
-    return oracle_run(folder, "rewoo", "react", "direct", dataset="chain?hops=1..3", limit=6)
+    return oracle_run(folder, "rewoo", "react", "direct", dataset="chain?hops=1..3", questions=6)
 
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("failing")
-    whole = oracle_run(folder / "whole", "rewoo", "react", "direct", limit=6)
-    return [whole, oracle_run(folder / "broken", "rewoo", "react", limit=4, tool_failure_rate=1.0)]
+    whole = oracle_run(folder / "whole", "rewoo", "react", "direct", questions=6)
+    return [whole, oracle_run(folder / "broken", "rewoo", "react", questions=4, tool_failure_rate=1.0)]
 
 
 def test_of_a_stopped_run_only_what_all_architectures_came_to_is_drawn(chains: Path, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_failing_runs_are_in_no_other_figure(failing: list[Path]) -> None:
 
 
 def test_architectures_that_differ_in_their_tools_alone_are_one_line(tmp_path: Path) -> None:
-    folder = oracle_run(tmp_path / "run", "rewoo", with_tool(tmp_path / "own", "rewoo"), "direct", limit=3)
+    folder = oracle_run(tmp_path / "run", "rewoo", with_tool(tmp_path / "own", "rewoo"), "direct", questions=3)
     ((_, picture),) = draw(read([folder]), only=["tools"])
     assert [line.get_text() for line in picture.figure.axes[1].get_xticklabels()] == ["2", "3"]
     assert "rewoo-3" not in texts(picture)
@@ -249,7 +249,7 @@ def test_the_same_questions_twice_are_not_drawn_as_if_they_were_more(tmp_path: P
 
 
 def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made(tmp_path: Path) -> None:
-    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", limit=30, max_steps=14)
+    run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", questions=30, max_steps=14)
     ((_, picture),) = draw(read([run]), only=["steps"])
     check_fits(picture.figure)
     law = predict(load(run).query("architecture == 'rewoo'"))

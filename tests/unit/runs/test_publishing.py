@@ -143,7 +143,7 @@ def test_a_published_run_cant_be_resumed(run: BenchRun, tmp_path: Path) -> None:
 def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown architecture 'dirct', did you mean 'direct'"):
         publish(run.folder, tmp_path / "out", without=["dirct"])
-    with pytest.raises(UsageError, match="holds another run"):
+    with pytest.raises(UsageError, match="holds a run or its copy already"):
         publish(run.folder, run.folder)
     cut = shutil.copytree(run.folder, tmp_path / "cut", ignore=shutil.ignore_patterns("calls.parquet"))
     with pytest.raises(DataError, match=r"has lost its calls\.parquet"):
