@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folder, small
 from comparison_rows import system
@@ -28,6 +29,23 @@ def bundled() -> dict[str, Any]:
 
 def verdicts(text: str, folder: Path, *runs: Path) -> list[str]:
     return [finding.verdict for finding in found(text, folder, *runs)]
+
+
+def test_what_is_said_of_few_steps_is_what_the_oracles_map_has() -> None:
+    said = bundled()["few-steps"].untestable
+    cells = pd.read_csv(Path(__file__).parents[3] / "results" / "oracle" / "map-cells.csv").query("look_ups <= 2")
+    dearer = {
+        (price, column): {*rows["context"][rows[f"{column} / rewoo"] >= 1]}
+        for price, rows in cells.groupby("price")
+        for column in ("react", "react-native")
+    }
+    assert dearer["none", "react-native"] == set()
+    assert dearer["none", "react"] == {*cells["context"]}
+    assert "without a cache so it is with native tool calls, not with exemplars" in said
+    assert dearer["openai", "react"] == {context for context in cells["context"] if context >= 1024}
+    assert "with exemplars below 1,024 tokens" in said
+    assert dearer["openai", "react-native"] == {256, 384, 512, 640}
+    assert "with native tool calls except at 256 to 640" in said
 
 
 def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> None:
