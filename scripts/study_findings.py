@@ -10,7 +10,7 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,8 @@ NAMES = {
     BASE_HOTPOT: "270M base, HotpotQA",
     BASE_TRIVIA: "270M base, TriviaQA",
 }
+RATES = ("0", "0.25", "0.5", "1")
+"""Of the runs with failing tools."""
 
 
 def rules() -> str:
@@ -165,14 +167,21 @@ def forms() -> str:
         react = named["react"].settings or {}  # the setting had another name in older runs
         said["limit"].add("is" if react.get("answer_at_limit", react.get("partial_answer")) else "isn't")
     solver, direct, replans, limit = (" or ".join(sorted(values)) for values in said.values())
-    at_limit = [rows[rows["stop_reason"] == "step_limit"] for rows in map(rows_of, NAMES)]
-    right = sum(int(rows["exact_match"].sum()) for rows in at_limit)
+    asked, failing = limited(NAMES), limited(f"failure-smollm2-135m/{rate}" for rate in RATES)
     return (
-        f"All runs but `{GUARD}` are older than today's defaults, the papers' forms. Number of exemplars of ReWOO's "
-        f"solver: {solver}, of direct prompting: {direct} (the paper's have none). Number of new plans that ReWOO may make: "
-        f"{replans} (the paper's: 0). At the step limit ReAct {limit} asked for an answer (the paper's isn't), and "
-        f"{right} of {sum(map(len, at_limit))} questions that ended there have a right one."
+        f"All runs but `{GUARD}` are older than today's defaults, the papers' forms. In the {len(NAMES)} runs of the next "
+        f"table the number of exemplars of ReWOO's solver is {solver}, of direct prompting {direct} (the paper's have "
+        f"none), and the number of new plans that ReWOO may make {replans} (the paper's: 0). At the step limit ReAct "
+        f"{limit} asked for an answer (the paper's isn't). Of its questions that ended there {asked} have a right one in "
+        f"these runs, and {failing} in the runs with failing tools."
     )
+
+
+def limited(runs: Iterable[str]) -> str:
+    """`3 of 174`: ReAct's questions at the step limit that have a right answer."""
+    react = "architecture == 'react' and stop_reason == 'step_limit'"
+    right = [score for run in runs for score in rows_of(run).query(react)["exact_match"]]
+    return f"{sum(right)} of {len(right)}"
 
 
 def _p(value: float) -> str:
@@ -242,7 +251,7 @@ def exemplars() -> str:
 
 def failing() -> str:
     lines = ["| share of tool calls with an empty result | rewoo | react | rewoo-react |", "|---:|---:|---:|---:|"]
-    for rate in ("0", "0.25", "0.5", "1"):
+    for rate in RATES:
         run = f"failure-smollm2-135m/{rate}"
         cells = [
             f"{tokens(run, each)} / {system(run, each).summary.llm_calls:.2f} / {exact_match(run, each)}"
@@ -256,7 +265,7 @@ def unsettled(run: str) -> str:
     """ReWOO with evidence and without: `48 of 50 questions score the same`. Raises where its accuracy differs."""
     scores = [
         rows.set_index("example_id")["exact_match"]
-        for rows in (rows_of(f"{run}/{rate}").query("architecture == 'rewoo'") for rate in ("0", "0.25", "0.5", "1"))
+        for rows in (rows_of(f"{run}/{rate}").query("architecture == 'rewoo'") for rate in RATES)
     ]
     if len({each.mean() for each in scores}) > 1:
         raise ValueError(f"{run}: the accuracy of ReWOO depends on the evidence")
@@ -410,7 +419,7 @@ ReAct's tokens and dollars as multiples of ReWOO's, by the number of exemplars o
 {exemplars()}
 
 - **In the 135M model the number of exemplars changes what ReAct does, which hides what they cost**: with none it goes round in loops and seldom finishes, with one it hardly uses its tools. What exemplars cost where nothing goes wrong is in [the oracle's study](../oracle/README.md).
-- **At this size, longer questions don't lead to more steps** (`chain-smollm2-135m`): whatever the question needs, the 135M model plans {system("chain-smollm2-135m", "rewoo").means["steps"]:.2f} tool calls in ReWOO and makes {system("chain-smollm2-135m", "react").summary.tool_calls:.2f} in ReAct. [The oracle's study](../oracle/README.md) has longer chains.
+- **At this size, longer questions don't lead to more steps** (`chain-smollm2-135m`): whatever the question needs, the 135M model plans {system("chain-smollm2-135m", "rewoo").means["steps"]:.3f} tool calls in ReWOO and makes {system("chain-smollm2-135m", "react").summary.tool_calls:.3f} in ReAct. [The oracle's study](../oracle/README.md) has longer chains.
 
 ### When tools fail
 

@@ -17,6 +17,11 @@ from rewoo_bench.runs.publish import publish
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "results" / "models"
+ENDED = [
+    *("hotpotqa-qwen-1.5b-100", "triviaqa-qwen-1.5b-100", "sample-qwen-1.5b-eight", "sample-smollm2-135m"),
+    *("hotpotqa-smollm2-135m-300", "triviaqa-smollm2-135m-300", "hotpotqa-gemma-3-270m", "triviaqa-gemma-3-270m"),
+]
+FAILING = [f"failure-smollm2-135m/{rate}" for rate in ("0", "0.25", "0.5", "1")]
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +131,17 @@ def test_findings_say_how_the_runs_were_made_and_name_loops() -> None:
     at_limit = rows[rows["stop_reason"] == "step_limit"]
     share = at_limit["total_tokens"].sum() / rows["total_tokens"].sum()
     assert f"{len(at_limit)} of {len(at_limit)} do so; the {len(at_limit)} hold {share:.0%} of ReAct's tokens" in found
-    assert "exemplars of ReWOO's solver: 1," in found
+    assert "exemplars of ReWOO's solver is 1," in found
+    for folders, right, text in (
+        (ENDED, 3, "of 174 have a right one in these runs"),
+        (FAILING, 5, "of 47 in the runs with failing tools"),
+    ):
+        ends = pd.concat([pd.read_parquet(RESULTS / folder / "questions.parquet") for folder in folders])
+        ends = ends[(ends["architecture"] == "react") & (ends["stop_reason"] == "step_limit")]
+        assert ends["exact_match"].sum() == right
+        assert f"{right} {text}" in found
+        assert f"of {len(ends)} " in text
+    made = pd.read_parquet(RESULTS / "chain-smollm2-135m" / "questions.parquet").query("architecture == 'react'")
+    assert f"makes {made['tool_calls'].sum() / len(made)} in ReAct" in found  # a third decimal, so nothing is rounded
     assert "0.000" not in found
     assert "growing trace" not in found
