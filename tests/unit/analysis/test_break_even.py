@@ -113,8 +113,9 @@ def test_the_map_says_below_which_price_which_is_cheaper() -> None:
 
 def test_the_title_counts_the_questions_without_a_break_even() -> None:
     rows = questions()
-    rows.loc[(rows["architecture"] == "react") & (rows["tool_calls"] == 5), "output_tokens"] = 1000
-    rows.loc[(rows["architecture"] == "react") & (rows["tool_calls"] == 4), ["input_tokens", "cached_input_tokens"]] = 9, 0
+    calls = rows["tool_calls"].where(rows["architecture"] == "react")
+    rows.loc[calls == 5, "output_tokens"] = 1000
+    rows.loc[calls == 4, ["input_tokens", "cached_input_tokens"]] = 9, 0
     title = draw(break_even(rows, PAIR, output=4.0)).title
     assert title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
 
