@@ -12,6 +12,7 @@ import click
 
 from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.config.price_sheets import RULES
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
 from rewoo_bench.runs.option_types import PRICE_FORMS
@@ -49,17 +50,24 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
     needs; captions.md describes each figure.
     """
-    from rewoo_bench.plots.draw import FORMATS, PlotOptions, draw, read, save, write_captions
+    from rewoo_bench.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
 
-    kinds = _names(formats)
+    kinds, wanted = _names(formats), _names(only or "")
     for kind in kinds:
         if kind not in FORMATS:
             raise UsageError(unknown("format", kind, FORMATS))
+    for name in wanted:
+        if name not in (names := (*FIGURES, BREAK_EVEN)):
+            raise UsageError(unknown("figure", name, names))
+    given = context.get_parameter_source("prices") is click.core.ParameterSource.COMMANDLINE
+    if given and BREAK_EVEN not in wanted:
+        raise UsageError(f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
+                         f"cache and cache-map have all of {', '.join(RULES)}")
     data = read(runs).by(by) if by else read(runs)
     chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
     options = PlotOptions(_pair(pair, data if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
-    captions, wanted = {}, _names(only or "")
+    captions = {}
     maps = _break_even(runs, prices, folder, kinds) if BREAK_EVEN in wanted else []
     wanted = [name for name in wanted if name != BREAK_EVEN]
     if maps and not wanted:

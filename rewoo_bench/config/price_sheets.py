@@ -353,5 +353,9 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
 def _shipped_path(name: str) -> Path:
     if name not in shipped():
         forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
+        model = name.rpartition("/")[2]
+        if of := [sheet for sheet, path in shipped().items() if model in read_sheet(path).models]:
+            written = " or ".join(f"{sheet}:{model}" for sheet in of)
+            raise UsageError(f"unknown price {name!r}, which is a model: write {written}")
         raise UsageError(f"{unknown('price', name, {*RULES, *shipped()})}; {forms}")
     return shipped()[name]

@@ -1,6 +1,7 @@
 """A verdict as text: for the terminal, and as Markdown for a pull request or a job's summary.
 
 FAILED: 2 of 31 checks, 0 warnings
+n = 120 questions
 
 rewoo, sample, oracle
   fail  total_tokens +42.0 a question, 1,283.0 -> 1,325.0 (+3.3%), 2% is allowed; the planner's …
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from rewoo_bench.escaping import markdown as plain
 from rewoo_bench.escaping import one_line
 from rewoo_bench.gate.verdict import Check, Group, Verdict, shown
+from rewoo_bench.stats.mean_bounds import FEWEST
 from rewoo_bench.text.counts import counted
 from rewoo_bench.text.tables import markdown_table, text_table
 
@@ -24,7 +26,7 @@ _HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
 
 def text(verdict: Verdict) -> str:
     """The verdict first, then failures and warnings with their reasons, then all figures."""
-    parts = [one_line(headline(verdict))]
+    parts = ["\n".join([one_line(headline(verdict)), *_size(verdict)])]
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
         parts.append("\n".join([one_line(str(group)), *_reasons(checks)]))
     for head, rows in _tables(verdict):
@@ -34,7 +36,7 @@ def text(verdict: Verdict) -> str:
 
 def markdown(verdict: Verdict) -> str:
     """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
-    parts = [f"### Token budgets: {plain(headline(verdict))}"]
+    parts = [f"### Token budgets: {plain(headline(verdict))}", *_size(verdict)]
     for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
         lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {plain(check.text)}" for check in checks]
         parts.append("\n".join([f"**{plain(str(group))}**", "", *lines]))
@@ -56,6 +58,16 @@ def headline(verdict: Verdict) -> str:
         warnings += f", can't tell {counted(len(verdict.undecided), 'time')}"
     failed = len(verdict.failures)
     return f"FAILED: {failed:,} of {checks}, {warnings}" if failed else f"PASSED: {checks}, {warnings}"
+
+
+def _size(verdict: Verdict) -> Iterator[str]:
+    """`n = 5 questions`, and a warning where these are few; nothing where tools are judged."""
+    sizes = [check.n for check in verdict.checks if check.n]
+    if sizes:
+        least, most = min(sizes), max(sizes)
+        yield f"n = {counted(most, 'question')}" if least == most else f"n = {least:,} to {most:,} questions"
+        if least < FEWEST:
+            yield f"WARNING: fewer than {FEWEST} questions: what is rare may be missing"
 
 
 def _grouped(checks: Sequence[Check]) -> Iterator[tuple[Group, list[Check]]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import Colormap, TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from rewoo_bench.analysis.call_prices import STAND_IN
@@ -111,7 +111,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     colours = SIDES.reversed() if blue(options.pair) == options.pair[1] else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
-        _draw_panel(axes, of_price, ScalarMappable(norm, colours), title(named_tariff(price)))
+        _draw_panel(axes, of_price, norm, colours, title(named_tariff(price)))
     for axes in panels[-1]:
         axes.set_xlabel("tokens of context")
     for axes in panels[:, 0]:
@@ -192,10 +192,10 @@ def _varied(found: ContextPrices) -> str:
     return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said
 
 
-def _draw_panel(axes: Axes, ratios: pd.DataFrame, colours: ScalarMappable, name: str) -> None:
+def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, colours: Colormap, name: str) -> None:
     x, y = ratios.columns.to_numpy(float) + _CELL / 2, ratios.index.to_numpy(float)
     powers = np.log2(ratios.to_numpy(float))
-    axes.pcolormesh(x, y, powers, cmap=colours.cmap, norm=colours.norm, shading="nearest", rasterized=True)
+    axes.pcolormesh(x, y, powers, cmap=colours, norm=norm, shading="nearest", rasterized=True)
     if powers.min() < 0 < powers.max():
         axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
     axes.set_title(textwrap.fill(name.replace("from ", "from\xa0"), 20), fontsize=8.5)

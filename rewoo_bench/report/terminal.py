@@ -7,6 +7,7 @@ markup isn't read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,10 @@ class Shown:
         if not exact:
             exact = [line for line, text in enumerate(texts) if question.casefold() in text.casefold()][:1]
         if not exact:
-            raise DataError(f"{str(self._run)!r} has no question {question!r}; expected an id, or a part of its text")
+            near = get_close_matches(question, ids, n=1, cutoff=0.7)
+            hint = f", did you mean {near[0]!r}?" if near else ";"
+            said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
+            raise DataError(said)
         return exact
 
     def with_outcome(self, *, failed: bool = False, only_right: str | None = None) -> list[int]:

@@ -24,8 +24,10 @@ def subsets(rows: pd.DataFrame, by: str) -> list[pd.DataFrame]:
     """
     if by not in COLUMNS:
         raise UsageError(unknown("column to compare by", by, COLUMNS))
-    if by not in rows.columns or not rows[by].notna().any():
-        raise UsageError(f"these runs can't be compared by {by}: no row has one")
+    there = [name for name in COLUMNS if name in rows.columns and rows[name].notna().any()]
+    if by not in there:
+        others = ", ".join(there) or "none of these columns"
+        raise UsageError(f"these runs can't be compared by {by}: no row has one; they have {others}")
     values = rows[by].astype(object).where(rows[by].notna(), None)
     parts = [rows[values == value] for value in sorted(values.dropna().unique())]
     named = [_named(part, f"{by} {part[by].iloc[0]}") for part in parts]

@@ -180,6 +180,19 @@ def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
         assert (command, ended.value.code) == (command, 0)
 
 
+def test_a_figure_without_prices_of_choice_refuses_them_and_the_list_has_every_figure(
+    chain: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for flags, said in (
+        (("--only", "cache", "--prices", "openai:gpt-5-mini"), "--prices openai:gpt-5-mini: only break-even is drawn"),
+        (("--only", "break-evn"), "unknown figure 'break-evn', did you mean 'break-even'?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["plot", str(chain), *flags])
+        assert ended.value.code == 2
+        assert said in capfd.readouterr().err
+
+
 def test_the_interval_of_one_question_is_spelled_in_one_way(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet("--arch", "rewoo,react", "-n", 1, "--model", "oracle", "--out", "one") == 0
     said = capfd.readouterr().out

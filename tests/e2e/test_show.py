@@ -78,6 +78,7 @@ def test_odd_values_of_a_runner_are_shown_as_text(capsys: pytest.CaptureFixture[
     [
         ((), "name a QUESTION"),
         (("nothing of that kind",), "has no question 'nothing of that kind'"),
+        (("sample-28",), "has no question 'sample-28', did you mean 'sample-028'?"),
         (("sample-028", "--arch", "rewo"), "did you mean 'rewoo'?"),
         (("--only-right", "nobody"), "unknown architecture 'nobody'"),
     ],

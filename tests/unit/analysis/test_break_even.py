@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgba
 
 from rewoo_bench.analysis.break_even import PRICES, BreakEven, break_even
 from rewoo_bench.errors import DataError
@@ -124,5 +125,5 @@ def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
     for pair, low in ((PAIR, "ReAct / ReWOO"), (("react", "rewoo"), "ReWOO / ReAct")):
         axes = draw(break_even(questions(), pair, output=4.0)).figure.axes
         assert axes[1].get_ylabel() == f"{low} (blue: ReWOO is cheaper)"
-        red, _, blue, _ = axes[0].patches[-2].get_facecolor()  # cached input at its dearest: ReWOO is cheaper
+        red, _, blue, _ = to_rgba(axes[0].patches[-2].get_facecolor())  # cached input at its dearest: ReWOO is cheaper
         assert blue > red

@@ -121,7 +121,7 @@ def test_each_type_of_question_is_compared_apart_and_adjusted_for_all() -> None:
     assert comparison.tests == 3 * alone.tests
     with pytest.raises(UsageError, match="unknown column to compare by 'prediction'"):
         compare(rows, by="prediction")
-    with pytest.raises(UsageError, match="can't be compared by hops: no row has one"):
+    with pytest.raises(UsageError, match="by hops: no row has one; they have question_type"):
         compare(rows, by="hops")
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -44,6 +45,8 @@ def verdict(tmp_path: Path) -> Verdict:
 def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
     assert text(verdict).splitlines() == [
         "FAILED: 3 of 14 checks, 1 warning",
+        "n = 4 questions",
+        "WARNING: fewer than 20 questions: what is rare may be missing",
         "",
         "rewoo, sample, oracle",
         "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
@@ -68,7 +71,8 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
 def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     shown = markdown(verdict)
     assert shown.startswith(
-        "### Token budgets: FAILED: 3 of 14 checks, 1 warning\n\n**rewoo, sample, oracle**\n\n- ❌ "
+        "### Token budgets: FAILED: 3 of 14 checks, 1 warning\n\nn = 4 questions\n\n"
+        "WARNING: fewer than 20 questions: what is rare may be missing\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
     assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
@@ -105,6 +109,13 @@ def test_junit_holds_any_text_and_an_incomplete_run() -> None:
     assert suite[0][0].text == "half a ?, a ? and an &"
     suite = ElementTree.fromstring(junit(Verdict((), incomplete="interrupted")))[0]
     assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
+
+
+def test_the_number_of_questions_stands_alone_where_it_is_enough() -> None:
+    check = Check("budget", "pass", Group("a", "s", "m"), "llm_calls max", "…", 1.0, 2.0, n=20)
+    assert text(Verdict((check,))).splitlines()[1:3] == ["n = 20 questions", ""]
+    more = replace(check, n=40)
+    assert text(Verdict((check, more))).splitlines()[1:3] == ["n = 20 to 40 questions", ""]
 
 
 def test_one_is_singular() -> None:

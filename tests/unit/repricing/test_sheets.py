@@ -157,6 +157,8 @@ def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
         UsageError, match=r"unknown price 'nonsense'; available: anthropic, .*, mistral, none, .*SHEET:M"
     ):
         named_tariff("nonsense")
+    with pytest.raises(UsageError, match=r"unknown price 'gpt-5', which is a model: write openai:gpt-5$"):
+        named_tariff("gpt-5")
 
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
