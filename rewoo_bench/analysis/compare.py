@@ -154,7 +154,8 @@ def _blocks(
 def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
     scored = rows[~left_out(rows)]
-    means = {name: _mean(scored, name) for name in MORE_MEANS}
+    priced = (PRICED,) if PRICED in rows.columns else ()
+    means = {name: _mean(scored, name) for name in (*MORE_MEANS, *priced)}
     return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
 
 

@@ -50,6 +50,8 @@ def notes(comparison: ComparisonData) -> list[str]:
     lines = list(comparison.notes)
     if any(system.oracle for system in comparison.systems):
         lines.insert(0, f"{MARK} {ORACLE}")
+    if comparison.pricing and comparison.pricing.cost_usd is not None:
+        lines.append(f"price sheet: {comparison.pricing.under}")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where the provider gave no usage")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]

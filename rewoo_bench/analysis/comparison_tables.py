@@ -31,6 +31,7 @@ Column = tuple[str, Callable[[T], str]]
 DISCORDANT = "only first / only second"
 MARK = "*"
 """Behind an accuracy that means nothing."""
+_PAID, _PRICED = "$ / 1000", "$ / 1000, price sheet"
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
@@ -81,9 +82,14 @@ def _other_models(systems: Sequence[System]) -> list[str]:
 
 
 def _means(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: scores, calls, cost and latency; the judge's where it judged."""
-    judged = any(system.summary.judged_correct.n for system in systems)
-    return [column for column in _SYSTEM if judged or column[0] != "judged"]
+    """Columns: scores, calls, cost and latency; the judge's where it judged, and dollars at a sheet's price for those
+    that aren't known."""
+    absent = set() if any(system.summary.judged_correct.n for system in systems) else {"judged"}
+    if not any(PRICED in system.means for system in systems):
+        absent.add(_PRICED)
+    elif all(system.summary.cost_usd is None for system in systems):
+        absent.add(_PAID)
+    return [column for column in _SYSTEM if column[0] not in absent]
 
 
 def _tokens(systems: Sequence[System]) -> list[Column[System]]:
@@ -149,8 +155,7 @@ def _seconds(summary: Summary, value: float | None) -> str:
     return _decimals(value) + ("" if timed else f" (n = {summary.latency_n:,})")
 
 
-def _cost(system: System) -> str:
-    cost = system.summary.cost_usd
+def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"{1000 * cost:.3f}"
 
 
@@ -207,7 +212,8 @@ _SYSTEM: tuple[Column[System], ...] = (
     ("judged", lambda s: _share(s.summary.judged_correct, s.oracle)),
     ("LLM calls", lambda s: _decimals(s.summary.llm_calls)),
     ("steps", lambda s: _decimals(s.means["steps"])),
-    ("$ / 1000", _cost),
+    (_PAID, lambda s: _cost(s.summary.cost_usd)),
+    (_PRICED, lambda s: _cost(s.means.get(PRICED))),
     ("p50 s", lambda s: _seconds(s.summary, s.summary.latency_p50_s)),
     ("p95 s", lambda s: _seconds(s.summary, s.summary.latency_p95_s)),
 )

@@ -7,12 +7,15 @@ import io
 import json
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_render import ORACLE, Format, render
+from rewoo_bench.analysis.comparison_tables import tables
+from rewoo_bench.analysis.verdict import Pricing
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])
@@ -24,6 +27,16 @@ def test_an_oracles_accuracy_carries_its_mark(model: str, form: Format) -> None:
     assert shown.count("]\\*" if form == "markdown" else "]*") == 2 * 2 + 2  # EM and F1 of either, and of the pair
     assert comparison.to_frame().query("measure == 'exact_match'")["meaningless"].tolist() == [True, True, True]
     assert ORACLE not in render(compare(frame(system(), system("react"))), form)
+
+
+def test_dollars_at_a_sheet_stand_under_its_name_and_in_place_of_unknown_ones() -> None:
+    pricing = Pricing("m's rule; m's prices", cost_usd=np.repeat([0.002, 0.001], 6))
+    for paid, columns in ((None, ["$ / 1000, price sheet"]), (0.5, ["$ / 1000", "$ / 1000, price sheet"])):
+        compared = compare(frame(system(cost_usd=paid), system("react", cost_usd=paid)), pricing=pricing)
+        header, *rows = next(tables(compared)).cells
+        assert [name for name in header if "$" in name] == columns
+        assert [row[header.index("$ / 1000, price sheet")] for row in rows] == ["2.000", "1.000"]
+        assert "price sheet: m's rule; m's prices" in render(compared, "terminal")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
