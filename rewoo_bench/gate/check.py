@@ -15,8 +15,9 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.analysis.call_prices import UNPRICED_ROLES
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.baseline import Baseline, read_baseline
 from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
@@ -84,9 +85,7 @@ def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
 
 def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
     """Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes."""
-    faults = (
-        chain(_faults(manifest, rows), _wrong_sums(Path(run), rows), _wrong_prefixes(Path(run))) if len(rows) else ()
-    )
+    faults = chain(_faults(manifest, rows), _wrong_sums(Path(run), rows), _wrong_calls(Path(run))) if len(rows) else ()
     for fault in faults:
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
 
@@ -121,6 +120,11 @@ def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
     for column in rows.columns:
         if column not in ("seed", "temperature") and rows[column].dtype.kind in "if" and (rows[column] < 0).any():
             yield f"{column!r} is negative: {rows[column].min():,}"
+    looped = measured[(measured["loop_tokens"] > measured["total_tokens"]).fillna(False)]
+    for row in looped.head(1).to_dict("records"):
+        where = f"{row['architecture']}, question {row['example_id']!r}, trial {row['trial']}"
+        said = f"'loop_tokens' is {row['loop_tokens']:,} in the row of {where}"
+        yield f"{said}, and its input and output tokens have {row['total_tokens']:,}"
 
 
 def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
@@ -130,13 +134,14 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
     expected = {"total_tokens": ("its input and output tokens", measured[tokens].sum(axis=1))}
     path = folder / CALLS_FILE
     if path.is_file():
+        tokens += ["cached_input_tokens", "billed_tokens"]
         calls = read_table(path, CALLS, columns=[*key, "kind", "role", *tokens]).to_pandas()
         asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
         calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
         sums = calls.groupby(key)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
     for column, (parts, sums) in expected.items():
-        written, sums = measured[column].astype("int64"), sums.astype("int64")
+        written, sums = measured[column].fillna(0).astype("int64"), sums.astype("int64")
         if (wrong := written.to_numpy() != sums.to_numpy()).any():
             (architecture, example_id, trial), said, sum_ = next(
                 zip(written.index[wrong], written[wrong], sums[wrong], strict=True)
@@ -145,35 +150,58 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
             yield f"{column!r} is {said:,} in the row of {where}, and {parts} have {sum_:,}"
 
 
-def _wrong_prefixes(folder: Path) -> Iterator[str]:
-    """Calls whose columns `SHARED` say what no prompt can share.
+def _wrong_calls(folder: Path) -> Iterator[str]:
+    """Calls whose columns say what no call was billed for and no prompt can share.
 
     A prefix is in the call's own tokens by its own ratio to characters, so it may be somewhat longer than the earlier
-    call it comes from, as counted there.
+    call it comes from, as counted there. Where a text of the journal is damaged, nothing is known of the prompts from
+    then on. A model of the user's own may bill nothing.
     """
     if not (folder / CALLS_FILE).is_file():
         return
     key = ["architecture", "trial", "example_id"]
-    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*key, "call_index", "kind", "input_tokens", *SHARED])
+    counts = ["input_tokens", "output_tokens", "cached_input_tokens", "billed_tokens", *SHARED]
+    others = ["call_index", "kind", "role", "status", "replayed", "started_at"]
+    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*key, *others, *counts])
     asked = calls.to_pandas().query("kind == 'model'").sort_values("call_index", kind="stable")
-    numbers = asked.reindex(columns=["input_tokens", *SHARED]).astype(float)  # an older run lacks them
+    numbers = asked.reindex(columns=counts).astype(float)  # an older run lacks some
     tokens = numbers["input_tokens"].where(numbers["input_tokens"] > 0)
     sent = tokens.fillna(math.inf)  # of a call that failed it isn't known
     of_question = [asked[name] for name in key]
     earlier = sent.groupby(of_question).cummax().groupby(of_question).shift(fill_value=0.0)
     found = numbers[["shared_question_tokens", "shared_run_tokens"]].max(axis=1)
     the_input, one_more = "the call's input", found + 1  # marks are rounded, prefixes rounded down
+    of_prompt = [name for name in SHARED if name.endswith("_tokens")]
     for column, most, of in (
-        *((name, tokens, the_input) for name in SHARED if name.endswith("_tokens")),
+        *((name, tokens, the_input) for name in ("cached_input_tokens", *of_prompt)),
         ("shared_question_tokens", _MOST_DENSER * earlier, "the question's earlier calls"),
         ("marked_tokens", numbers["last_marked_tokens"], "the prompt's last mark"),
         ("shared_marked_tokens", one_more, "what the call shares"),
     ):
         if (wrong := numbers[column] > most).any():
-            call, at_most = asked[wrong].iloc[0], most[wrong].iloc[0]
-            where = f"{call['architecture']}, question {call['example_id']!r}, trial {call['trial']}"
-            said = f"{column!r} is {numbers.loc[call.name, column]:,.0f} in call {call['call_index']} of {where}"
-            yield f"{said}, and {of} allow{'s' * (not of.endswith('calls'))} {at_most:,.0f}"
+            said = _of_call(asked[wrong].iloc[0], column, numbers)
+            yield f"{said}, and {of} allow{'s' * (not of.endswith('calls'))} {most[wrong].iloc[0]:,.0f}"
+    for column in counts:
+        if (wrong := numbers[column] < 0).any():
+            yield f"{_of_call(asked[wrong].iloc[0], column, numbers)}, which is negative"
+    used, billed = numbers["input_tokens"] + numbers["output_tokens"], numbers["billed_tokens"]
+    if (wrong := (billed > 0) & (billed < used) & (asked["replayed"] == False)).any():  # noqa: E712 - not null either
+        said = _of_call(asked[wrong].iloc[0], "billed_tokens", numbers)
+        yield f"{said}, and its input and output tokens are {used[wrong].iloc[0]:,.0f}"
+    some = (asked["status"] == "ok") & ~asked["role"].isin(UNPRICED_ROLES)
+    in_turn = numbers[of_prompt].notna()[some].loc[asked[some].sort_values("started_at", kind="stable").index[::-1]]
+    later = in_turn.groupby([asked.loc[in_turn.index, name] for name in ("architecture", "trial", "role")]).cummax()
+    known = later.max(axis=1)  # of this call or a later one
+    for column in of_prompt:
+        if (wrong := known & ~in_turn[column]).any():
+            yield f"{_of_call(asked.loc[wrong[wrong].index[-1]], column, numbers)}, and that of other calls is known"
+
+
+def _of_call(call: Any, column: str, numbers: pd.DataFrame) -> str:
+    """`'marked_tokens' is 200 in call 1 of rewoo, question 'q1', trial 0`."""
+    value = numbers.loc[call.name, column]
+    where = f"call {call['call_index']} of {call['architecture']}, question {call['example_id']!r}"
+    return f"{column!r} is {'missing' if value != value else f'{value:,.10g}'} in {where}, trial {call['trial']}"
 
 
 def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Verdict
-from rewoo_bench.runs.columns import CALLS
+from rewoo_bench.runs.columns import CALLS, SHARED
 
 
 def judged(
@@ -424,6 +424,12 @@ def edited(folder: Path, facts: Mapping[str, Any] = {}, **columns: Any) -> Path:
             "'total_tokens' is 1 in the row of rewoo, question 'q000', trial 0, and its input and output tokens have "
             "1,000; its tables or its run.json were changed",
         ),
+        (
+            {},
+            {"loop_tokens": 1001},
+            "'loop_tokens' is 1,001 in the row of rewoo, question 'q000', trial 0, and its input and output tokens "
+            "have 1,000",
+        ),
         ({}, {"trial": 3}, "the column 'trial' has 3, and run.json says 0 to 0"),
         ({"options": {"trials": -1}}, {}, "options.trials of its run.json is -1"),
         ({"options": {"trials": "1"}}, {}, "options.trials of its run.json is '1'"),
@@ -449,13 +455,18 @@ def test_a_table_that_is_not_its_manifests_is_no_measurement(
         {"output_tokens": 10, "input_tokens": 950, "total_tokens": 960},
         {"tool_calls": 1},
         {"llm_calls": 1},
+        {"cached_input_tokens": 501},
+        {"billed_tokens": 1},
     ],
 )
 def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, doctored: dict[str, int]) -> None:
     run = write_run(tmp_path / "now", [row(1), row(0, **doctored)])
     call = {"run_id": "r", "architecture": "rewoo", "trial": 0, "status": "ok"}
     calls = [
-        {**call, "example_id": example_id, "kind": kind, "role": role, "input_tokens": given, "output_tokens": written}
+        {
+            **call, "example_id": example_id, "kind": kind, "role": role, "input_tokens": given,
+            "cached_input_tokens": 500 * (role == "planner"), "output_tokens": written,
+        }
         for example_id in ("q000", "q001")
         for kind, role, given, written in [
             ("model", "planner", 600, 20), ("tool", "", None, None), ("tool", "", None, None),
@@ -478,22 +489,32 @@ def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, docto
         (0, {"shared_run_tokens": 151}, "the call's input allows 150"),
         (1, {"marked_tokens": 200}, "the prompt's last mark allows 150"),
         (1, {"shared_marked_tokens": 150}, "what the call shares allows 121"),
+        (1, {"shared_run_age_s": -0.5}, "which is negative"),
+        (0, dict.fromkeys(["shared_question_tokens", *SHARED]), "that of other calls is known"),
+        (1, {"shared_run_tokens": None, "shared_marked_tokens": 0}, "that of other calls is known"),
+        (1, {"status": "error", **dict.fromkeys(SHARED)}, None),
+        (1, {"cached_input_tokens": 351}, "the call's input allows 350"),
+        (1, {"billed_tokens": 374}, "its input and output tokens are 375"),
+        (1, {"billed_tokens": 0}, None),
+        (1, {"billed_tokens": 5, "replayed": True}, None),
     ],
 )
-def test_a_prefix_that_no_prompt_can_share_is_no_measurement(
-    tmp_path: Path, call_index: int, doctored: dict[str, int], said: str | None
+def test_a_call_that_no_model_answers_is_no_measurement(
+    tmp_path: Path, call_index: int, doctored: dict[str, Any], said: str | None
 ) -> None:
-    sizes = {"input_tokens": 500, "output_tokens": 50, "total_tokens": 550, "llm_calls": 2, "tool_calls": 0}
-    run = write_run(tmp_path / "now", [row(0, **sizes)])
     calls: list[dict[str, Any]] = [
         {
             "run_id": "r", "architecture": "rewoo", "example_id": "q000", "trial": 0, "call_index": number,
             "kind": "model", "role": role, "input_tokens": given, "output_tokens": 25, "shared_question_tokens": own,
             "shared_run_tokens": 90, "marked_tokens": 90, "last_marked_tokens": 150, "shared_marked_tokens": 91,
+            "status": "ok", "replayed": False, "billed_tokens": given + 25, "cached_input_tokens": 0,
         }
-        for number, (role, given, own) in enumerate([("planner", 150, 0), ("solver", 350, 120)])
+        for number, (role, given, own) in enumerate([("agent", 150, 0), ("agent", 350, 120)])
     ]  # fmt: skip
     calls[call_index] |= doctored
+    sizes = {"input_tokens": 500, "output_tokens": 50, "total_tokens": 550, "llm_calls": 2, "tool_calls": 0}
+    sizes |= {name: sum(call[name] for call in calls) for name in ("cached_input_tokens", "billed_tokens")}
+    run = write_run(tmp_path / "now", [row(0, **sizes)])
     pq.write_table(pa.Table.from_pylist(calls, schema=CALLS), run / "calls.parquet")
     before = write_run(tmp_path / "before", [row(0, **sizes)])
     if said is None:
