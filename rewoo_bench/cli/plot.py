@@ -12,10 +12,9 @@ import click
 
 from rewoo_bench.cli.completion import run_folders
 from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.config.price_sheets import RULES
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.escaping import one_line, terminal
-from rewoo_bench.runs.option_types import PRICE_FORMS
+from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES
 from rewoo_bench.runs.subsets import COLUMNS
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     given = context.get_parameter_source("prices") is click.core.ParameterSource.COMMANDLINE
     if given and BREAK_EVEN not in wanted:
         raise UsageError(f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
-                         f"cache and cache-map have all of {', '.join(RULES)}")
+                         f"cache and cache-map have all of {SHORT_NAMES}")
     data = read(runs).by(by) if by else read(runs)
     chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
     options = PlotOptions(_pair(pair, data if chosen else None))

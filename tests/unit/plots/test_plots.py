@@ -139,7 +139,7 @@ def test_where_nothing_can_be_drawn_the_command_is_wrong(
     [
         (
             ["--only", "ratio,parto"],
-            "unknown figure 'parto', did you mean 'pareto'? available: cache, cache-map, failure, latency",
+            "unknown figure 'parto', did you mean 'pareto'? available: break-even, cache, cache-map, failure",
         ),
         (["--format", "svgz"], "unknown format 'svgz', did you mean 'svg'? available: png, svg"),
         (
