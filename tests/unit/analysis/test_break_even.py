@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
+from plot_fit import check_fits
 
 from rewoo_bench.analysis.break_even import PRICES, BreakEven, break_even
 from rewoo_bench.errors import DataError
@@ -117,8 +118,9 @@ def test_the_title_counts_the_questions_without_a_break_even() -> None:
     calls = rows["tool_calls"].where(rows["architecture"] == "react")
     rows.loc[calls == 5, "output_tokens"] = 1000
     rows.loc[calls == 4, ["input_tokens", "cached_input_tokens"]] = 9, 0
-    title = draw(break_even(rows, PAIR, output=4.0)).title
-    assert title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
+    picture = draw(break_even(rows, PAIR, output=4.0))
+    check_fits(picture.figure)
+    assert picture.title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
 
 
 def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
