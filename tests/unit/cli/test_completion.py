@@ -57,7 +57,7 @@ def test_runs_are_completed_as_folders(command: str) -> None:
 
 
 def test_the_flags_of_a_run_are_completed() -> None:
-    assert {value for _, value in completed("run", "--max-t")} == {"--run-tokens", "--run-cost"}
+    assert {value for _, value in completed("run", "--run-")} == {"--run-tokens", "--run-cost"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

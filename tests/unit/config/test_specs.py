@@ -277,9 +277,9 @@ def test_an_agents_folder_holds_one_script_and_its_pinned_requirements() -> None
     for folder in folders:
         held = {path.name for path in folder.iterdir()}
         if "agent.mjs" in held:
-            assert held == {"README.md", "agent.mjs", "architecture.toml"}
+            assert held == {"agent.mjs", "architecture.toml"}
             continue
-        assert held == {"README.md", "agent.py", "architecture.toml", "requirements.txt"}
+        assert held == {"agent.py", "architecture.toml", "requirements.txt"}
         lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
         assert all("==" in line for line in lines)
 

@@ -25,14 +25,14 @@ def estimated(*names: str, **options: object) -> dict[str, RunEstimate]:
 
 
 def test_calls_are_those_that_the_exemplars_would_take() -> None:
-    found = estimated("direct", "cot", "react", "rewoo", limit=30)
+    found = estimated("direct", "cot", "react", "rewoo", questions=30)
     assert (found["direct"].llm_calls, found["cot"].llm_calls) == (30, 30)
     assert 3 * 30 <= found["react"].llm_calls <= 4 * 30  # three turns, or four
     assert 2 * 30 <= found["rewoo"].llm_calls <= 4 * 30  # planner and solver, and up to two LLM steps
 
 
 def test_the_step_limit_bounds_what_is_expected() -> None:
-    whole, cut = (estimated("react", limit=20, max_steps=steps)["react"] for steps in (None, 1))
+    whole, cut = (estimated("react", questions=20, max_steps=steps)["react"] for steps in (None, 1))
     assert cut.llm_calls < whole.llm_calls
     assert cut.input_tokens < whole.input_tokens
 
@@ -45,13 +45,13 @@ def test_more_questions_and_trials_are_reckoned_from_a_few() -> None:
 
 
 def test_each_role_is_priced_by_its_own_model() -> None:
-    cheap = estimated("rewoo", limit=5, model="openai/gpt-4o-mini")["rewoo"]
-    dear = estimated("rewoo", limit=5, model="openai/gpt-4o-mini", planner_model="openai/gpt-4o")["rewoo"]
+    cheap = estimated("rewoo", questions=5, model="openai/gpt-4o-mini")["rewoo"]
+    dear = estimated("rewoo", questions=5, model="openai/gpt-4o-mini", planner_model="openai/gpt-4o")["rewoo"]
     assert cheap.cost_usd is not None
     assert dear.cost_usd is not None
     assert 2 * cheap.cost_usd < dear.cost_usd
-    assert estimated("rewoo", limit=5, model="openai/my-own")["rewoo"].cost_usd is None
-    assert estimated("rewoo", limit=5)["rewoo"].cost_usd is None
+    assert estimated("rewoo", questions=5, model="openai/my-own")["rewoo"].cost_usd is None
+    assert estimated("rewoo", questions=5)["rewoo"].cost_usd is None
 
 
 def test_the_table_ends_with_the_sum() -> None:
@@ -91,5 +91,5 @@ async def test_an_architecture_that_crashes_has_no_estimate() -> None:
 
 @pytest.mark.timeout(30)
 def test_a_billion_generated_questions_are_reckoned_at_once() -> None:
-    found = estimated("direct", dataset="chain", limit=10**9)["direct"]
+    found = estimated("direct", dataset="chain", questions=10**9)["direct"]
     assert (found.questions, found.llm_calls) == (10**9, 10**9)
