@@ -67,7 +67,9 @@ WRONG: dict[str, Callable[[Run], object]] = {
         rewoo_bench.load(run),
         manifests=5,  # type: ignore[arg-type]
     ),
-    "unknown column to compare by 5; available: difficulty, hops, question_type": lambda run: rewoo_bench.compare(rewoo_bench.load(run), by=5),  # type: ignore[arg-type]
+    "unknown column to compare by 5; available: difficulty, hops, question_type": (
+        lambda run: rewoo_bench.compare(rewoo_bench.load(run), by=5)  # type: ignore[arg-type]
+    ),
     "out: expected a path, got 7": lambda run: plotted(run, out=7),
     "only: expected a list of names, got 'ratio'": lambda run: plotted(run, only="ratio"),
     "formats: expected a list of names, got 'png'": lambda run: plotted(run, formats="png"),
