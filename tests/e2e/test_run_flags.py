@@ -173,7 +173,7 @@ def test_a_module_that_ends_the_program_is_refused(
         ("quiet = 3", "quiet = 3: expected true or false"),
         ("model = ['a', 'b']", "model = ['a', 'b']: expected one value"),
         ("resume = 'x'", "unknown flag 'resume'"),
-        ("limit = 2.9", "limit = 2.9: expected a whole number"),
+        ("questions = 2.9", "questions = 2.9: expected a whole number"),
         ("seed = 1.0", "seed = 1.0: expected a whole number"),
     ],
 )
