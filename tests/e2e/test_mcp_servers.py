@@ -186,7 +186,7 @@ async def test_an_address_that_is_wrong_says_how(address: str, message: str) -> 
 
 async def notes_seen(*architectures: str, address: str, more: tuple[str, ...] = (), **options: Any) -> list[str]:
     """What each question reads of the notes, after it has written one itself."""
-    turns = NOTE_AND_READ * len(architectures) * options.get("limit", 1) * options.get("trials", 1)
+    turns = NOTE_AND_READ * len(architectures) * options.get("questions", 1) * options.get("trials", 1)
     results = await rewoo_bench.evaluate(
         "sample", list(architectures), model=ScriptedModel(turns), mcp=(*more, address), concurrency=1, **options
     )

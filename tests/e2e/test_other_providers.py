@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from answering import KEY
+from asking import Client
 from json_server import JSONServer, serving
 from pydantic import BaseModel
 
@@ -62,7 +63,7 @@ def gemini(*parts: dict[str, Any], reason: str = "STOP", **usage: int) -> tuple[
 
 @asynccontextmanager
 async def asked(server: JSONServer, name: str, **settings: Any) -> AsyncIterator[HostedModel]:
-    model = HostedModel(name, api_base=server.address, api_key=KEY, **settings)
+    model = Client(name, api_base=server.address, api_key=KEY, **settings)
     try:
         yield model
     finally:
