@@ -32,7 +32,7 @@ class CallSite:
     level: int = 0
 
 
-_current: ContextVar[CallSite] = ContextVar("place", default=CallSite())  # noqa: B039 - frozen
+_call_site: ContextVar[CallSite] = ContextVar("place", default=CallSite())  # noqa: B039 - frozen
 
 _architecture: ContextVar[str] = ContextVar("architecture", default="")
 
@@ -53,13 +53,13 @@ class _Set(Generic[T]):
 
 def current_call_site() -> CallSite:
     """The call site of the calling task."""
-    return _current.get()
+    return _call_site.get()
 
 
 def call_site(name: str, level: int = 0) -> _Set[CallSite]:
     """Calls made inside are made at `name`; call sites nest as `E3/summary`."""
-    outer = _current.get().name
-    return _Set(_current, CallSite(f"{outer}/{name}" if outer else name, level))
+    outer = _call_site.get().name
+    return _Set(_call_site, CallSite(f"{outer}/{name}" if outer else name, level))
 
 
 def current_architecture() -> str:

@@ -37,7 +37,7 @@ class RowNotes:
 
     def of_call(self) -> RowNotes:
         """The notes of a call of this question, which may be made inside another call."""
-        around = _current.get()
+        around = _notes_of_task.get()
         return RowNotes(flags=self.flags, outer=around if around and around.flags is self.flags else self)
 
     def add_startup(self, start: float, end: float) -> None:
@@ -47,12 +47,12 @@ class RowNotes:
             self.outer.add_startup(start, end)
 
 
-_current: ContextVar[RowNotes | None] = ContextVar("row_notes", default=None)
+_notes_of_task: ContextVar[RowNotes | None] = ContextVar("row_notes", default=None)
 
 
 def current_notes() -> RowNotes | None:
     """The notes of the calling task's question, or of its call; None outside a question."""
-    return _current.get()
+    return _notes_of_task.get()
 
 
 class noting:  # a class, since a generator's context manager takes three times as long
@@ -64,16 +64,16 @@ class noting:  # a class, since a generator's context manager takes three times 
         self._notes = notes
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._notes)
+        self._token = _notes_of_task.set(self._notes)
 
     def __exit__(self, *error: object) -> None:
-        _current.reset(self._token)
+        _notes_of_task.reset(self._token)
 
 
 @contextmanager
 def starting() -> Iterator[None]:
     """The body waits for something to start: its seconds are `startup_s`, and no latency."""
-    notes, start = _current.get(), time.monotonic()
+    notes, start = _notes_of_task.get(), time.monotonic()
     try:
         yield
     finally:
@@ -83,7 +83,7 @@ def starting() -> Iterator[None]:
 
 def flag(name: str) -> None:
     """Flags the row of the question."""
-    if (notes := _current.get()) is not None:
+    if (notes := _notes_of_task.get()) is not None:
         notes.flags.add(name)
 
 

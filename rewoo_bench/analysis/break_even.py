@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRICES = tuple(step / 20 for step in range(21))
-_KEY = ["example_id", "trial"]
+_QUESTION_KEY = ["example_id", "trial"]
 _SIZES = ["input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"]
 _LEAST = 1e-9  # a fitted line may fall below zero
 
@@ -107,7 +107,7 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
     if not len(some):
         raise DataError(f"no question of {pair[1]!r} with tool calls that {pair[0]!r} answered too")
     counts = some["tool_calls_b"].to_numpy(np.int64)
-    rows = tuple(_row(calls, some[counts == calls], output, written) for calls in np.unique(counts).tolist())
+    rows = tuple(_break_even_row(calls, some[counts == calls], output, written) for calls in np.unique(counts).tolist())
     asked = int((questions["architecture"] == pair[0]).sum())
     covered = pair == ("rewoo", "react") and len(rows) > 1
     return BreakEven(pair, rows, asked - len(some), _fitted(some, output, written) if covered else None)
@@ -115,12 +115,12 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
 
 def _both(questions: pd.DataFrame, pair: tuple[str, str]) -> pd.DataFrame:
     kept = questions[~questions["failed"].to_numpy(bool)]
-    columns = [*_KEY, "tool_calls", *_SIZES]
+    columns = [*_QUESTION_KEY, "tool_calls", *_SIZES]
     first, second = (kept.loc[(kept["architecture"] == name).to_numpy(bool), columns] for name in pair)
-    return first.merge(second, on=_KEY, suffixes=("_a", "_b"))
+    return first.merge(second, on=_QUESTION_KEY, suffixes=("_a", "_b"))
 
 
-def _row(tool_calls: int, both: pd.DataFrame, output: float, written: float) -> Row:
+def _break_even_row(tool_calls: int, both: pd.DataFrame, output: float, written: float) -> Row:
     labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
     (paid_a, cached_a), (paid_b, cached_b) = (_costs(both, side, output, written) for side in "ab")
     ratios = (ratio_of_means(paid_a + price * cached_a, paid_b + price * cached_b, clusters=labels) for price in PRICES)

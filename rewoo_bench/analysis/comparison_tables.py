@@ -61,7 +61,7 @@ def tables(comparison: ComparisonData) -> Iterator[Table]:
         yield Table(f"{about}: how the questions ended", _rows(_endings(systems), systems))
         yield Table(f"{about}: tokens per question", _rows(_tokens(systems), systems))
         if solvers := [system for system in systems if not system.oracle]:
-            yield Table(f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED, solvers))
+            yield Table(f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED_COLUMNS, solvers))
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
         yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
@@ -239,7 +239,7 @@ _TOKENS: tuple[Column[System], ...] = (
     ("billed", lambda s: _count(s.means["billed_tokens"])),
 )
 
-_PER_SOLVED: tuple[Column[System], ...] = (
+_PER_SOLVED_COLUMNS: tuple[Column[System], ...] = (
     ("system", lambda s: s.label),
     ("tokens", lambda s: per_solved_text(s.summary.tokens_per_solved, ",.0f")),
     ("$", lambda s: per_solved_text(s.summary.usd_per_solved, ".3g")),

@@ -103,7 +103,7 @@ def _react(parts: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _rewoo(calls: _Prompts) -> dict[str, Any]:
-    planner, solver = (dict(zip(PARTS, _row(calls, *which), strict=True)) for which in (("planner", 0), ("solver", -1)))
+    planner, solver = (dict(zip(PARTS, _prompt_parts(calls, *which), strict=True)) for which in (("planner", 0), ("solver", -1)))
     formula = (
         2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
         + planner["exemplar_tokens"] + solver["found_tokens"]
@@ -117,6 +117,6 @@ def _rewoo(calls: _Prompts) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(calls: _Prompts, role: str, position: int) -> list[int]:
+def _prompt_parts(calls: _Prompts, role: str, position: int) -> list[int]:
     """The parts of the first or the last prompt of a role."""
     return [int(size) for size in calls.parts[calls.role == role][position]]

@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.gate.count_checks import ROUNDING
 from rewoo_bench.gate.tool_checks import ToolBudget
 from rewoo_bench.gate.verdict import (
     ENOUGH_QUESTIONS,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 GROUP_KEYS = list(Group._fields)
 METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
-ROUNDING = 1e-9  # a value at its limit is within it
 ACCURACIES = ("exact_match", "f1")
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]  # no text, no truth value

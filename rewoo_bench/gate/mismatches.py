@@ -90,15 +90,15 @@ def changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
 
 
 def _texts(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    named = list(_changed(old.get("texts_sha256"), new.get("texts_sha256")))
+    named = list(_changed_names(old.get("texts_sha256"), new.get("texts_sha256")))
     yield from (f"{name} changed" for name in named)
     if not named and old.get("prompts_sha256") != new.get("prompts_sha256"):
         yield "its prompts changed"
-    tools = _changed(old.get("tool_prompts_sha256"), new.get("tool_prompts_sha256"))
+    tools = _changed_names(old.get("tool_prompts_sha256"), new.get("tool_prompts_sha256"))
     yield from (f"prompt of the tool {name!r} changed" for name in tools)
 
 
-def _changed(old: dict[str, str] | None, new: dict[str, str] | None) -> Iterator[str]:
+def _changed_names(old: dict[str, str] | None, new: dict[str, str] | None) -> Iterator[str]:
     """Names with another digest than before; none where a side has no digests."""
     if old is not None and new is not None:
         yield from (name for name in sorted({**old, **new}) if old.get(name) != new.get(name))

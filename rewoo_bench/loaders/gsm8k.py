@@ -22,7 +22,7 @@ from rewoo_bench.types import Example, Hop
 
 _CALCULATION = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
 _OPERAND = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\w.])")
-_PLACE = re.compile(r"\{(\d+)\}")
+_CALCULATION_PLACE = re.compile(r"\{(\d+)\}")
 _CLOSE = 1e-9  # relative: floating-point numbers that mean the same
 
 
@@ -61,7 +61,7 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
         value = _calculated(title, hops)
         if value is None or not _rounds_to(value, result):
             return ()
-        needs = sorted({int(place) for place in _PLACE.findall(title)})
+        needs = sorted({int(place) for place in _CALCULATION_PLACE.findall(title)})
         hops.append(Hop(title, value, needs=tuple(needs), tool="Calculator"))
     is_whole = bool(hops) and isclose(float(hops[-1].value), float(find_numbers(answer)[0].value), rel_tol=_CLOSE)
     return tuple(hops) if is_whole else ()

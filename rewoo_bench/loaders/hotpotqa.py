@@ -29,7 +29,7 @@ def hotpotqa_example(row: Row) -> Example:
     answer, kind = text(row, "answer"), str(row.get("type") or "")
     documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
     titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
-    chain = _chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
+    chain = _named_chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
     return Example(id_, question, (answer,), documents, kind, chain, str(row.get("level") or ""))
 
 
@@ -40,7 +40,7 @@ def _document(title: object, sentences: object) -> Document:
     return Document(title, "".join(map(str, sentences)))
 
 
-def _chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
+def _named_chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
     """The supporting pages as hops: independent for a comparison, one after the other for a bridge.
 
     The data set says which pages are needed, not in which order. A bridge ends on a page that holds

@@ -54,7 +54,7 @@ def musique_example(row: Row) -> Example | None:
     golds = answers((text(row, "answer"), *aliases), "answer")
     paragraphs = _paragraphs(row.get("paragraphs"))
     steps = row.get("question_decomposition") or []
-    chain = _chain(steps, paragraphs) if isinstance(steps, list) else ()
+    chain = _chain_of_steps(steps, paragraphs) if isinstance(steps, list) else ()
     documents = tuple(part for paragraph in paragraphs.values() for part in paragraph.parts)
     kind = _KIND.match(id_)
     return Example(id_, question, golds, documents, kind[0] if kind else "", chain)
@@ -103,7 +103,7 @@ def _parts(content: str) -> list[str]:
     return parts
 
 
-def _chain(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tuple[Hop, ...]:
+def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tuple[Hop, ...]:
     """The sub-questions as hops; none if one of them has no paragraph, or refers to none before it."""
     hops: list[Hop] = []
     for step in steps:

@@ -43,7 +43,7 @@ def wikimultihop_example(row: Row) -> Example:
     read["answer"] = row.get("answer") or None  # blank in the test split
     example = hotpotqa_example(read)
     titles = dict.fromkeys(str(title) for title, _ in pairs(read["supporting_facts"], "title", "sent_id"))
-    chain = _chain(_triples(read["evidences"]), list(titles), example)
+    chain = _chain_of_triples(_triples(read["evidences"]), list(titles), example)
     return replace(example, chain=chain)
 
 
@@ -77,7 +77,7 @@ def _triple(cells: object) -> _Triple:
     return _Triple(*(" ".join(cell.split()) for cell in cells))
 
 
-def _chain(triples: Sequence[_Triple], titles: Sequence[str], example: Example) -> tuple[Hop, ...]:
+def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example: Example) -> tuple[Hop, ...]:
     """A hop for each subject of the evidence; none if a subject has no supporting page.
 
     The triples of one subject (a birth and a death) are one look-up. Its value is what its page shows of them, and a

@@ -31,10 +31,10 @@ from rewoo_bench.types import Tool
 _MARKS = r"[ \t*`>-]*+"  # of Markdown
 _NUMBER = rf"\$?(\d{{1,9}})[ \t*`]*+[.):=]{{1,2}}{_MARKS}"
 _JOIN = re.compile(rf"{_MARKS}(?:{_NUMBER})?join[ \t*`]*+(?:\(.*)?$", re.IGNORECASE)
-_THOUGHT = re.compile(rf"{_MARKS}Thought[\s*]*+:(.*)", re.IGNORECASE)
+_NUMBERED_THOUGHT = re.compile(rf"{_MARKS}Thought[\s*]*+:(.*)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:(\d{1,2})(?!\d|[.,]\d)|\{(\d{1,2})\})", re.ASCII)
 _WRITTEN = re.compile(r"\{\{E(\d{1,2})\}\}(?!\d|[.,]\d)", re.ASCII)
-_AFTER = re.compile(r"\)[ *`]*+after((?:[ ,]++\{\{E\d{1,9}\}\})++)", re.ASCII)
+_NUMBERED_AFTER = re.compile(r"\)[ *`]*+after((?:[ ,]++\{\{E\d{1,9}\}\})++)", re.ASCII)
 _STRING = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""")
 _FIELD = re.compile(r"\s*+([^\W\d]\w*+)\s*+=\s*+")
 _PARENTHESIS = re.compile(r"[()]")
@@ -113,7 +113,7 @@ def _entries(text: str, tools: Mapping[str, Tool]) -> Iterator[PlanStep | str]:
         line = line.rstrip("\r")
         if _JOIN.match(line):
             return
-        if match := _THOUGHT.match(line):
+        if match := _NUMBERED_THOUGHT.match(line):
             thought = match[1]
         elif match := task.match(line):
             try:
@@ -130,7 +130,7 @@ def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None)
     number = int(match[1])
     rest = _REFERENCE.sub(lambda found: _slot(found, number), line[match.end() :])
     args, end = _read_arguments(rest, inputs(tool.arguments) if tool else None)
-    after = _AFTER.match(rest, end)
+    after = _NUMBERED_AFTER.match(rest, end)
     needs = tuple(f"E{int(number)}" for number in re.findall(r"\d+", after[1])) if after else ()
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=needs, thought=thought)
 

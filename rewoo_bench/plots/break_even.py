@@ -23,11 +23,11 @@ from rewoo_bench.plots.series_styles import series_styles
 from rewoo_bench.plots.style import GREY, INK, legend_above, sheet, styled
 from rewoo_bench.stats.mean_bounds import FEWEST
 
-_STEP = PRICES[1] - PRICES[0]
+_PRICE_STEP = PRICES[1] - PRICES[0]
 _HEIGHT = 0.26  # inches of a row
 _HALF = 0.46  # of a row
 _FEWEST = 5  # rows that the sheet has room for at least
-_MOST = 8.0  # times: stronger ratios have the same colour
+_STRONGEST = 8.0  # times: stronger ratios have the same colour
 SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 
 
@@ -37,13 +37,13 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
     with styled():
         first, second = (series_styles(found.pair)[name].name for name in found.pair)
         figure, axes = sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
-        norm = TwoSlopeNorm(0.0, -math.log2(_MOST), math.log2(_MOST))
+        norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST), math.log2(_STRONGEST))
         colours = SIDES if blue(found.pair) == found.pair[1] else SIDES.reversed()
         for position, row in enumerate(found.rows):
             _draw_row(axes, position, row, norm, colours)
         _draw_lines(axes, found, price)
         _axes(axes, found, second)
-        _scale(figure, axes, ScalarMappable(norm, colours), found.pair)
+        _price_scale(figure, axes, ScalarMappable(norm, colours), found.pair)
         _legend(figure, found, price, priced)
         return picture(
             figure,
@@ -67,7 +67,7 @@ def blue(pair: tuple[str, str]) -> str:
 
 def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm, colours: Colormap) -> None:
     for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
-        left, right = max(0.0, price - _STEP / 2), min(1.0, price + _STEP / 2)
+        left, right = max(0.0, price - _PRICE_STEP / 2), min(1.0, price + _PRICE_STEP / 2)
         colour = colours(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
         corner, width = (left, position - _HALF), right - left
         axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
@@ -103,7 +103,7 @@ def _axes(axes: Axes, found: BreakEven, second: str) -> None:
                       va="center", color=GREY)  # fmt: skip
 
 
-def _scale(figure: Figure, axes: Axes, colours: ScalarMappable, pair: tuple[str, str]) -> None:
+def _price_scale(figure: Figure, axes: Axes, colours: ScalarMappable, pair: tuple[str, str]) -> None:
     names = {key: style.name for key, style in series_styles(pair).items()}
     bar = figure.colorbar(colours, ax=axes, pad=0.1, fraction=0.05, aspect=18)
     times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]

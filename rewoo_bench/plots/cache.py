@@ -36,15 +36,15 @@ LONGEST, MAP_LONGEST = 8192, 4096
 EQUAL = 0.05
 """Ratios as near to 1 as this count as equal."""
 _NEARLY_ALL = 0.9  # of the map's cells
-_STEP = 32
+_CONTEXT_STEP = 32
 _CELL = 128  # tokens of a cell of the map, over which dollars are averaged: what blocks round away depends on the place
-_MOST = 4.0  # times: stronger ratios have the same colour
+_STRONGEST_SAVING = 4.0  # times: stronger ratios have the same colour
 _COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#000000")
 
 
 def cache(data: PlotData, options: PlotOptions) -> Picture:
     """The ratio of dollars against the tokens of a context that all prompts share, a line for each price."""
-    contexts = np.arange(0, LONGEST + 1, _STEP)
+    contexts = np.arange(0, LONGEST + 1, _CONTEXT_STEP)
     found = _found(data, options.pair, contexts)
     lines = {price: found.ratios(price) for price in RULES}
     first, second = (data.style(name).name for name in options.pair)
@@ -107,7 +107,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
         )
     first, second = (data.style(name).name for name in options.pair)
     figure, panels = sheet(2, 4, 5.0, sharex=True, sharey=True)
-    norm = TwoSlopeNorm(0.0, -math.log2(_MOST), math.log2(_MOST))
+    norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST_SAVING), math.log2(_STRONGEST_SAVING))
     colours = SIDES.reversed() if blue(options.pair) == options.pair[1] else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
@@ -116,7 +116,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
         axes.set_xlabel("tokens of context")
     for axes in panels[:, 0]:
         axes.set_ylabel("look-ups needed")
-    _scale(figure, panels, ScalarMappable(norm, colours), first, second)
+    _saving_scale(figure, panels, ScalarMappable(norm, colours), first, second)
     low, high = (second, first) if blue(options.pair) == options.pair[1] else (first, second)
     n = table.groupby("look_ups")["n"].first()
     of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
@@ -139,15 +139,15 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
 
 def map_table(data: PlotData, pair: tuple[str, str]) -> pd.DataFrame:
     """The cells of the map: price, look-ups, tokens of context (from here on `_CELL`), questions, ratio of dollars."""
-    contexts = np.arange(0, MAP_LONGEST, _STEP)
+    contexts = np.arange(0, MAP_LONGEST, _CONTEXT_STEP)
     found = _found(data, pair, contexts)
     needed = look_ups(found.rows).to_numpy(float)
     counts = sorted(set(needed[~np.isnan(needed)].tolist()))
     if not counts:
         raise NothingToDraw("needs questions with a known number of look-ups: the column hops")
     parts = [
-        pd.DataFrame({"price": price, "look_ups": int(steps), "context": contexts[:: _CELL // _STEP]}).assign(
-            n=int((needed == steps).sum()), ratio=found.ratios(price, needed == steps, _CELL // _STEP)
+        pd.DataFrame({"price": price, "look_ups": int(steps), "context": contexts[:: _CELL // _CONTEXT_STEP]}).assign(
+            n=int((needed == steps).sum()), ratio=found.ratios(price, needed == steps, _CELL // _CONTEXT_STEP)
         )
         for price in RULES
         for steps in counts
@@ -204,7 +204,7 @@ def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, colours: C
     axes.tick_params(length=2.5, color=GREY, labelsize=8)
 
 
-def _scale(figure: Figure, panels: np.ndarray, colours: ScalarMappable, first: str, second: str) -> None:
+def _saving_scale(figure: Figure, panels: np.ndarray, colours: ScalarMappable, first: str, second: str) -> None:
     bar = figure.colorbar(colours, ax=panels, pad=0.02, fraction=0.05, aspect=30)
     marks = [1 / 4, 1 / 2, 1, 2, 4]
     bar.set_ticks([math.log2(each) for each in marks], labels=[multiple(each) for each in marks])

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData, arms, mean, share
-from rewoo_bench.plots.labels import WIDTH, label_lines
+from rewoo_bench.plots.labels import NAME_WIDTH, label_lines
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import count, grid, sheet, tall
@@ -91,7 +91,7 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
     rows = data.rows
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
-    figure, (left, right) = sheet(1, 2, tall(data.style(name).wrapped(WIDTH) for name in names))
+    figure, (left, right) = sheet(1, 2, tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     accuracies: list[Interval] = []
     for i, name in enumerate(names):

@@ -20,9 +20,9 @@ from rewoo_bench.plots.style import GREY
 
 Point = tuple[float, float]
 SIZE = 8.5  # points of a name
-WIDTH = 24  # characters of a line of a name
+NAME_WIDTH = 24  # characters of a line of a name
 ROW = 30  # the same for the name of a row
-_LINE = 0.15  # inches, a line of a name
+_LINE_OF_NAME = 0.15  # inches, a line of a name
 _AIR = 0.03  # inches between names
 _HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
 _DOTTED = {"arrowstyle": "-", "color": GREY, "lw": 0.7, "linestyle": (0, (1, 2.5))}
@@ -38,8 +38,8 @@ def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, Seri
     figure = _drawn(axes)
     inches = axes.bbox.height / figure.dpi
     names = sorted(ends, key=lambda name: ends[name][1])
-    texts = [styles[name].wrapped(WIDTH) for name in names]
-    sizes = [(_AIR + _LINE * (1 + text.count("\n"))) / inches for text in texts]
+    texts = [styles[name].wrapped(NAME_WIDTH) for name in names]
+    sizes = [(_AIR + _LINE_OF_NAME * (1 + text.count("\n"))) / inches for text in texts]
     for name, text, at in zip(names, texts, spread([_height(axes, ends[name]) for name in names], sizes), strict=True):
         colour = styles[name].colour
         axes.annotate(

@@ -15,7 +15,7 @@ from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.analysis.verdict import dollars_at
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData, arms, mean, share
-from rewoo_bench.plots.labels import WIDTH, label_points
+from rewoo_bench.plots.labels import NAME_WIDTH, label_points
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import PALE, grid, legend_above, logarithmic, sheet, tall
@@ -38,7 +38,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
     costs = _costs(data, {name: spent[name] for name in right})
     priced = len(costs) > 1
-    texts = {name: str(i) if len(right) > _MANY else data.style(name).wrapped(WIDTH) for i, name in enumerate(right, 1)}
+    texts = {name: str(i) if len(right) > _MANY else data.style(name).wrapped(NAME_WIDTH) for i, name in enumerate(right, 1)}
     handles = [_handle(data.style(name), texts[name]) for name in right]
     figure, axes = sheet(1, len(costs), tall(str(handle.get_label()) for handle in handles), sharey=True, squeeze=False)
     for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
@@ -130,7 +130,7 @@ def _cloud(axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, S
 
 def _handle(own: SeriesStyle, text: str) -> Line2D:
     """A line of the legend: the name, after its number where points have numbers."""
-    name = own.wrapped(WIDTH)
+    name = own.wrapped(NAME_WIDTH)
     label = name if text == name else f"{text}  {name}"
     return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=label)
 

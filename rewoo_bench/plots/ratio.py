@@ -14,7 +14,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.verdict import bounds
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData
-from rewoo_bench.plots.labels import WIDTH
+from rewoo_bench.plots.labels import NAME_WIDTH
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.series_styles import SeriesStyle
 from rewoo_bench.plots.style import GREY, INK, drawn, grid, logarithmic, sheet
@@ -46,7 +46,7 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     axes.set_ylabel(_title(up))
     looping = data.counts(pd.concat([_loops(data.of(name)) for name in options.pair]))
     name = f"{up.name} / {along.name}"
-    _panel(panel, axes, name if len(name) <= WIDTH else "ratio of tokens", found)
+    _panel(panel, axes, name if len(name) <= NAME_WIDTH else "ratio of tokens", found)
     return picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",

@@ -12,7 +12,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.scaling import FITTED_UP_TO, Prediction, cut_off, look_ups, predict, terms
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.plots.data import PlotData, arms, mean, positive
-from rewoo_bench.plots.labels import WIDTH, label_lines
+from rewoo_bench.plots.labels import NAME_WIDTH, label_lines
 from rewoo_bench.plots.picture import Picture, PlotOptions, picture
 from rewoo_bench.plots.style import GREY, INK, count, drawn, grid, legend_above, sampled, sheet, tall
 from rewoo_bench.stats.mean_bounds import FEWEST
@@ -32,7 +32,7 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     rows = rows.assign(look_ups=look_ups(rows))[positive(rows, "input_tokens")]
     data = data.only(rows.dropna(subset=["look_ups"]))
     names = _names(data, len(rows), len(rejected))
-    figure, axes = sheet(height=tall(data.style(name).wrapped(WIDTH) for name in names))
+    figure, axes = sheet(height=tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
     grid(axes)
     means = {name: _means(data.of(name)) for name in names}
     ends = {name: _draw_means(axes, data, name, means[name]) for name in names}

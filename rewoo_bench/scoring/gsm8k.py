@@ -20,7 +20,7 @@ MARK = "####"
 
 def gsm8k(prediction: str, answers: Sequence[str]) -> Score:
     """Whether the numbers are equal; a gold answer without a number is compared as a text."""
-    return best([_score(prediction, answer) for answer in answers])
+    return best([_score_number(prediction, answer) for answer in answers])
 
 
 def final_number(text: str) -> Fraction | None:
@@ -38,6 +38,6 @@ def number_text(text: str) -> str | None:
     return None if number is None else str(number)
 
 
-def _score(prediction: str, answer: str) -> Score:
+def _score_number(prediction: str, answer: str) -> Score:
     gold = final_number(answer)
     return triviaqa(prediction, [answer]) if gold is None else all_or_nothing(final_number(prediction) == gold)

@@ -18,9 +18,9 @@ from rewoo_bench.scoring.tokens import normalize_hotpotqa, token_f1
 def musique(prediction: str, answers: Sequence[str]) -> Score:
     """The best exact match and the best F1 over the answer and its aliases."""
     predicted = normalize_hotpotqa(prediction)  # SQuAD's normalisation
-    return best([_score(predicted, normalize_hotpotqa(answer)) for answer in answers])
+    return best([_score_musique(predicted, normalize_hotpotqa(answer)) for answer in answers])
 
 
-def _score(predicted: str, gold: str) -> Score:
+def _score_musique(predicted: str, gold: str) -> Score:
     both = predicted and gold
     return Score(predicted == gold, token_f1(predicted, gold) if both else float(predicted == gold))

@@ -29,10 +29,10 @@ _SCALE_WORD = re.compile(rf"\s*({'|'.join(_SCALE)})s?\b", re.IGNORECASE)
 
 def parallelqa(prediction: str, answers: Sequence[str]) -> Score:
     """Whether the number is near enough to a gold one, or the name is the same."""
-    return best([_score(prediction, answer) for answer in answers])
+    return best([_score_item(prediction, answer) for answer in answers])
 
 
-def _score(prediction: str, answer: str) -> Score:
+def _score_item(prediction: str, answer: str) -> Score:
     gold = _number(answer)
     if says_yes(answer) is not None:
         return yes_no(prediction, [answer])

@@ -33,10 +33,10 @@ class _Quantity:
 def physics(prediction: str, answers: Sequence[str]) -> Score:
     """The best score over the gold answers."""
     quantities = _quantities(prediction)
-    return best([_score(prediction, quantities, answer) for answer in answers])
+    return best([_score_quantity(prediction, quantities, answer) for answer in answers])
 
 
-def _score(prediction: str, quantities: list[_Quantity], answer: str) -> Score:
+def _score_quantity(prediction: str, quantities: list[_Quantity], answer: str) -> Score:
     golds = _quantities(answer)
     if not golds:
         return triviaqa(prediction, [answer])

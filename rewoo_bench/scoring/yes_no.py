@@ -27,7 +27,7 @@ _NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words befor
 
 def yes_no(prediction: str, answers: Sequence[str]) -> Score:
     """Whether both say yes or both say no; a gold answer that says neither is compared as a text."""
-    return best([_score(prediction, answer) for answer in answers])
+    return best([_score_yes_no(prediction, answer) for answer in answers])
 
 
 def says_yes(text: str) -> bool | None:
@@ -50,6 +50,6 @@ def _denies(word: str) -> bool:
     return word in _DENIALS or word.endswith("n't")
 
 
-def _score(prediction: str, answer: str) -> Score:
+def _score_yes_no(prediction: str, answer: str) -> Score:
     gold = says_yes(answer)
     return triviaqa(prediction, [answer]) if gold is None else all_or_nothing(says_yes(prediction) is gold)

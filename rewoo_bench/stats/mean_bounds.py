@@ -33,7 +33,7 @@ WEIGHT = 2.0  # of what is added, if one question makes the spread; chosen for c
 REACH = 0.75  # of the sample's range
 LEAST = 0.25  # of the mean; the least reach of an amount, or equal values would leave no doubt
 LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
-_NO_SPREAD = 1e-9  # of the least reach: what arithmetic leaves of equal values
+_ROUNDED_REACH = 1e-9  # of the least reach: what arithmetic leaves of equal values
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class MeanBounds:
         """
         n, low, high = len(values), float(values.min()), float(values.max())
         spread = high - low
-        makers = makers_of(values) if spread > _NO_SPREAD * (ends[1] - ends[0] if ends else least) else 0.0
+        makers = makers_of(values) if spread > _ROUNDED_REACH * (ends[1] - ends[0] if ends else least) else 0.0
         rare = makers < FEW or n < FEWEST
         if rare:
             reach = max(REACH * spread, least) or math.inf

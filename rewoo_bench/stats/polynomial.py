@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.stats.bootstrap import LARGE, resampled_means, student
+from rewoo_bench.stats.columns import Floats
 from rewoo_bench.stats.paired import Interval
 
-Floats = NDArray[np.float64]
+
 _RESAMPLES, _RESAMPLES_OF_MANY = 10_000, 1_000
 _NO_FIT = 1e-9  # determinant of the moments, steps scaled to 0..1; below, the steps drawn are too few different ones
 

@@ -387,3 +387,19 @@ def _internal_mark() -> ContextVar[bool]:
         return ContextVar("unused", default=False)
     mark: ContextVar[bool] = is_internal_call
     return mark
+
+
+_users_of_shared_pool: set[int] = set()
+
+
+def use_shared_pool(user: object) -> None:
+    """Registers a user of litellm's own pool of connections, which all models share; before a call through litellm."""
+    _users_of_shared_pool.add(id(user))
+
+
+async def release_shared_pool(user: object) -> None:
+    """Closes the pool where this was its last user: a later event loop couldn't use its connections."""
+    if id(user) in _users_of_shared_pool:
+        _users_of_shared_pool.discard(id(user))
+        if not _users_of_shared_pool:
+            await close_shared_pool()

@@ -69,11 +69,11 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
     Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` where it doesn't match the schema.
     """
     with noting_repairs() as notes:
-        reply = _read(choice)
+        reply = _read_choice(choice)
     return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
 
 
-def _read(choice: Mapping[str, Any]) -> ParsedResponse:
+def _read_choice(choice: Mapping[str, Any]) -> ParsedResponse:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
     written, aside = read_content(fields.get("text") if message is None else fields.get("content"))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewoo_bench.models.hosted import providers, shared_pool
+from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import Endpoint
 from rewoo_bench.models.hosted.reply_stream import ReplyStream
 
@@ -63,7 +63,7 @@ class Transport:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.aclose()
-        await shared_pool.release(self)
+        await providers.release_shared_pool(self)
 
     def _endpoint_of(self, route: providers.Route) -> Endpoint:
         if self._endpoint is None:
@@ -74,7 +74,7 @@ class Transport:
     async def _send_through_litellm(
         self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None
     ) -> Answer:
-        shared_pool.use(self)
+        providers.use_shared_pool(self)
         arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
         turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
         # litellm would replace an empty text next to tool calls by words of its own.

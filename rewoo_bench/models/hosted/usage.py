@@ -48,7 +48,7 @@ def read_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     try:
-        return _read(usage)
+        return _read_usage(usage)
     except _Absurd:
         return None
 
@@ -67,7 +67,7 @@ def salvage_usage(text: str) -> Usage | None:
     return usage if usage != Usage() else None
 
 
-def _read(usage: Mapping[str, Any]) -> Usage:
+def _read_usage(usage: Mapping[str, Any]) -> Usage:
     input_tokens = _first(usage, _INPUT)
     output_tokens = _first(usage, _OUTPUT)
     cached = cache_write = reasoning = 0

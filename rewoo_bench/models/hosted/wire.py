@@ -23,7 +23,7 @@ import anyio
 
 from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted import provider_errors, providers, shared_pool, translation
+from rewoo_bench.models.hosted import provider_errors, providers, translation
 from rewoo_bench.models.hosted.dialects import (
     MESSAGES,
     OF_ANTHROPIC,
@@ -144,7 +144,7 @@ class WireClient:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.aclose()
-        await shared_pool.release(self)
+        await providers.release_shared_pool(self)
 
     async def _answer(
         self, route: providers.Route, request: WireRequest, progress: _Progress, bill: Bill
@@ -228,7 +228,7 @@ class WireClient:
                 await request.on_bytes(event)
 
     async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
-        shared_pool.use(self)
+        providers.use_shared_pool(self)
         body = json.loads(request.body)
         dropped = tuple(translation.untranslated(request.path, body))
         exchange = providers.Exchange(keeps=request.path == MESSAGES)
